@@ -1,0 +1,45 @@
+"""Every bound in one place (rules B1–B4, E6).
+
+Two kinds: what the extension promises between servers and hosts (``skill_*``: above it we warn), and what
+this program is willing to work on at all (``max_*``: above it we refuse, before doing the work).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bounds on what is read, listed and parsed. The defaults suit a laptop and a server alike."""
+
+    # E6: hosts must accept a skill up to these; a server warns above them.
+    skill_resources: int = 512
+    skill_bytes: int = 16 * MIB
+
+    # One skill, refused above.
+    max_resources: int = 10_000
+    max_skill_bytes: int = 256 * MIB
+    max_skill_md_bytes: int = 16 * MIB
+    max_frontmatter_bytes: int = 256 * KIB
+    max_yaml_depth: int = 32
+
+    # One tree of folders.
+    max_depth: int = 64
+    max_tree_entries: int = 10_000_000
+
+    # One request.
+    max_uri_length: int = 4 * KIB
+    max_cursor_length: int = 8 * KIB
+    max_page_size: int = 1_000
+
+    # One check of one file's text (links, hidden text); larger files are only measured.
+    max_checked_text: int = 2 * MIB
+    # One call of a function that generates a skill.
+    max_generate_seconds: float = 30.0
+
+
+DEFAULT_LIMITS = Limits()

@@ -1,0 +1,134 @@
+"""Checks of what a skill says: links (U6), hidden text (B6), an empty body.
+
+Pure: the caller brings the text of a file and the names of all files and folders of the skill.
+"""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skillwire.errors import FormatError
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.hidden import HiddenText, find_hidden_characters
+from skillwire.skill.markdown import Link, read_markdown
+from skillwire.skill.uri import DEFAULT_SCHEME, SkillUri, resolve_reference
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterator
+
+_EXCERPT = 160
+
+
+@dataclass(frozen=True, slots=True)
+class SkillText:
+    """One text file of a skill: ``skill`` is the skill's path, ``file`` the path inside it."""
+
+    skill: str
+    file: str
+    text: str
+    names: Container[str]
+    """Paths of all files and folders of the skill; ``""`` is its root."""
+
+
+def check_text(document: SkillText) -> Iterator[Diagnostic]:
+    """Every problem in one text file of a skill."""
+    hidden = list(find_hidden_characters(document.text))
+    links: list[Link] = []
+    if document.file.lower().endswith((".md", ".markdown")):
+        facts = read_markdown(_blank_frontmatter(document))
+        hidden += facts.comments
+        links = facts.links
+    lines = _Lines(document.text)
+    for item in sorted(hidden, key=lambda item: item.offset):
+        yield _at(document, lines, item.offset, "hidden-text", *_hidden_words(item))
+    for link in links:
+        problem = _link_problem(document, link.target)
+        if problem is not None:
+            yield _at(document, lines, link.offset, *problem)
+
+
+def check_body(skill: str, body: str, line: int) -> Iterator[Diagnostic]:
+    """Whether there are instructions at all."""
+    if not body.strip():
+        yield Diagnostic(
+            "body-empty",
+            "SKILL.md has no text below the frontmatter",
+            "write the instructions the agent should follow",
+            file=f"{skill}/SKILL.md",
+            line=line,
+            skill=skill,
+        )
+
+
+def source_line(text: str, line: int) -> str | None:
+    """Line number ``line`` of ``text``."""
+    lines = text.split("\n", line)
+    return lines[line - 1].rstrip("\r") if len(lines) >= line else None
+
+
+def _blank_frontmatter(document: SkillText) -> str:
+    """The same text, same offsets, with the frontmatter emptied: YAML is not Markdown."""
+    text = document.text
+    if document.file != "SKILL.md" or not text.lstrip("\ufeff").startswith("---"):
+        return text
+    end = text.find("\n---", 3)
+    if end < 0:
+        return text
+    end += 4
+    return "".join("\n" if character == "\n" else " " for character in text[:end]) + text[end:]
+
+
+def _hidden_words(item: HiddenText) -> tuple[str, str]:
+    says = item.says if len(item.says) <= _EXCERPT else item.says[:_EXCERPT] + " …"
+    return (
+        f"{item.kind}: {says}" if says else item.kind,
+        "remove it, or write it where a person reading the skill sees it",
+    )
+
+
+def _link_problem(document: SkillText, target: str) -> tuple[str, str, str] | None:
+    root = SkillUri(DEFAULT_SCHEME, tuple(document.skill.split("/")))
+    bases = [SkillUri(root.scheme, (*root.segments, *document.file.split("/")))]
+    if document.file != "SKILL.md":  # many authors write all links from the skill's root
+        bases.append(SkillUri(root.scheme, (*root.segments, "SKILL.md")))
+    problem: tuple[str, str, str] | None = None
+    for base in bases:
+        try:
+            resolved = resolve_reference(root, base, target)
+        except FormatError as error:
+            problem = problem or (error.reference, error.message, error.hint)
+            continue
+        if resolved is None:
+            return None
+        path = "/".join(resolved.segments[len(root.segments) :])
+        if path in document.names:
+            return None
+        problem = (
+            "link-broken",
+            f"the skill has no file {path!r:.200}",
+            "correct the link, or add the file (names are case-sensitive)",
+        )
+    return problem
+
+
+class _Lines:
+    """Offsets to lines and columns."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
+
+    def at(self, offset: int) -> tuple[int, int, str]:
+        line = bisect.bisect_right(self._starts, offset)
+        start = self._starts[line - 1]
+        end = self._text.find("\n", start)
+        source = self._text[start : end if end >= 0 else None].rstrip("\r")
+        return line, offset - start + 1, source
+
+
+def _at(document: SkillText, lines: _Lines, offset: int, reference: str, message: str, hint: str) -> Diagnostic:
+    line, column, source = lines.at(offset)
+    file = f"{document.skill}/{document.file}"
+    return Diagnostic(reference, message, hint, file, line, column, source, document.skill)

@@ -1,0 +1,245 @@
+"""YAML as frontmatter means it: the 1.2 core schema, as JSON values (F4).
+
+PyYAML's C parser does the reading; what its loaders then make of a plain scalar is YAML 1.1 (``yes`` a
+boolean, ``012`` an octal, ``2026-01-01`` a date), so values are built here from its events instead. Doing it
+at that level also lets one place refuse, before anything grows, what JSON cannot carry or what peers reject:
+anchors and aliases (the "YAML bomb"), tags, keys that are not text, duplicate keys, infinities, depth.
+
+This is the only file that imports ``yaml``.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+
+from yaml import cyaml
+from yaml.error import MarkedYAMLError, YAMLError
+from yaml.events import (
+    AliasEvent,
+    MappingEndEvent,
+    MappingStartEvent,
+    ScalarEvent,
+    SequenceEndEvent,
+    StreamEndEvent,
+)
+
+from skillwire.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+
+_WORDS: dict[str, Json] = {
+    "": None, "~": None, "null": None, "Null": None, "NULL": None,
+    "true": True, "True": True, "TRUE": True,
+    "false": False, "False": False, "FALSE": False,
+}  # fmt: skip
+_NUMBER_START = frozenset("+-.0123456789")
+_INTEGER = re.compile(r"[-+]?[0-9]+\Z")
+_OCTAL = re.compile(r"0o[0-7]+\Z")
+_HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+\Z")
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
+_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
+
+# YAML 1.1, which the C parser follows here, breaks lines at these three; YAML 1.2 does not. They travel
+# through the parser as private-use characters.
+_BREAKS = "\x85\u2028\u2029"
+_STAND_INS = "\uf8f0\uf8f1\uf8f2"
+_HIDE = str.maketrans(_BREAKS, _STAND_INS)
+_SHOW = str.maketrans(_STAND_INS, _BREAKS)
+
+
+class Position(NamedTuple):
+    """A place in the text, counted from 1."""
+
+    line: int
+    column: int
+
+
+class YamlDocument(NamedTuple):
+    """A mapping read from YAML, and where each of its top-level values begins."""
+
+    values: dict[str, Json]
+    positions: dict[str, Position]
+
+
+def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> YamlDocument:
+    """Read ``text``, one YAML mapping. ``FormatError`` with line and column for everything else."""
+    restore: Callable[[str], str] | None = None
+    if any(character in text for character in _BREAKS):
+        if any(character in text for character in _STAND_INS):
+            raise FormatError(
+                "yaml-invalid",
+                "the frontmatter mixes Unicode line separators with private-use characters",
+                "remove the characters U+0085, U+2028 and U+2029",
+            )
+        text = text.translate(_HIDE)
+        restore = _restore
+    reader = _Reader(text, max_depth, first_line, restore)
+    try:
+        return reader.document()
+    except YAMLError as error:
+        raise _syntax_error(error, text, first_line) from error
+    finally:
+        reader.close()
+
+
+def _restore(text: str) -> str:
+    return text.translate(_SHOW)
+
+
+class _Reader:
+    """A recursive descent over the C parser's events."""
+
+    def __init__(self, text: str, max_depth: int, first_line: int, restore: Callable[[str], str] | None) -> None:
+        parser = cast("Any", cyaml).CParser(text)
+        self._next: Callable[[], Any] = parser.get_event
+        self.close: Callable[[], None] = parser.dispose
+        self._max_depth = max_depth
+        self._first_line = first_line
+        self._restore = restore
+        self._positions: dict[str, Position] = {}
+
+    def document(self) -> YamlDocument:
+        self._next()  # the stream's start
+        if type(self._next()) is StreamEndEvent:
+            raise FormatError("frontmatter-empty", "the frontmatter is empty", _NAME_HINT, line=1)
+        root = self._next()
+        if type(root) is not MappingStartEvent:
+            raise self._error(root, "frontmatter-not-mapping", "the frontmatter is not a mapping", _NAME_HINT)
+        values = cast("dict[str, Json]", self._value(root, 0))
+        self._next()  # the document's end
+        extra = self._next()
+        if type(extra) is not StreamEndEvent:
+            raise self._error(
+                extra,
+                "yaml-invalid",
+                "the frontmatter holds more than one YAML document",
+                "remove the '...' line",
+            )
+        return YamlDocument(values, self._positions)
+
+    def _value(self, event: Any, depth: int) -> Json:
+        kind = cast("type[object]", type(event))
+        if kind is AliasEvent or event.anchor is not None:
+            raise self._error(
+                event, "yaml-alias", "anchors and aliases are not part of frontmatter", "write the value out"
+            )
+        if event.tag is not None:
+            raise self._error(
+                event,
+                "yaml-tag",
+                f"the tag {event.tag!r:.60} is not part of frontmatter",
+                "remove the tag; quote the value if it is text",
+            )
+        if kind is ScalarEvent:
+            return self._scalar(event)
+        if depth >= self._max_depth:
+            raise self._error(
+                event,
+                "yaml-too-deep",
+                f"the frontmatter nests deeper than {self._max_depth} levels",
+                "flatten it, or move the data into a file of the skill",
+            )
+        return self._mapping(event, depth) if kind is MappingStartEvent else self._sequence(depth)
+
+    def _mapping(self, event: Any, depth: int) -> dict[str, Json]:
+        values: dict[str, Json] = {}
+        while type(event := self._next()) is not MappingEndEvent:
+            key = self._key(event)
+            if key in values:
+                raise self._error(
+                    event,
+                    "yaml-duplicate-key",
+                    f"the key {key!r:.60} is written twice",
+                    "keep one of the two",
+                )
+            value = self._next()
+            if depth == 0:
+                self._positions[key] = self._position(value)
+            values[key] = self._value(value, depth + 1)
+        return values
+
+    def _sequence(self, depth: int) -> list[Json]:
+        items: list[Json] = []
+        while type(event := self._next()) is not SequenceEndEvent:
+            items.append(self._value(event, depth + 1))
+        return items
+
+    def _key(self, event: Any) -> str:
+        key = self._value(event, 0) if type(event) in (ScalarEvent, AliasEvent) else None
+        if isinstance(key, str):
+            return key
+        raise self._error(
+            event, "yaml-key", "a key of the frontmatter is not text", "put the key in quotes if it is text"
+        )
+
+    def _scalar(self, event: Any) -> Json:
+        text: str = event.value
+        if event.implicit[0]:  # plain: unquoted, not a block
+            if text in _WORDS:
+                return _WORDS[text]
+            if text[0] in _NUMBER_START:
+                return self._number(event, text)
+        return text if self._restore is None else self._restore(text)
+
+    def _number(self, event: Any, text: str) -> Json:
+        if _FLOAT.match(text):
+            number = float(text)
+            if math.isinf(number):
+                raise self._not_json(event, text)
+            return int(text) if _INTEGER.match(text) else number
+        if _OCTAL.match(text) or _HEXADECIMAL.match(text):
+            if len(text) > 200:  # beyond any double, and beyond cheap
+                raise self._not_json(event, text)
+            return int(text[2:], 8 if text[1] == "o" else 16)
+        if _NOT_FINITE.match(text):
+            raise self._not_json(event, text)
+        return text if self._restore is None else self._restore(text)
+
+    def _not_json(self, event: Any, text: str) -> FormatError:
+        return self._error(
+            event, "yaml-number", f"the number {text!r:.40} has no form in JSON", "quote it if it is text"
+        )
+
+    def _position(self, event: Any) -> Position:
+        mark = event.start_mark
+        return Position(mark.line + self._first_line, mark.column + 1)
+
+    def _error(self, event: Any, reference: str, message: str, hint: str) -> FormatError:
+        line, column = self._position(event)
+        return FormatError(reference, message, hint, line=line, column=column)
+
+
+_NAME_HINT = "write at least 'name: …' and 'description: …' between the two '---' lines"
+
+# What the parser says, and what an author should do about it.
+_SYNTAX_HINTS = {
+    "mapping values are not allowed": "a value that contains ': ' must be quoted, or written as a block with '>-'",
+    "could not find expected ':'": "every line needs 'key: value'; indent the lines that continue a value",
+    "cannot start any token": "indent with spaces; quote a value that begins with a special character",
+    "did not find expected key": "check the indentation and the quotes of the line before",
+    "unexpected end of stream": "close the quote or the bracket",
+    "control characters are not allowed": "remove the control character, or quote it as an escape",
+}
+
+
+def _syntax_error(error: YAMLError, text: str, first_line: int) -> FormatError:
+    problem, line, column = "it cannot be read", None, None
+    if isinstance(error, MarkedYAMLError):
+        problem = error.problem or error.context or problem
+        mark = error.problem_mark or error.context_mark
+        if mark is not None:
+            line, column = mark.line + first_line, mark.column + 1
+    else:  # a character YAML does not allow: the error knows only its offset
+        problem = str(getattr(error, "reason", problem))
+        offset = int(getattr(error, "position", 0))
+        before = text.encode("utf-8", "surrogatepass")[:offset].decode(errors="replace")
+        line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
+    hint = next((hint for said, hint in _SYNTAX_HINTS.items() if said in problem), "check the YAML syntax there")
+    return FormatError(
+        "yaml-invalid", f"the frontmatter is not valid YAML: {problem}", hint, line=line, column=column
+    )

@@ -1,0 +1,31 @@
+"""Digests: ``sha256:`` and 64 lowercase hex digits over raw bytes (E3, F6)."""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+
+from skillwire.errors import FormatError
+
+_DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
+
+
+def digest_of(data: bytes) -> str:
+    """The digest of ``data``, over the bytes as they are: no decoding, no newline rules."""
+    return "sha256:" + sha256(data).hexdigest()
+
+
+def is_digest(text: object) -> bool:
+    """Whether ``text`` is spelled as E3 asks."""
+    return isinstance(text, str) and _DIGEST.match(text) is not None
+
+
+def parse_digest(text: object) -> str:
+    """``text`` if it is a digest, else ``FormatError``."""
+    if isinstance(text, str) and _DIGEST.match(text):
+        return text
+    raise FormatError(
+        "digest-invalid",
+        f"{text!r:.100} is not a digest",
+        "a digest is 'sha256:' and 64 lowercase hexadecimal digits",
+    )

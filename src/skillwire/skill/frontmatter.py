@@ -1,0 +1,188 @@
+"""``SKILL.md``: frontmatter and body (F1, F5, F6), and the fields the format knows (F2, F3).
+
+``parse_skill_md`` raises for what cannot be read at all. ``check_frontmatter`` reports what can be read but
+breaks a rule; each report says whether a server must refuse the skill for it (F7).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skillwire.errors import FormatError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.coreyaml import Json, Position, parse_yaml_mapping
+from skillwire.skill.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+_OPENING = re.compile(rb"(?:\xef\xbb\xbf)?---[ \t]*\r?\n")
+_CLOSING = re.compile(rb"^---[ \t]*(?:\r?\n|\r?\Z)", re.MULTILINE)
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDocument:
+    """A ``SKILL.md`` that could be read: every field the author wrote, and the Markdown below."""
+
+    frontmatter: Mapping[str, Json]
+    body: str
+    body_line: int
+    positions: Mapping[str, Position]
+
+    @property
+    def name(self) -> Json:
+        """The field ``name`` as written; checked by ``check_frontmatter``."""
+        return self.frontmatter.get("name")
+
+
+def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocument:
+    """Read the bytes of a ``SKILL.md``. ``FormatError`` if there is no frontmatter that can be read."""
+    opening = _OPENING.match(data)
+    if opening is None:
+        raise FormatError(
+            "frontmatter-missing",
+            "SKILL.md does not begin with a '---' line",
+            "begin the file with '---', the fields 'name' and 'description', and another '---'",
+            line=1,
+            column=1,
+        )
+    closing = _CLOSING.search(data, opening.end(), opening.end() + limits.max_frontmatter_bytes)
+    if closing is None:
+        raise _unclosed(data, opening.end(), limits)
+    try:
+        # F5: the line break before the closing line belongs to the YAML.
+        yaml = data[opening.end() : closing.start()].decode()
+        body = data[closing.end() :].decode()
+    except UnicodeDecodeError as error:
+        raise _not_utf8(data) from error
+    values, positions = parse_yaml_mapping(yaml, max_depth=limits.max_yaml_depth, first_line=2)
+    return SkillDocument(values, body, data.count(b"\n", 0, closing.end()) + 1, positions)
+
+
+def _not_utf8(data: bytes) -> FormatError:
+    text = data.decode(errors="surrogateescape")
+    start = next(index for index, character in enumerate(text) if "\udc80" <= character <= "\udcff")
+    return FormatError(
+        "encoding-invalid",
+        "SKILL.md is not valid UTF-8",
+        "save the file as UTF-8",
+        line=text.count("\n", 0, start) + 1,
+        column=start - text.rfind("\n", 0, start),
+    )
+
+
+def _unclosed(data: bytes, start: int, limits: Limits) -> FormatError:
+    if len(data) - start > limits.max_frontmatter_bytes:
+        return FormatError(
+            "frontmatter-too-large",
+            f"the frontmatter does not end within {limits.max_frontmatter_bytes // 1024} KiB",
+            "close it with a '---' line; move data into a file of the skill",
+            line=1,
+        )
+    return FormatError(
+        "frontmatter-unclosed",
+        "the frontmatter has no closing '---' line",
+        "put '---' on a line of its own after the last field",
+        line=1,
+        column=1,
+    )
+
+
+def check_frontmatter(document: SkillDocument, directory: str, file: str) -> Iterator[Diagnostic]:
+    """Every rule of F2 and F3 that ``document``, found in the folder ``directory``, breaks."""
+    for reference, field, message, hint in _field_problems(document.frontmatter, directory):
+        line, column = document.positions.get(field, Position(1, 1))
+        yield Diagnostic(reference, message, hint, file=file, line=line, column=column)
+
+
+def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str, str]]:
+    for reference, message, hint in _name_problems(fields, directory):
+        yield reference, "name", message, hint
+    for reference, message, hint in _description_problems(fields):
+        yield reference, "description", message, hint
+    for field, is_right, want in _OPTIONAL_FIELDS:
+        value = fields.get(field)
+        if field in fields and not is_right(value):
+            yield f"{field}-invalid", field, f"'{field}' is {_say(value)}", f"'{field}' must be {want}"
+
+
+def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str]]:
+    name = fields.get("name")
+    if not isinstance(name, str) or not name:
+        what = f"'name' is {_say(name)}" if "name" in fields else "the frontmatter has no 'name'"
+        yield "name-missing", what, f"add 'name: {directory}'"
+    elif len(name) > MAX_NAME or not _NAME.match(name):
+        yield (
+            "name-invalid",
+            f"the name {name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens",
+            f"rename the skill and its folder, for example to '{_suggest_name(name)}'",
+        )
+    elif name != directory:
+        yield (
+            "name-mismatch",
+            f"the name {name!r} differs from the folder {directory!r:.80}",
+            f"rename the folder to '{name}', or write 'name: {directory}'",
+        )
+
+
+def _description_problems(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, str]]:
+    description = fields.get("description")
+    hint = "say in one or two sentences what the skill does and when to use it"
+    if not isinstance(description, str):
+        what = f"'description' is {_say(description)}" if "description" in fields else "there is no 'description'"
+        yield "description-missing", what, hint
+    elif not description.strip():
+        yield "description-blank", "'description' is blank", hint
+    elif len(description) > MAX_DESCRIPTION:
+        yield (
+            "description-too-long",
+            f"'description' has {len(description)} characters, more than {MAX_DESCRIPTION}",
+            "shorten it; details belong in the body",
+        )
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)
+
+
+def _is_text_map(value: Json) -> bool:
+    return isinstance(value, dict) and all(isinstance(item, str) for item in value.values())
+
+
+def _is_compatibility(value: Json) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_COMPATIBILITY
+
+
+_OPTIONAL_FIELDS = (
+    ("license", _is_text, "text, such as 'Apache-2.0'"),
+    ("compatibility", _is_compatibility, f"text of 1-{MAX_COMPATIBILITY} characters"),
+    ("metadata", _is_text_map, "a mapping of text to text: quote numbers, dates, true and false"),
+    ("allowed-tools", _is_text, "one line of tool names separated by spaces"),
+)
+
+
+def _suggest_name(name: str) -> str:
+    words = re.findall(r"[a-z0-9]+", name.lower())
+    return "-".join(words)[:MAX_NAME].strip("-") or "my-skill"
+
+
+def _say(value: Json) -> str:
+    match value:
+        case None:
+            return "empty"
+        case bool():
+            return f"the boolean {str(value).lower()}"
+        case int() | float():
+            return f"the number {value!r:.40}"
+        case str():
+            return f"text of {len(value)} characters"
+        case list():
+            return "a list"
+        case dict():
+            return "a mapping with values that are not text"
