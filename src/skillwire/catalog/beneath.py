@@ -1,0 +1,129 @@
+"""Opening files so that nothing can lead out of a tree, and nothing changes between check and read.
+
+Every step from the root down is opened relative to the folder before it, refusing symbolic links; what was
+opened is then examined, never its name. A pipe does not block and a device is never read. POSIX only.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from contextlib import contextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.records import LocalFile, Stamp
+from skillwire.errors import LimitError
+
+if TYPE_CHECKING:
+    from collections.abc import Generator, Sequence
+
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+_CHUNK = 1 << 20
+# A file written again within one tick of the clock keeps its times. Younger than this, they prove nothing.
+_SETTLED_NS = 1_000_000_000
+
+
+class NotRegularError(OSError):
+    """What was opened is not a regular file."""
+
+
+@contextmanager
+def open_root(root: str) -> Generator[int]:
+    """The folder a catalog was given. The caller chose it, so this one may be reached through links."""
+    descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def open_folder(parent: int, segments: Sequence[str]) -> Generator[int]:
+    """A folder below ``parent``, reached without following a link."""
+    descriptor = os.dup(parent)
+    try:
+        for segment in segments:
+            below = os.open(segment, _FOLDER, dir_fd=descriptor)
+            os.close(descriptor)
+            descriptor = below
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def read_file_at(folder: int, name: str, max_bytes: int) -> tuple[LocalFile, bytes]:
+    """A file's bytes and what they are. Never more than ``max_bytes`` (B1)."""
+    descriptor, status = _open_regular(folder, name, max_bytes)
+    try:
+        data = _read_all(descriptor, status.st_size, max_bytes)
+    finally:
+        os.close(descriptor)
+    return _describe(status, len(data), sha256(data).hexdigest()), data
+
+
+def hash_file_at(folder: int, name: str, max_bytes: int, known: LocalFile | None = None) -> LocalFile:
+    """What a file is, without keeping its bytes. ``known`` spares the reading if its stamp still holds."""
+    descriptor, status = _open_regular(folder, name, max_bytes)
+    try:
+        if known is not None and known.stamp is not None and known.stamp == _stamp(status):
+            return known
+        if status.st_size < _CHUNK:
+            data = _read_all(descriptor, status.st_size, max_bytes)
+            return _describe(status, len(data), sha256(data).hexdigest())
+        hasher, size = sha256(), 0
+        while chunk := os.read(descriptor, _CHUNK):
+            size += len(chunk)
+            if size > max_bytes:
+                raise _too_large(name, max_bytes)
+            hasher.update(chunk)
+        return _describe(status, size, hasher.hexdigest())
+    finally:
+        os.close(descriptor)
+
+
+def _open_regular(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_result]:
+    descriptor = os.open(name, _FILE, dir_fd=folder)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotRegularError(f"{name!r} is not a regular file")
+        if status.st_size > max_bytes:
+            raise _too_large(name, max_bytes)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor, status
+
+
+def _read_all(descriptor: int, expected: int, max_bytes: int) -> bytes:
+    data = os.read(descriptor, expected + 1)
+    if len(data) == expected:  # the byte more that was asked for is not there: this is the end
+        return data
+    chunks = [data]
+    size = len(data)
+    while chunk := os.read(descriptor, _CHUNK):
+        size += len(chunk)
+        if size > max_bytes:
+            raise _too_large("a file", max_bytes)
+        chunks.append(chunk)
+    return b"".join(chunks)
+
+
+def _describe(status: os.stat_result, size: int, hexdigest: str) -> LocalFile:
+    return LocalFile("sha256:" + hexdigest, size, status.st_mtime, _settled(_stamp(status)))
+
+
+def _stamp(status: os.stat_result) -> Stamp:
+    return Stamp(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _settled(stamp: Stamp) -> Stamp | None:
+    newest = max(stamp.modified_ns, stamp.changed_ns)
+    return stamp if newest < time.time_ns() - _SETTLED_NS else None
+
+
+def _too_large(name: str, max_bytes: int) -> LimitError:
+    return LimitError("too-large", f"{name!r} is larger than {max_bytes} bytes", "move large files elsewhere")

@@ -1,0 +1,159 @@
+"""Checking skills on disk: everything a scan finds, and what their text gets wrong.
+
+Works on one ``SKILL.md``, one skill or a whole tree. Reads through the same safe door as serving.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.beneath import open_folder, open_root, read_file_at
+from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.errors import FormatError, LimitError, NotFoundError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.check import SkillText, check_body, check_text, source_line
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.uri import SKILL_MD
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterator
+
+    from skillwire.catalog.records import SkillRecord
+    from skillwire.skill.diagnostics import Diagnostic
+
+
+@dataclass(frozen=True, slots=True)
+class CheckReport:
+    """What a check found: the problems, how many skills there are, and what was left out by name."""
+
+    given: Path
+    base: str
+    problems: tuple[Diagnostic, ...]
+    skills: int
+    ignored: tuple[str, ...]
+
+    def place(self, path: str) -> Path:
+        """Where on disk ``path``, from a problem or from ``ignored``, is, as the caller named the folder."""
+        inside = path[len(self.base) :].lstrip("/") if self.base else path
+        return self.given / inside
+
+    @property
+    def errors(self) -> int:
+        """How many problems break a rule."""
+        return sum(problem.severity == "error" for problem in self.problems)
+
+    @property
+    def warnings(self) -> int:
+        """How many problems only make trouble likely."""
+        return len(self.problems) - self.errors
+
+
+def check_path(
+    path: str | os.PathLike[str],
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    on_skill: Callable[[int], None] | None = None,
+) -> CheckReport:
+    """Check a ``SKILL.md``, a skill's folder or a tree of skills. ``NotFoundError`` if there is no such thing."""
+    return Checker(path, limits=limits).run(on_skill)
+
+
+class Checker:
+    """A check that can be repeated; what did not change between two runs is not hashed again."""
+
+    def __init__(self, path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> None:
+        given = Path(path)
+        if given.is_file() and given.name.lower() == SKILL_MD.lower():
+            given = given.parent
+        elif not given.is_dir():
+            raise NotFoundError(
+                "path-unknown",
+                f"{str(path)!r} is neither a folder nor a SKILL.md",
+                "give the folder of a skill, a folder of skills, or the path of a SKILL.md",
+            )
+        self._given = given
+        self._catalog = DirectoryCatalog(given, limits=limits)
+        self._limits = limits
+
+    @property
+    def root(self) -> Path:
+        """The folder that is checked."""
+        return self._catalog.root
+
+    def run(self, on_skill: Callable[[int], None] | None = None) -> CheckReport:
+        """Look at everything once."""
+        self._catalog.load(on_skill)
+        snapshot = self._catalog.snapshot()
+        problems = snapshot.problems()
+        for count, (path, record) in enumerate(snapshot.records(), 1):
+            problems += self._check_skill(path, record)
+            if on_skill is not None:
+                on_skill(count)
+        unique = dict.fromkeys(self._with_source(problem) for problem in problems)
+        skills = {problem.skill for problem in problems if problem.skill} | {
+            path for path, _ in snapshot.records()
+        }
+        return CheckReport(
+            self._given,
+            self._catalog.base,
+            tuple(sorted(unique, key=_place)),
+            len(skills),
+            tuple(snapshot.ignored()),
+        )
+
+    def _check_skill(self, path: str, record: SkillRecord) -> Iterator[Diagnostic]:
+        names = {"", *record.files, *record.folders}
+        for file, known in record.files.items():
+            owner = self._owner(path, file)
+            if owner != path or known.size > self._limits.max_checked_text:
+                continue  # a nested skill's files are its own
+            data = self._read(f"{path}/{file}")
+            text = None if data is None else _as_text(data)
+            if data is None or text is None:
+                continue
+            yield from check_text(SkillText(path, file, text, names))
+            if file == SKILL_MD:
+                yield from self._check_body(path, data)
+
+    def _check_body(self, path: str, data: bytes) -> Iterator[Diagnostic]:
+        try:
+            document = parse_skill_md(data, self._limits)
+        except FormatError:  # it changed since the scan; the next run will see it
+            return
+        yield from check_body(path, document.body, document.body_line)
+
+    def _owner(self, path: str, file: str) -> str:
+        folder = f"{path}/{file}".rpartition("/")[0]
+        located = self._catalog.snapshot().locate(folder)
+        return located[0] if located else path
+
+    def _with_source(self, problem: Diagnostic) -> Diagnostic:
+        if problem.line is None or problem.source is not None:
+            return problem
+        data = self._read(problem.file)
+        text = None if data is None else data.decode(errors="replace")
+        return problem if text is None else replace(problem, source=source_line(text, problem.line))
+
+    def _read(self, path: str) -> bytes | None:
+        *folders, name = self._catalog.on_disk(path).split("/")
+        try:
+            with open_root(str(self.root)) as root, open_folder(root, folders) as folder:
+                return read_file_at(folder, name, self._limits.max_skill_md_bytes)[1]
+        except (OSError, LimitError):
+            return None
+
+
+def _as_text(data: bytes) -> str | None:
+    if b"\0" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _place(problem: Diagnostic) -> tuple[str, int, int, str]:
+    return problem.file, problem.line or 0, problem.column or 0, problem.reference

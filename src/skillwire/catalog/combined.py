@@ -1,0 +1,269 @@
+"""Several catalogs as one.
+
+Each source is mounted under an optional prefix. Two sources that hold a skill at one path collide; then
+neither wins: each is served under its source's label (``team-a/refunds`` and ``team-b/refunds``), the bare
+path names both candidates, and the collision is reported. ``claims.py`` has the rule (N1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+
+from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
+from skillwire.catalog.claims import Claims, Mount
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
+from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
+from skillwire.catalog.snapshot import no_directory, no_file, no_skill
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.uri import (
+    DEFAULT_SCHEME,
+    SKILL_MD,
+    format_uri,
+    parse_path,
+    parse_uri,
+    skill_md_uri,
+    skill_root,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skillwire.skill import SkillEntry
+
+
+class _Home(NamedTuple):
+    """Where a visible skill really is: its source, its path there, and its path as seen from outside."""
+
+    mount: Mount
+    inner: str
+    visible: str
+
+
+class CombinedCatalog(Catalog):
+    """A catalog of catalogs, in the order given. Labels must differ."""
+
+    def __init__(self, mounts: Sequence[Mount], *, scheme: str = DEFAULT_SCHEME) -> None:
+        self._mounts = tuple(mounts)
+        self._scheme = scheme
+        labels = [mount.label for mount in self._mounts]
+        if len(set(labels)) != len(labels):
+            raise FormatError(
+                "label-duplicate", "two sources have the same label", "give each source a label of its own"
+            )
+        for mount in self._mounts:
+            parse_path(mount.label)
+            parse_path(mount.prefix or "-")
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page: sources in order, each in its own order."""
+        index, inner = self._place(cursor)
+        room = clamp_limit(limit)
+        claims = self._claims()
+        entries: list[SkillEntry] = []
+        while index < len(self._mounts) and len(entries) < room:
+            mount = self._mounts[index]
+            page = await mount.catalog.list_skills(inner, room - len(entries))
+            for entry in page.items:
+                visible = await claims.visible_path(mount, mount.outer(entry.path))
+                entries.append(_moved(entry, visible, self._scheme))
+            inner = page.next_cursor
+            index += inner is None
+        if index == len(self._mounts):
+            return Page(entries)
+        return Page(entries, encode_cursor("combined", f"{self._mounts[index].label}\n{inner or ''}"))
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry of one skill, under its visible URI."""
+        path = self._path(uri)
+        home = None
+        if path.endswith(f"/{SKILL_MD}"):
+            home = await self._home(self._claims(), path[: -len(SKILL_MD) - 1], uri)
+        if home is None:
+            raise no_skill(uri)
+        entry = await home.mount.catalog.get_skill(skill_md_uri(home.inner, self._scheme))
+        return _moved(entry, home.visible, self._scheme)
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file, from the source of its skill."""
+        path = self._path(uri)
+        home = await self._around(path.rpartition("/")[0], uri)
+        if home is None:
+            raise no_file(uri)
+        inside = path[len(home.visible) :]
+        file = await home.mount.catalog.read_file(format_uri(f"{home.inner}{inside}", self._scheme))
+        return file._replace(uri=format_uri(path, self._scheme))
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory, from the source of its skill."""
+        path = self._path(uri)
+        home = await self._around(path, uri)
+        if home is None:
+            raise no_directory(uri)
+        inner = format_uri(f"{home.inner}{path[len(home.visible) :]}", self._scheme)
+        page = await home.mount.catalog.read_directory(inner, cursor, limit)
+        items = [child._replace(uri=format_uri(f"{path}/{child.name}", self._scheme)) for child in page.items]
+        return Page(items, page.next_cursor)
+
+    async def problems(self) -> list[Diagnostic]:
+        """The problems of every source, and every collision between them."""
+        problems: list[Diagnostic] = []
+        claims = self._claims()
+        for mount in self._mounts:
+            own = await mount.catalog.problems()
+            problems += [problem.under(mount.prefix) if mount.prefix else problem for problem in own]
+            async for entry in mount.catalog.entries():
+                plain = mount.outer(entry.path)
+                visible = await claims.visible_path(mount, plain)
+                if visible != plain:
+                    problems.append(_collision(plain, visible, mount.label))
+        return problems
+
+    def changes(self) -> ChangeStream:
+        """What changes in any source, under the URIs a caller sees."""
+        return _CombinedStream(self._mounts, self._scheme)
+
+    async def follow(self) -> None:
+        """Watch every source until cancelled."""
+        async with anyio.create_task_group() as group:
+            for mount in self._mounts:
+                group.start_soon(mount.catalog.follow)
+
+    def _claims(self) -> Claims:
+        return Claims(self._mounts, self._scheme)
+
+    async def _home(self, claims: Claims, path: str, uri: str) -> _Home | None:
+        """The skill visible at exactly ``path``."""
+        claim = await claims.at(path)
+        if claim is not None:
+            return _Home(*claim, path)
+        contenders = await claims.of(path)
+        if contenders:
+            candidates = [await claims.visible_path(contender.mount, path) for contender in contenders]
+            raise _ambiguous(uri, candidates, self._scheme)
+        return None
+
+    async def _around(self, path: str, uri: str) -> _Home | None:
+        """The innermost skill visible at or around ``path``."""
+        claims, contested = self._claims(), None
+        while path:
+            try:
+                home = await self._home(claims, path, uri)
+            except NotFoundError as error:  # its files may still belong to a visible skill further out
+                home, contested = None, contested or error
+            if home is not None:
+                return home
+            path = path.rpartition("/")[0]
+        if contested is not None:
+            raise contested
+        return None
+
+    def _path(self, uri: str) -> str:
+        parsed = parse_uri(uri)
+        if parsed.scheme != self._scheme or len(parsed.segments) > 2 * DEFAULT_LIMITS.max_depth:
+            raise no_skill(uri)
+        return parsed.path
+
+    def _place(self, cursor: str | None) -> tuple[int, str | None]:
+        if cursor is None:
+            return 0, None
+        label, _, inner = decode_cursor("combined", cursor).partition("\n")
+        labels = [mount.label for mount in self._mounts]
+        return (labels.index(label), inner or None) if label in labels else (len(labels), None)
+
+
+class _CombinedStream(ChangeStream):
+    """The streams of several sources; names are settled when a change is taken, by the state of then."""
+
+    def __init__(self, mounts: Sequence[Mount], scheme: str) -> None:
+        super().__init__(ChangeFeed())
+        self._mounts = mounts
+        self._scheme = scheme
+        self._waiting: dict[Mount, Change] = {}
+        self._sources = [mount.catalog.changes() for mount in mounts]
+        for mount, stream in zip(mounts, self._sources, strict=True):
+            stream.forward(lambda change, mount=mount: self._note(mount, change))
+
+    def close(self) -> None:
+        """Stop listening to every source."""
+        for stream in self._sources:
+            stream.close()
+        super().close()
+
+    async def __anext__(self) -> Change:
+        await super().__anext__()
+        waiting, self._waiting = self._waiting, {}
+        claims = Claims(self._mounts, self._scheme)
+        merged = Change()
+        for mount, change in waiting.items():
+            merged = merged.then(await self._outside(claims, mount, change))
+        return merged
+
+    def _note(self, mount: Mount, change: Change) -> None:
+        self._waiting[mount] = self._waiting.get(mount, Change()).then(change)
+        self.push(change)
+
+    async def _outside(self, claims: Claims, mount: Mount, change: Change) -> Change:
+        """A skill that comes to a taken path, or leaves one, also moves the skill that was there."""
+        added, changed, removed = set[str](), set[str](), set[str]()
+        for uri in change.changed:
+            path = mount.outer(skill_root(parse_uri(uri)).path)
+            changed.add(await claims.visible_path(mount, path))
+        for uri in change.added:
+            path = mount.outer(skill_root(parse_uri(uri)).path)
+            others = await self._others(claims, mount, path)
+            added.add(await claims.visible_path(mount, path))
+            if len(others) == 1:
+                removed.add(path)
+                added.add(others[0].qualified(path))
+        for uri in change.removed:
+            path = mount.outer(skill_root(parse_uri(uri)).path)
+            others = await self._others(claims, mount, path)
+            plain = claims.may_claim(mount, path) and not others
+            removed.add(path if plain else mount.qualified(path))
+            if len(others) == 1:
+                removed.add(others[0].qualified(path))
+                added.add(path)
+        return Change(*(frozenset(skill_md_uri(p, self._scheme) for p in s) for s in (added, changed, removed)))
+
+    async def _others(self, claims: Claims, mount: Mount, path: str) -> list[Mount]:
+        """Whoever else claims ``path``, if ``mount`` may claim it."""
+        if not claims.may_claim(mount, path):
+            return []
+        return [claim.mount for claim in await claims.of(path) if claim.mount is not mount]
+
+
+def _moved(entry: SkillEntry, path: str, scheme: str) -> SkillEntry:
+    """The same entry for a skill that is seen at ``path``: URIs differ, digests and sizes do not."""
+    inner = entry.path
+    if inner == path:
+        return entry
+    resources = entry.resources
+    if not isinstance(resources, str):
+        resources = tuple(
+            resource._replace(uri=format_uri(path + parse_uri(resource.uri).path[len(inner) :], scheme))
+            for resource in resources
+        )
+    return replace(entry, uri=skill_md_uri(path, scheme), resources=resources)
+
+
+def _collision(plain: str, visible: str, label: str) -> Diagnostic:
+    return Diagnostic(
+        "catalog-collision",
+        f"{plain!r} is also the name of another source, or of a skill there, or lies inside one;"
+        f" the one from {label!r} is served at {visible!r}",
+        "give one of the sources a prefix",
+        file=f"{plain}/{SKILL_MD}",
+        skill=plain,
+    )
+
+
+def _ambiguous(uri: str, paths: Sequence[str], scheme: str) -> NotFoundError:
+    candidates = " or ".join(skill_md_uri(path, scheme) for path in paths)
+    return NotFoundError("skill-ambiguous", f"{uri!r:.300} could mean several skills", f"use {candidates}")

@@ -1,0 +1,120 @@
+"""The seam of the house: everything that holds skills is a ``Catalog``.
+
+A folder, an archive, a package, a function, another server, several of these together: each lists entries,
+gets one, reads a file, reads a directory, and says when it changed. The server serves any catalog; the client
+gives you one; a concern such as "what this caller may see" is a catalog around a catalog.
+
+What every implementation guarantees (``tests/contracts`` holds them to it):
+
+- ``list_skills`` pages by key: a change between two pages neither skips nor repeats an entry that stayed (L3).
+- ``get_skill`` answers for every skill served, listed or not; whatever else is ``NotFoundError`` (G1).
+- ``read_file`` returns the bytes that the current entry describes, or none (R2).
+- ``read_directory`` gives direct children only; an empty directory is an empty page (D1).
+- One call sees one consistent state, whatever changes meanwhile.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from skillwire.catalog.changes import ChangeStream
+    from skillwire.skill import Diagnostic, SkillEntry
+
+DEFAULT_PAGE_SIZE = 100
+
+T = TypeVar("T")
+
+
+class Page(NamedTuple, Generic[T]):
+    """Some items, and the cursor for the next ones; ``None`` after the last."""
+
+    items: Sequence[T]
+    next_cursor: str | None = None
+
+
+class SkillFile(NamedTuple):
+    """One file's bytes, as the current entry of its skill describes them."""
+
+    uri: str
+    data: bytes
+    modified: float | None = None
+
+
+class DirectoryChild(NamedTuple):
+    """A file or folder directly inside a directory of a skill."""
+
+    uri: str
+    name: str
+    is_directory: bool
+    size: int | None = None
+    modified: float | None = None
+
+
+class Catalog(ABC):
+    """Something that holds skills."""
+
+    @abstractmethod
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page of the listing, in the order of URIs. A bad cursor is a ``ProtocolError``."""
+
+    @abstractmethod
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry of the skill whose ``SKILL.md`` is at ``uri``."""
+
+    @abstractmethod
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file of a skill."""
+
+    @abstractmethod
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of what is directly inside a directory of a skill."""
+
+    @abstractmethod
+    def changes(self) -> ChangeStream:
+        """A stream of what changes from now on. Close it, or use it in a ``with`` block."""
+
+    async def problems(self) -> Sequence[Diagnostic]:
+        """What is wrong with the source, including what was left out because of it."""
+        return ()
+
+    async def follow(self) -> None:
+        """Watch the source and publish what changes, until cancelled. Returns if there is nothing to watch."""
+        return
+
+    async def entries(self) -> AsyncIterator[SkillEntry]:
+        """Every listed entry, page by page."""
+        cursor: str | None = None
+        while True:
+            page = await self.list_skills(cursor)
+            for entry in page.items:
+                yield entry
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    async def children(self, uri: str) -> AsyncIterator[DirectoryChild]:
+        """Everything directly inside a directory, page by page."""
+        cursor: str | None = None
+        while True:
+            page = await self.read_directory(uri, cursor)
+            for child in page.items:
+                yield child
+            if page.next_cursor is None:
+                return
+            cursor = page.next_cursor
+
+    async def walk(self, uri: str) -> AsyncIterator[DirectoryChild]:
+        """Every file below a directory, folders first-come, parents before children."""
+        pending = [uri]
+        while pending:
+            async for child in self.children(pending.pop()):
+                if child.is_directory:
+                    pending.append(child.uri)
+                else:
+                    yield child

@@ -1,0 +1,77 @@
+"""Cursors that name a place, not a number (L3).
+
+A cursor holds the key of the last item of a page. The next page begins after that key, whatever came or went
+in between. To clients it is opaque; a checksum over the listing it belongs to tells a damaged cursor, or one
+from another listing, from a good one. It is no secret and grants nothing: it only says where to go on.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from bisect import bisect_right
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeVar
+
+from skillwire.catalog.contract import Page
+from skillwire.errors import ProtocolError
+from skillwire.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+T = TypeVar("T")
+
+_CHECK_BYTES = 6
+
+
+def encode_cursor(listing: str, key: str) -> str:
+    """The cursor for "after ``key``" in the listing named ``listing``."""
+    raw = key.encode()
+    return base64.urlsafe_b64encode(_check(listing, raw) + raw).decode().rstrip("=")
+
+
+def decode_cursor(listing: str, cursor: str, max_length: int = DEFAULT_LIMITS.max_cursor_length) -> str:
+    """The key in a cursor of the listing named ``listing``; ``ProtocolError`` for any other text."""
+    if len(cursor) > max_length or not cursor.isascii():
+        raise _bad_cursor()
+    try:
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        check, key = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
+        if check != _check(listing, key):
+            raise _bad_cursor()
+        return key.decode()
+    except (binascii.Error, ValueError) as error:
+        raise _bad_cursor() from error
+
+
+def page_of(
+    listing: str, keys: Sequence[str], item: Callable[[str], T], cursor: str | None, limit: int
+) -> Page[T]:
+    """The page of ``keys`` (sorted) that follows ``cursor``, each made into an item."""
+    start = 0 if cursor is None else bisect_right(keys, decode_cursor(listing, cursor))
+    stop = start + clamp_limit(limit)
+    chosen = keys[start:stop]
+    more = encode_cursor(listing, chosen[-1]) if stop < len(keys) else None
+    return Page([item(key) for key in chosen], more)
+
+
+def clamp_limit(limit: int) -> int:
+    """A page size between 1 and what we are willing to put in one page."""
+    return max(1, min(limit, DEFAULT_LIMITS.max_page_size))
+
+
+def _check(listing: str, key: bytes) -> bytes:
+    return blake2b(key, digest_size=_CHECK_BYTES, person=_person(listing)).digest()
+
+
+def _person(listing: str) -> bytes:
+    return blake2b(listing.encode(), digest_size=16).digest()
+
+
+def _bad_cursor() -> ProtocolError:
+    return ProtocolError(
+        "cursor-invalid",
+        "the cursor is not one that this listing gave",
+        "pass nextCursor back unchanged, or begin again without a cursor",
+    )

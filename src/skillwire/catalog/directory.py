@@ -1,0 +1,176 @@
+"""A folder of skills, at any depth, kept current while files change.
+
+Bytes stay on disk. A read returns them only if they match the entry being served; if the file has changed,
+its skill is read again first, so that entry and bytes agree again (R2). Changes come from the operating
+system (``follow``) and cost work in proportion to what changed (S1).
+"""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from skillwire.catalog.beneath import open_folder, open_root, read_file_at
+from skillwire.catalog.contract import SkillFile
+from skillwire.catalog.scan import Scan
+from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
+from skillwire.errors import LimitError, NotFoundError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, KIB, Limits
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
+    from skillwire.catalog.changes import Change
+    from skillwire.catalog.records import LocalFile
+
+# Smaller files are read where we are: a thread would cost more than the read.
+_INLINE_BYTES = 256 * KIB
+_READ_ATTEMPTS = 3
+
+
+class DirectoryCatalog(SnapshotCatalog):
+    """Serves the skills in ``root``. Making one reads nothing; ``load`` or the first question does."""
+
+    def __init__(
+        self,
+        root: str | os.PathLike[str],
+        *,
+        scheme: str = DEFAULT_SCHEME,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        super().__init__(scheme)
+        self.root = Path(root).resolve()
+        self._limits = limits
+        self.base = ""  # the logical path of the root: its name if it is itself a skill
+        self._loaded = False
+        self._lock = threading.Lock()
+
+    def load(self, on_skill: Callable[[int], None] | None = None) -> None:
+        """Read the whole tree. ``NotFoundError`` if the root is not a folder. ``on_skill`` counts along."""
+        if not self.root.is_dir():
+            raise NotFoundError(
+                "folder-unknown",
+                f"there is no folder {self.root.name!r} to serve",
+                "give the path of a folder",
+            )
+        with self._lock:
+            self._rescan_all(on_skill)
+
+    async def refresh(self, paths: Iterable[str] | None = None) -> Change:
+        """Read again what changed at ``paths`` (below the root; default: everything) and tell who listens."""
+        changed = None if paths is None else tuple(paths)
+        change = await to_thread.run_sync(self._refresh, changed)
+        self._feed.publish(change)
+        return change
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file, exactly as the current entry describes them."""
+        for _ in range(_READ_ATTEMPTS):
+            path, skill_path, file = self._find_file(await self._current(), uri)
+            if file.size <= _INLINE_BYTES:
+                data = self._read_if_unchanged(path, file)
+            else:
+                data = await to_thread.run_sync(self._read_if_unchanged, path, file)
+            if data is not None:
+                return SkillFile(format_uri(path, self._scheme), data, file.modified)
+            await self.refresh((self.on_disk(path), self.on_disk(f"{skill_path}/{SKILL_MD}")))
+        raise UpstreamError(
+            "file-changing", f"{uri!r:.300} changes faster than it can be read", "try again in a moment"
+        )
+
+    async def follow(self) -> None:
+        """Watch the folder until cancelled."""
+        from skillwire.catalog.watch import watch_folder  # late: only a long-running server watches
+
+        await self._current()
+        async for paths in watch_folder(self.root):
+            await self.refresh(paths)
+
+    async def ignored(self) -> list[str]:
+        """What was left out because of its name: version control, litter, credentials."""
+        return (await self._current()).ignored()
+
+    def snapshot(self) -> Snapshot:
+        """The current picture; ``load`` first."""
+        return self._snapshot
+
+    async def _current(self) -> Snapshot:
+        if not self._loaded:
+            await to_thread.run_sync(self._load_once)
+        return self._snapshot
+
+    def _load_once(self) -> None:
+        with self._lock:
+            if not self._loaded:
+                self._rescan_all(None)
+
+    def _rescan_all(self, on_skill: Callable[[int], None] | None = None) -> Change:
+        base = self.root.name if (self.root / SKILL_MD).is_file() else ""
+        moved = base != self.base
+        self.base = base
+        scan = self._scan(Snapshot() if moved else self._snapshot, on_skill=on_skill)
+        found = scan.run(base)
+        self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
+        self._loaded = True
+        return change
+
+    def _refresh(self, paths: tuple[str, ...] | None) -> Change:
+        with self._lock:
+            if paths is None or not self._loaded or any(path in ("", ".", SKILL_MD) for path in paths):
+                return self._rescan_all()
+            logical = frozenset(f"{self.base}/{path}" if self.base else path for path in paths)
+            areas = _outermost(area for path in logical if (area := self._area(path)) is not None)
+            removed = [path for area in areas for path in self._snapshot.paths_below(area)]
+            scan = self._scan(self._snapshot, fresh=logical)
+            for area in areas:
+                scan.run(area)
+            self._snapshot, change = self._snapshot.updated(removed, scan.found)
+            return change
+
+    def _scan(
+        self,
+        previous: Snapshot,
+        *,
+        fresh: frozenset[str] = frozenset(),
+        on_skill: Callable[[int], None] | None = None,
+    ) -> Scan:
+        return Scan(str(self.root), self.base, self._scheme, self._limits, previous, fresh, on_skill)
+
+    def _area(self, path: str) -> str | None:
+        """The smallest part of the tree whose skills can be different because ``path`` is."""
+        skill = self._snapshot.topmost_skill(path)
+        if skill is not None:
+            return skill
+        folder, _, name = path.rpartition("/")
+        if name.lower() == SKILL_MD.lower():
+            return folder
+        on_disk = self.root / self.on_disk(path)
+        if on_disk.is_dir() or not on_disk.exists():
+            return path
+        return None  # a file outside every skill
+
+    def on_disk(self, path: str) -> str:
+        """The place below the root of what has the logical path ``path``."""
+        return path[len(self.base) + 1 :] if self.base else path
+
+    def _read_if_unchanged(self, path: str, file: LocalFile) -> bytes | None:
+        *folders, name = self.on_disk(path).split("/")
+        try:
+            with open_root(str(self.root)) as root, open_folder(root, folders) as folder:
+                current, data = read_file_at(folder, name, max(file.size, 1))
+        except (OSError, LimitError):
+            return None
+        return data if current.digest == file.digest else None
+
+
+def _outermost(paths: Iterable[str]) -> list[str]:
+    chosen: list[str] = []
+    for path in sorted(set(paths)):
+        if not chosen or not (path == chosen[-1] or path.startswith(f"{chosen[-1]}/")):
+            chosen.append(path)
+    return chosen

@@ -1,0 +1,214 @@
+"""Skills that functions make.
+
+A *stable* skill is made once and then served like any other, with digests; ``regenerate`` makes it anew. A
+*dynamic* one is made each time it is read: its entry says ``"dynamic"``, since nothing can be claimed about
+bytes that do not exist yet (E2). A function that fails costs its own skill, never the catalog.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+
+import anyio
+from anyio import to_thread
+
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
+from skillwire.catalog.cursor import page_of
+from skillwire.catalog.memory import Skill, find_skills
+from skillwire.catalog.records import Found, SkillRecord
+from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog, child_of, children_of, no_directory, no_file
+from skillwire.errors import SkillwireError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.diagnostics import KINDS, Diagnostic
+from skillwire.skill.entry import DYNAMIC
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
+
+if TYPE_CHECKING:
+    from skillwire.skill import SkillEntry
+
+Files = Mapping[str, "bytes | str"]
+MakeFiles = Callable[[], "Files | Awaitable[Files]"]
+F = TypeVar("F", bound=MakeFiles)
+
+
+class _Maker(NamedTuple):
+    make: MakeFiles
+    dynamic: bool
+    listed: bool
+
+
+class GeneratedCatalog(SnapshotCatalog):
+    """Skills from functions, added with ``add`` or the decorator ``skill``."""
+
+    def __init__(self, *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(scheme)
+        self._limits = limits
+        self._makers: dict[str, _Maker] = {}
+        self._unmade: dict[str, None] = {}
+        self._lock = anyio.Lock()
+
+    def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, listed: bool = True) -> None:
+        """Serve at ``path`` the files that ``make``, a function or a coroutine function, returns."""
+        self._makers[parse_path(path)] = _Maker(make, dynamic, listed)
+        self._unmade[path] = None
+
+    def discard(self, path: str) -> None:
+        """Serve it no longer."""
+        del self._makers[path]
+        self._unmade.pop(path, None)
+        self._replace(path, {})
+
+    def skill(self, path: str, *, dynamic: bool = False, listed: bool = True) -> Callable[[F], F]:
+        """``add``, as a decorator."""
+
+        def decorate(make: F) -> F:
+            self.add(path, make, dynamic=dynamic, listed=listed)
+            return make
+
+        return decorate
+
+    async def regenerate(self, path: str) -> None:
+        """Call the function for ``path`` again. ``UpstreamError`` if it fails; the skill is then left out."""
+        async with self._lock:
+            self._unmade.pop(path, None)
+            found, error = await self._attempt(path)
+            self._replace(path, found)
+        if error is not None:
+            raise error
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry of one skill; a dynamic one is made anew, so that its frontmatter is today's."""
+        await self._current()
+        owner = self._owner(self._path(uri))
+        if owner is not None and self._makers[owner].dynamic:
+            await self.regenerate(owner)
+        return await super().get_skill(uri)
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file, made now if the skill is dynamic."""
+        snapshot = await self._current()
+        path = self._path(uri)
+        made = await self._make_dynamic(path)
+        if made is None:
+            path, _, file = self._find_file(snapshot, uri)
+        else:
+            skill_path, record = made
+            file = record.files.get(path[len(skill_path) + 1 :])
+        if file is None or file.data is None:
+            raise no_file(uri)
+        return SkillFile(format_uri(path, self._scheme), file.data)
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory, made now if the skill is dynamic."""
+        await self._current()
+        path = self._path(uri)
+        made = await self._make_dynamic(path)
+        if made is None:
+            return await super().read_directory(uri, cursor, limit)
+        skill_path, record = made
+        folder = path[len(skill_path) + 1 :]
+        if folder and folder not in record.folders:
+            raise no_directory(uri)
+        children = children_of(record.files, record.folders, folder)
+        return page_of(
+            f"directory {path}",
+            sorted(children),
+            lambda name: child_of(f"{path}/{name}", children[name], self._scheme),
+            cursor,
+            limit,
+        )
+
+    async def _current(self) -> Snapshot:
+        if self._unmade:
+            async with self._lock:
+                while self._unmade:
+                    path = next(iter(self._unmade))
+                    found, _ = await self._attempt(path)
+                    self._unmade.pop(path, None)
+                    self._replace(path, found)
+        return self._snapshot
+
+    def _owner(self, path: str) -> str | None:
+        while path and path not in self._makers:
+            path = path.rpartition("/")[0]
+        return path or None
+
+    async def _make_dynamic(self, path: str) -> tuple[str, SkillRecord] | None:
+        """The record, with bytes, of the dynamic skill around ``path``; ``None`` if a stable one is there."""
+        owner = self._owner(path)
+        if owner is None or not self._makers[owner].dynamic:
+            return None
+        async with self._lock:
+            found = await self._make(owner)
+            self._replace(owner, {key: _as_dynamic(item) for key, item in found.items()})
+        record = found[owner].record
+        if record is None:
+            raise _failed(owner, "its SKILL.md breaks a rule")
+        return owner, record
+
+    async def _attempt(self, path: str) -> tuple[dict[str, Found], SkillwireError | None]:
+        try:
+            found = await self._make(path)
+        except SkillwireError as error:
+            reference = error.reference if error.reference in KINDS else "generator-failed"
+            problem = Diagnostic(reference, error.message, error.hint, file=f"{path}/{SKILL_MD}", skill=path)
+            return {path: Found(True, None, (problem,))}, error
+        if self._makers[path].dynamic:
+            found = {key: _as_dynamic(item) for key, item in found.items()}
+        return found, None
+
+    async def _make(self, path: str) -> dict[str, Found]:
+        maker = self._makers[path]
+        try:
+            with anyio.fail_after(self._limits.max_generate_seconds):
+                files = await _call(maker.make)
+        except TimeoutError as error:
+            raise _failed(path, f"it took longer than {self._limits.max_generate_seconds} s") from error
+        except Exception as error:
+            raise _failed(path, f"it raised {type(error).__name__}") from error
+        tree = Skill(path, _checked(path, files)).tree()
+        unlisted = () if maker.listed else (path,)
+        found = find_skills(tree, scheme=self._scheme, limits=self._limits, unlisted=unlisted)
+        if path not in found:
+            raise _failed(path, "it returned no SKILL.md")
+        return found
+
+    def _replace(self, path: str, found: Mapping[str, Found]) -> None:
+        self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(path), found)
+        self._feed.publish(change)
+
+
+async def _call(make: MakeFiles) -> object:
+    if inspect.iscoroutinefunction(make):
+        return await make()
+    result = await to_thread.run_sync(make, abandon_on_cancel=True)
+    return await result if inspect.isawaitable(result) else result
+
+
+def _checked(path: str, files: object) -> Files:
+    if not isinstance(files, Mapping):
+        raise _failed(path, f"it returned {type(files).__name__}, not a mapping of file names to content")
+    for name, data in cast("Mapping[Any, Any]", files).items():
+        if not isinstance(name, str) or not isinstance(data, bytes | str):
+            raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
+    return cast("Files", files)
+
+
+def _as_dynamic(found: Found) -> Found:
+    if found.record is None:
+        return found
+    entry = replace(found.record.entry, resources=DYNAMIC)
+    return replace(found, record=SkillRecord(entry, {}, frozenset()))
+
+
+def _failed(path: str, reason: str) -> UpstreamError:
+    return UpstreamError(
+        "generator-failed",
+        f"the function that makes the skill {path!r} failed: {reason}",
+        "the log of the server has the details",
+    )

@@ -1,0 +1,147 @@
+"""Skills held in memory: for tests, for tools, and for whatever arrives as bytes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.contract import SkillFile
+from skillwire.catalog.records import Found, LocalFile, SkillSource, make_found
+from skillwire.catalog.snapshot import SnapshotCatalog, no_file
+from skillwire.errors import FormatError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.digest import digest_of
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Mapping
+
+    from skillwire.catalog.changes import Change
+    from skillwire.catalog.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A skill as values: its path, and its files by their path inside it. Text is stored as UTF-8."""
+
+    path: str
+    files: Mapping[str, bytes | str]
+    listed: bool = True
+
+    def tree(self) -> dict[str, bytes]:
+        """The files as bytes by full path; ``FormatError`` for a path that could not be served."""
+        return {
+            f"{parse_path(self.path)}/{parse_path(name)}": data.encode() if isinstance(data, str) else data
+            for name, data in self.files.items()
+        }
+
+
+class MemoryCatalog(SnapshotCatalog):
+    """A catalog of ``Skill`` values. ``put`` replaces a skill's whole folder; a skill inside it is listed too."""
+
+    def __init__(
+        self, skills: Iterable[Skill] = (), *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS
+    ) -> None:
+        super().__init__(scheme)
+        self._limits = limits
+        self._tree: dict[str, bytes] = {}
+        self._unlisted: frozenset[str] = frozenset()
+        self._put_all(list(skills), "")
+
+    def put(self, skill: Skill) -> None:
+        """Add a skill or replace the one at its path. ``FormatError``, and no change, if it cannot be served."""
+        self._put_all([skill], self._area(skill.path))
+
+    def remove(self, path: str) -> None:
+        """Take a skill and everything below its path away."""
+        tree = _without(self._tree, path)
+        self._adopt(tree, self._unlisted, *self._rebuilt(tree, self._unlisted, self._area(path)))
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file."""
+        path, _, file = self._find_file(self._snapshot, uri)
+        if file.data is None:
+            raise no_file(uri)
+        return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
+
+    def _put_all(self, skills: list[Skill], area: str) -> None:
+        tree, unlisted = self._tree, self._unlisted
+        for skill in skills:
+            tree = {**_without(tree, skill.path), **skill.tree()} if tree else skill.tree()
+            unlisted = unlisted - {skill.path} if skill.listed else unlisted | {skill.path}
+        snapshot, change = self._rebuilt(tree, unlisted, area)
+        for skill in skills:
+            if snapshot.record(skill.path) is None:
+                raise _refusal(skill.path, snapshot)
+        self._adopt(tree, unlisted, snapshot, change)
+
+    def _rebuilt(self, tree: Mapping[str, bytes], unlisted: frozenset[str], area: str) -> tuple[Snapshot, Change]:
+        inside = {key: data for key, data in tree.items() if not area or key.startswith(f"{area}/")}
+        found = find_skills(inside, scheme=self._scheme, limits=self._limits, unlisted=unlisted)
+        return self._snapshot.updated(self._snapshot.paths_below(area), found)
+
+    def _adopt(self, tree: dict[str, bytes], unlisted: frozenset[str], snapshot: Snapshot, change: Change) -> None:
+        self._tree, self._unlisted, self._snapshot = tree, unlisted, snapshot
+        self._feed.publish(change)
+
+    def _area(self, path: str) -> str:
+        """The outermost folder whose record depends on ``path`` (E4: enclosing skills list nested files)."""
+        parts = path.split("/")
+        prefixes = ("/".join(parts[:count]) for count in range(1, len(parts)))
+        return next((prefix for prefix in prefixes if f"{prefix}/{SKILL_MD}" in self._tree), path)
+
+
+def find_skills(
+    files: Mapping[str, bytes],
+    *,
+    scheme: str = DEFAULT_SCHEME,
+    limits: Limits = DEFAULT_LIMITS,
+    unlisted: Container[str] = frozenset(),
+) -> dict[str, Found]:
+    """Every skill in a tree of files, nested ones too, with its problems."""
+    members: dict[str, dict[str, LocalFile]] = {
+        key[: -len(SKILL_MD) - 1]: {} for key in files if key.endswith(f"/{SKILL_MD}")
+    }
+    for key, data in files.items():
+        file = LocalFile(digest_of(data), len(data), data=data)
+        end = key.find("/")
+        while end >= 0:
+            if key[:end] in members:
+                members[key[:end]][key[end + 1 :]] = file
+            end = key.find("/", end + 1)
+    return {
+        path: make_found(
+            SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders(inside)),
+            scheme=scheme,
+            listed=path not in unlisted,
+            limits=limits,
+        )
+        for path, inside in members.items()
+    }
+
+
+def _without(tree: Mapping[str, bytes], path: str) -> dict[str, bytes]:
+    return {key: data for key, data in tree.items() if not key.startswith(f"{path}/")}
+
+
+def _folders(paths: Iterable[str]) -> frozenset[str]:
+    folders: set[str] = set()
+    for path in paths:
+        folder = path.rpartition("/")[0]
+        while folder and folder not in folders:
+            folders.add(folder)
+            folder = folder.rpartition("/")[0]
+    return frozenset(folders)
+
+
+def _refusal(path: str, snapshot: Snapshot) -> FormatError:
+    for problem in snapshot.problems():
+        if problem.refuses and problem.skill == path:
+            return FormatError(
+                problem.reference,
+                f"the skill {path!r} cannot be served: {problem.message}",
+                problem.hint,
+                line=problem.line,
+                column=problem.column,
+            )
+    return FormatError("skill-file-missing", f"the skill {path!r} has no SKILL.md", "add a file named SKILL.md")

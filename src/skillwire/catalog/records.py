@@ -1,0 +1,128 @@
+"""What a local catalog knows of one folder: a skill it serves, or why it does not.
+
+Pure. A folder on disk, a tree in memory and a package all become ``Found`` values here, by the same rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+from skillwire.errors import FormatError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.diagnostics import Diagnostic, from_error
+from skillwire.skill.entry import SkillEntry, build_entry, fold
+from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Set
+
+
+class Stamp(NamedTuple):
+    """What the file system says of a file's state; while it stays the same, so do the bytes."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+class LocalFile(NamedTuple):
+    """One file of a local skill. ``data`` is set where the bytes are held, ``stamp`` where they are on disk."""
+
+    digest: str
+    size: int
+    modified: float | None = None
+    stamp: Stamp | None = None
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRecord:
+    """A skill that is served: its entry, its files by path inside the skill, and its folders."""
+
+    entry: SkillEntry
+    files: Mapping[str, LocalFile]
+    folders: Set[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A folder worth remembering: the skill in it, if it can be served, and what is to be said about it."""
+
+    is_skill: bool = False  # there is a SKILL.md, served or not
+    record: SkillRecord | None = None
+    problems: tuple[Diagnostic, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSource:
+    """Everything found in a skill's folder, before the rules are applied."""
+
+    path: str
+    skill_md: bytes
+    files: Mapping[str, LocalFile]
+    folders: Set[str]
+    problems: Iterable[Diagnostic] = ()
+    ignored: Iterable[str] = ()
+
+
+def make_found(
+    source: SkillSource,
+    *,
+    scheme: str = DEFAULT_SCHEME,
+    listed: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Found:
+    """Apply the rules: a record if nothing refuses the skill, and every problem either way."""
+    problems = list(source.problems)
+    document: SkillDocument | None = None
+    file = f"{source.path}/{SKILL_MD}"
+    try:
+        document = parse_skill_md(source.skill_md, limits)
+    except FormatError as error:
+        problems.append(from_error(error, file))
+    else:
+        problems += check_frontmatter(document, source.path.rpartition("/")[2], file)
+    problems += check_files(source, limits)
+    record: SkillRecord | None = None
+    if document is not None and not any(problem.refuses for problem in problems):
+        facts = ((path, item.digest, item.size) for path, item in source.files.items())
+        entry = build_entry(source.path, document.frontmatter, facts, scheme=scheme, listed=listed)
+        record = SkillRecord(entry, source.files, source.folders)
+    return Found(True, record, tuple(_named(problem, source.path) for problem in problems), tuple(source.ignored))
+
+
+def check_files(source: SkillSource, limits: Limits) -> Iterator[Diagnostic]:
+    """Limits of one skill (E6) and names that would collide on another disk (B5)."""
+    count, size = len(source.files), sum(file.size for file in source.files.values())
+    if count > limits.skill_resources or size > limits.skill_bytes:
+        yield Diagnostic(
+            "over-limit",
+            f"the skill has {count} files and {size} bytes; hosts need not accept more than"
+            f" {limits.skill_resources} files and {limits.skill_bytes} bytes",
+            "split the skill, or move large files elsewhere",
+            file=source.path,
+        )
+    for first, second in collisions((*source.files, *source.folders)):
+        yield Diagnostic(
+            "path-collision",
+            f"{first!r} and {second!r} are one name on disks that ignore case or Unicode form",
+            "rename one of them",
+            file=f"{source.path}/{second}",
+        )
+
+
+def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of paths that are one to a disk that ignores case and Unicode form (B5)."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        first = seen.setdefault(fold(path), path)
+        if first is not path:
+            yield first, path
+
+
+def _named(problem: Diagnostic, skill: str) -> Diagnostic:
+    return problem if problem.skill else replace(problem, skill=skill)

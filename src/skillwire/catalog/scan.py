@@ -1,0 +1,312 @@
+"""Reading a tree of folders into ``Found`` values: one pass, every file hashed once, every bound kept.
+
+The walk goes down through open folders (``beneath.py``), so a tree that changes or attacks while it is read
+cannot lead elsewhere. A folder with a ``SKILL.md`` opens a collector; every file below goes to all open
+collectors, since an enclosing skill lists the files of a nested one (E4). What is wrong is written down where
+it was found and the walk goes on: a skill is served whole or not at all, and never spoils another (F7).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.beneath import NotRegularError, hash_file_at, open_folder, open_root, read_file_at
+from skillwire.catalog.ignore import is_ignored
+from skillwire.catalog.records import Found, LocalFile, SkillSource, make_found
+from skillwire.errors import LimitError
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.uri import SKILL_MD, segment_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from skillwire.catalog.snapshot import Snapshot
+    from skillwire.limits import Limits
+
+
+@dataclass(slots=True)
+class _Collector:
+    """What is gathered for one skill while the walk is inside its folder."""
+
+    path: str
+    skill_md: bytes | None = None
+    files: dict[str, LocalFile] = field(default_factory=dict[str, LocalFile])
+    folders: set[str] = field(default_factory=set[str])
+    problems: list[Diagnostic] = field(default_factory=list[Diagnostic])
+    ignored: list[str] = field(default_factory=list[str])
+    size: int = 0
+    overflowed: bool = False
+
+    def inside(self, path: str) -> str:
+        return path[len(self.path) + 1 :]
+
+
+@dataclass(slots=True)
+class Scan:
+    """One reading of a tree, or of a part of it. ``previous`` spares reading files that did not change."""
+
+    root: str
+    base: str  # the logical path of the root: empty, or its name if the root is itself a skill
+    scheme: str
+    limits: Limits
+    previous: Snapshot
+    fresh: frozenset[str] = frozenset()  # paths that are read again whatever their stamp says
+    on_skill: Callable[[int], None] | None = None
+    found: dict[str, Found] = field(default_factory=dict[str, Found])
+    _notes: dict[str, tuple[list[Diagnostic], list[str]]] = field(
+        default_factory=dict[str, tuple[list[Diagnostic], list[str]]]
+    )
+    _entries: int = 0
+    _skills: int = 0
+
+    def run(self, path: str) -> dict[str, Found]:
+        """Everything worth remembering at or below the logical ``path``; nothing if it is gone."""
+        inside = path[len(self.base) :].strip("/") if self.base else path
+        segments = inside.split("/") if inside else []
+        try:
+            with open_root(self.root) as root, open_folder(root, segments) as folder:
+                self._folder(folder, path, len(segments), ())
+        except OSError as error:
+            if not segments:
+                self._cannot_read(path, error, ())
+        for place, (problems, ignored) in self._notes.items():
+            known = self.found.get(place, Found())
+            self.found[place] = Found(
+                known.is_skill, known.record, (*known.problems, *problems), (*known.ignored, *ignored)
+            )
+        return self.found
+
+    def _folder(self, folder: int, path: str, depth: int, outer: tuple[_Collector, ...]) -> None:
+        try:
+            with os.scandir(folder) as listing:
+                entries = sorted(listing, key=_name)
+        except OSError as error:
+            self._cannot_read(path, error, outer)
+            return
+        self._entries += len(entries)
+        if self._entries > self.limits.max_tree_entries:
+            self._say(
+                "too-many-entries",
+                f"the tree has more than {self.limits.max_tree_entries} files and folders; the rest was not read",
+                "serve the folder that holds the skills, not one far above it",
+                path,
+                outer,
+            )
+            return
+        collectors = outer
+        if any(entry.name == SKILL_MD and entry.is_file(follow_symlinks=False) for entry in entries):
+            collectors = (*outer, _Collector(path))
+        for entry in entries:
+            self._entry(folder, entry, f"{path}/{entry.name}" if path else entry.name, depth, collectors)
+        if collectors is not outer:
+            self._finish(collectors[-1])
+
+    def _entry(
+        self, folder: int, entry: os.DirEntry[str], path: str, depth: int, collectors: tuple[_Collector, ...]
+    ) -> None:
+        is_folder = entry.is_dir(follow_symlinks=False)
+        if is_ignored(entry.name, is_folder=is_folder):
+            self._ignored(path, collectors)
+        elif is_folder:
+            self._below(folder, entry.name, path, depth, collectors)
+        elif entry.is_symlink():
+            self._link(folder, entry.name, path, collectors)
+        elif not entry.is_file(follow_symlinks=False):
+            self._special(entry.name, path, collectors)
+        elif collectors:
+            self._file(folder, entry.name, path, collectors)
+        if entry.name != SKILL_MD and entry.name.lower() == "skill.md" and not is_folder:
+            self._say(
+                "skill-file-case",
+                f"the file is named {entry.name!r}, not 'SKILL.md'",
+                "rename it to SKILL.md: names are case-sensitive",
+                path,
+                collectors[-1:] if collectors and collectors[-1].path == path.rpartition("/")[0] else (),
+            )
+
+    def _below(self, folder: int, name: str, path: str, depth: int, collectors: tuple[_Collector, ...]) -> None:
+        if depth >= self.limits.max_depth:
+            self._say(
+                "too-deep",
+                f"folders nest deeper than {self.limits.max_depth}; what is below was not read",
+                "move the skill up",
+                path,
+                collectors,
+            )
+            return
+        if not self._has_good_name(name, path, collectors):
+            return
+        for collector in collectors:
+            collector.folders.add(collector.inside(path))
+        try:
+            with open_folder(folder, (name,)) as below:
+                self._folder(below, path, depth + 1, collectors)
+        except OSError as error:
+            self._cannot_read(path, error, collectors)
+
+    def _file(self, folder: int, name: str, path: str, collectors: tuple[_Collector, ...]) -> None:
+        open_collectors = [collector for collector in collectors if not collector.overflowed]
+        if not self._has_good_name(name, path, collectors) or not open_collectors:
+            return
+        try:
+            file = self._read(folder, name, path, collectors[-1])
+        except LimitError as error:
+            for collector in open_collectors:
+                self._overflow(collector, path, error.message)
+            return
+        except OSError as error:
+            self._cannot_read(path, error, collectors)
+            return
+        for collector in open_collectors:
+            collector.files[collector.inside(path)] = file
+            collector.size += file.size
+            if len(collector.files) > self.limits.max_resources or collector.size > self.limits.max_skill_bytes:
+                self._overflow(collector, collector.path, "the skill has too many files or bytes")
+
+    def _read(self, folder: int, name: str, path: str, collector: _Collector) -> LocalFile:
+        if name == SKILL_MD and path == f"{collector.path}/{SKILL_MD}":
+            file, collector.skill_md = read_file_at(folder, name, self.limits.max_skill_md_bytes)
+            return file
+        known = None
+        if path not in self.fresh:
+            record = (found := self.previous.found(collector.path)) and found.record
+            known = record.files.get(collector.inside(path)) if record else None
+        return hash_file_at(folder, name, self.limits.max_skill_bytes, known)
+
+    def _finish(self, collector: _Collector) -> None:
+        if collector.skill_md is None:  # unreadable, too large or gone: already said
+            self.found[collector.path] = Found(True, None, tuple(collector.problems), tuple(collector.ignored))
+            return
+        source = SkillSource(
+            collector.path,
+            collector.skill_md,
+            collector.files,
+            frozenset(collector.folders),
+            collector.problems,
+            collector.ignored,
+        )
+        self.found[collector.path] = make_found(source, scheme=self.scheme, limits=self.limits)
+        self._skills += 1
+        if self.on_skill is not None:
+            self.on_skill(self._skills)
+
+    # What is said, and about whom
+
+    def _say(self, reference: str, message: str, hint: str, path: str, collectors: Sequence[_Collector]) -> None:
+        """To every enclosing skill: each of them is affected. Outside of skills, to the folder itself."""
+        if not collectors:
+            problem = Diagnostic(reference, message, hint, file=printable(path))
+            self._notes.setdefault(path.rpartition("/")[0], ([], []))[0].append(problem)
+            return
+        problem = Diagnostic(reference, message, hint, file=printable(path), skill=collectors[-1].path)
+        for collector in collectors:
+            collector.problems.append(problem)
+
+    def _ignored(self, path: str, collectors: Sequence[_Collector]) -> None:
+        if collectors:
+            collectors[-1].ignored.append(printable(path))
+        else:
+            self._notes.setdefault(path.rpartition("/")[0], ([], []))[1].append(printable(path))
+
+    def _has_good_name(self, name: str, path: str, collectors: Sequence[_Collector]) -> bool:
+        if not segment_problem(name):
+            return True
+        self._say(
+            "file-name-invalid",
+            f"the name {printable(name)!r:.120} cannot be part of a URI",
+            "rename it without control characters, backslashes or broken text",
+            path,
+            collectors,
+        )
+        return False
+
+    def _link(self, folder: int, name: str, path: str, collectors: Sequence[_Collector]) -> None:
+        if not collectors and name != SKILL_MD:
+            return
+        try:
+            target = os.readlink(name, dir_fd=folder)
+        except OSError:
+            target = "?"
+        segments = path.split("/")[:-1]
+        if _escapes(target, len(segments) - (1 if self.base else 0)):
+            self._say(
+                "link-escape",
+                f"the symbolic link {name!r:.120} leads out of the tree and was left out",
+                "replace the link by a copy of the file",
+                path,
+                collectors,
+            )
+        else:
+            self._say(
+                "link-skipped",
+                f"the symbolic link {name!r:.120} was left out: links are never followed",
+                "replace the link by a copy of the file",
+                path,
+                collectors,
+            )
+
+    def _special(self, name: str, path: str, collectors: Sequence[_Collector]) -> None:
+        if name == SKILL_MD:
+            self._say("skill-file-kind", "SKILL.md is not a regular file", "make it a file", path, collectors)
+        elif collectors:
+            self._say(
+                "special-file",
+                f"{printable(name)!r:.120} is a device, pipe or socket and was left out",
+                "remove it from the skill",
+                path,
+                collectors,
+            )
+
+    def _overflow(self, collector: _Collector, path: str, reason: str) -> None:
+        collector.overflowed = True
+        self._say(
+            "too-large",
+            f"{reason}; we serve at most {self.limits.max_resources} files and"
+            f" {self.limits.max_skill_bytes} bytes a skill, {self.limits.max_skill_md_bytes} in SKILL.md",
+            "split the skill, or move large files elsewhere",
+            path,
+            (collector,),
+        )
+
+    def _cannot_read(self, path: str, error: OSError, collectors: Sequence[_Collector]) -> None:
+        if isinstance(error, NotRegularError) or error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
+            self._say(
+                "vanished",
+                f"{printable(path)!r:.200} went away or became something else while it was being read",
+                "check again",
+                path,
+                collectors,
+            )
+            return
+        self._say(
+            "unreadable",
+            f"{printable(path) or 'the folder'!r:.200} cannot be read: {os.strerror(error.errno or errno.EIO)}",
+            "give the user who runs skillwire permission to read it",
+            path,
+            collectors,
+        )
+
+
+def _name(entry: os.DirEntry[str]) -> str:
+    return entry.name
+
+
+def _escapes(target: str, depth: int) -> bool:
+    """Whether a link with this target, ``depth`` folders below the root, leads out of it, as far as text tells."""
+    if target.startswith("/"):
+        return True
+    for segment in target.split("/"):
+        depth += -1 if segment == ".." else (0 if segment in ("", ".") else 1)
+        if depth < 0:
+            return True
+    return False
+
+
+def printable(text: str) -> str:
+    """``text`` with what a terminal or JSON could not carry spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -1,0 +1,303 @@
+"""An immutable picture of a local catalog, and the catalog methods that only need one.
+
+A change makes a new picture; whoever holds the old one goes on seeing it. Making one costs two shallow copies
+of a dictionary and work in proportion to what changed.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page
+from skillwire.catalog.cursor import page_of
+from skillwire.errors import NotFoundError
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.entry import fold
+from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+
+    from skillwire.catalog.records import Found, LocalFile, SkillRecord
+    from skillwire.skill import SkillEntry
+
+
+class Snapshot:
+    """Every folder of note by path, with an index of names that collide and the sorted listing."""
+
+    __slots__ = ("_found", "_names", "_order", "keys")
+
+    def __init__(self) -> None:
+        self._found: dict[str, Found] = {}
+        self._names: dict[str, tuple[str, ...]] = {}  # fold(path) -> paths of skills; several collide (B5)
+        self._order: list[str] = []  # every path of _found, sorted
+        self.keys: list[str] = []  # the paths that are listed, sorted
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def found(self, path: str) -> Found | None:
+        """What was found at ``path``, served or not."""
+        return self._found.get(path)
+
+    def record(self, path: str) -> SkillRecord | None:
+        """The skill served at ``path``."""
+        found = self._found.get(path)
+        if found is None or found.record is None or len(self._names[fold(path)]) > 1:
+            return None
+        return found.record
+
+    def records(self) -> Iterator[tuple[str, SkillRecord]]:
+        """Every skill served, listed or not."""
+        for path in self._order:
+            record = self.record(path)
+            if record is not None:
+                yield path, record
+
+    def paths_below(self, path: str) -> list[str]:
+        """Every remembered path at or below ``path``; all of them for ``""``."""
+        if not path:
+            return list(self._order)
+        start, stop = bisect_left(self._order, f"{path}/"), bisect_left(self._order, f"{path}0")  # '/' < '0'
+        return [path, *self._order[start:stop]] if path in self._found else self._order[start:stop]
+
+    def topmost_skill(self, path: str) -> str | None:
+        """The outermost folder around ``path``, or ``path`` itself, that holds a ``SKILL.md``."""
+        end = path.find("/")
+        while True:
+            prefix = path if end < 0 else path[:end]
+            found = self._found.get(prefix)
+            if found is not None and found.is_skill:
+                return prefix
+            if end < 0:
+                return None
+            end = path.find("/", end + 1)
+
+    def locate(self, path: str) -> tuple[str, SkillRecord] | None:
+        """The innermost served skill at or around ``path``."""
+        while path:
+            record = self.record(path)
+            if record is not None:
+                return path, record
+            path = path.rpartition("/")[0]
+        return None
+
+    def updated(self, removed: Sequence[str], found: Mapping[str, Found]) -> tuple[Snapshot, Change]:
+        """A new picture without ``removed`` and with ``found``, and how its skills differ from this one's."""
+        new = Snapshot()
+        new._found, new._names = dict(self._found), dict(self._names)
+        touched: dict[str, None] = {}
+        for path in removed:
+            if new._found.pop(path).is_skill:
+                touched[path] = None
+                new._forget_name(path)
+        for path, item in found.items():
+            new._found[path] = item
+            if item.is_skill:
+                touched[path] = None
+                new._names[fold(path)] = (*new._names.get(fold(path), ()), path)
+        for path in tuple(touched):  # a collision that came or went also changes its other side
+            for other in (*self._names.get(fold(path), ()), *new._names.get(fold(path), ())):
+                touched[other] = None
+        new._order = _resorted(self._order, {*removed, *found}, self._found, new._found)
+        new.keys = _resorted(self.keys, touched, self._listed(touched), new._listed(touched))
+        return new, _difference(self, new, touched)
+
+    def _forget_name(self, path: str) -> None:
+        rest = tuple(other for other in self._names[fold(path)] if other != path)
+        if rest:
+            self._names[fold(path)] = rest
+        else:
+            del self._names[fold(path)]
+
+    def _listed(self, paths: Iterable[str]) -> set[str]:
+        records = ((path, self.record(path)) for path in paths)
+        return {path for path, record in records if record is not None and record.entry.listed}
+
+    def problems(self) -> list[Diagnostic]:
+        """Every problem once, in the order of paths."""
+        seen: dict[Diagnostic, None] = {}
+        for path in self._order:
+            seen.update(dict.fromkeys(self._found[path].problems))
+        for paths in self._names.values():
+            if len(paths) > 1:
+                seen.update(dict.fromkeys(_collided(sorted(paths))))
+        return list(seen)
+
+    def ignored(self) -> list[str]:
+        """Paths that were left out because of their names, each once."""
+        return sorted({path for found in self._found.values() for path in found.ignored})
+
+
+def _collided(paths: Sequence[str]) -> Iterator[Diagnostic]:
+    for path in paths:
+        others = ", ".join(repr(other) for other in paths if other != path)
+        yield Diagnostic(
+            "path-collision",
+            f"{path!r} and {others} are one name on disks that ignore case or Unicode form",
+            "rename all but one of them",
+            file=path,
+            skill=path,
+        )
+
+
+def _difference(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> Change:
+    added, changed, removed = set[str](), set[str](), set[str]()
+    for path in paths:
+        before, after = old.record(path), new.record(path)
+        if before is None and after is not None:
+            added.add(after.entry.uri)
+        elif before is not None and after is None:
+            removed.add(before.entry.uri)
+        elif before is not None and after is not None and before.entry != after.entry:
+            changed.add(after.entry.uri)
+    return Change(frozenset(added), frozenset(changed), frozenset(removed))
+
+
+def _resorted(keys: list[str], paths: Iterable[str], before: Container[str], after: Container[str]) -> list[str]:
+    """``keys``, sorted, with each of ``paths`` in it only if it is in ``after``."""
+    gone = [path for path in paths if path in before and path not in after]
+    come = [path for path in paths if path in after and path not in before]
+    if not gone and not come:
+        return keys
+    if len(gone) + len(come) > 16:  # one sort beats many insertions
+        return sorted({*keys, *come}.difference(gone))
+    keys = list(keys)
+    for path in gone:
+        del keys[bisect_left(keys, path)]
+    for path in come:
+        insort(keys, path)
+    return keys
+
+
+class SnapshotCatalog(Catalog):
+    """A catalog that answers from its current snapshot. What is left to a subclass is where bytes come from."""
+
+    def __init__(self, scheme: str) -> None:
+        self._scheme = scheme
+        self._snapshot = Snapshot()
+        self._feed = ChangeFeed()
+
+    async def _current(self) -> Snapshot:
+        return self._snapshot
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page of the listing."""
+        snapshot = await self._current()
+        return page_of("skills", snapshot.keys, lambda path: _entry(snapshot, path), cursor, limit)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry of one skill."""
+        snapshot = await self._current()
+        path = self._path(uri)
+        record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
+        if record is None:
+            raise no_skill(uri)
+        return record.entry
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory of a skill."""
+        snapshot = await self._current()
+        path = self._path(uri)
+        located = snapshot.locate(path)
+        if located is None:
+            raise no_directory(uri)
+        skill_path, record = located
+        folder = path[len(skill_path) + 1 :]
+        if folder and folder not in record.folders:
+            raise no_directory(uri)
+        children = children_of(record.files, record.folders, folder)
+        names = sorted(children)
+        return page_of(
+            f"directory {path}",
+            names,
+            lambda name: child_of(f"{path}/{name}", children[name], self._scheme),
+            cursor,
+            limit,
+        )
+
+    def changes(self) -> ChangeStream:
+        """What changes from now on."""
+        return self._feed.subscribe()
+
+    async def problems(self) -> list[Diagnostic]:
+        """What is wrong, including what was left out because of it."""
+        return (await self._current()).problems()
+
+    def _path(self, uri: str) -> str:
+        parsed = parse_uri(uri)
+        if parsed.scheme != self._scheme:
+            raise no_skill(uri)
+        return parsed.path
+
+    def _find_file(self, snapshot: Snapshot, uri: str) -> tuple[str, str, LocalFile]:
+        """The canonical path, the skill around it, and what is known of the file."""
+        path = self._path(uri)
+        located = snapshot.locate(path.rpartition("/")[0])
+        if located is not None:
+            skill_path, record = located
+            file = record.files.get(path[len(skill_path) + 1 :])
+            if file is not None:
+                return path, skill_path, file
+        raise no_file(uri)
+
+
+def _entry(snapshot: Snapshot, path: str) -> SkillEntry:
+    record = snapshot.record(path)
+    if record is None:  # a key without a record would be a defect of Snapshot.updated
+        raise KeyError(path)
+    return record.entry
+
+
+def children_of(
+    files: Mapping[str, LocalFile], folders: Iterable[str], folder: str
+) -> dict[str, LocalFile | None]:
+    """Names directly inside ``folder``: files with what is known of them, folders with ``None``."""
+    prefix = f"{folder}/" if folder else ""
+    children: dict[str, LocalFile | None] = {}
+    for path, file in files.items():
+        if path.startswith(prefix) and "/" not in path[len(prefix) :]:
+            children[path[len(prefix) :]] = file
+    for path in folders:
+        if path.startswith(prefix) and "/" not in path[len(prefix) :]:
+            children[path[len(prefix) :]] = None
+    return children
+
+
+def child_of(path: str, file: LocalFile | None, scheme: str) -> DirectoryChild:
+    """The child at ``path``: a file, or a folder where ``file`` is ``None``."""
+    uri, name = format_uri(path, scheme), path.rpartition("/")[2]
+    if file is None:
+        return DirectoryChild(uri, name, is_directory=True)
+    return DirectoryChild(uri, name, is_directory=False, size=file.size, modified=file.modified)
+
+
+def no_skill(uri: str) -> NotFoundError:
+    """There is no such skill."""
+    return NotFoundError(
+        "skill-unknown",
+        f"no skill is served at {uri!r:.300}",
+        f"list the skills to see their URIs; a skill's URI looks like {skill_md_uri('acme/refunds')}",
+    )
+
+
+def no_file(uri: str) -> NotFoundError:
+    """There is no such file."""
+    return NotFoundError(
+        "file-unknown",
+        f"no skill has a file at {uri!r:.300}",
+        "the entry of a skill lists the URIs of all its files",
+    )
+
+
+def no_directory(uri: str) -> NotFoundError:
+    """There is no such directory."""
+    return NotFoundError(
+        "directory-unknown",
+        f"no skill has a directory at {uri!r:.300}",
+        "use a skill's root (its SKILL.md without '/SKILL.md') or a folder inside it",
+    )

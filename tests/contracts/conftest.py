@@ -1,0 +1,151 @@
+"""Every catalog, each holding the same small tree."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import zipfile
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skillwire import (
+    CombinedCatalog,
+    DirectoryCatalog,
+    GeneratedCatalog,
+    MemoryCatalog,
+    Mount,
+    PackageCatalog,
+    Skill,
+)
+from trees import files_of, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterator
+    from pathlib import Path
+
+    from skillwire import Catalog
+
+TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]
+
+
+@dataclass
+class Sample:
+    """A catalog with the small tree, and how to change what it holds."""
+
+    catalog: Catalog
+    put: Callable[[Skill], Awaitable[None]]
+    remove: Callable[[str], Awaitable[None]]
+
+
+def skills(paths: list[str] = TOPMOST, strip: str = "") -> list[Skill]:
+    tree = small_tree()
+    return [Skill(path.removeprefix(strip), files_of(tree, path)) for path in paths]
+
+
+def of_memory(catalog: MemoryCatalog, around: Catalog | None = None) -> Sample:
+    async def put(skill: Skill) -> None:
+        catalog.put(skill)
+
+    async def remove(path: str) -> None:
+        catalog.remove(path)
+
+    return Sample(around or catalog, put, remove)
+
+
+def memory(tmp_path: Path, names: Iterator[str]) -> Sample:
+    return of_memory(MemoryCatalog(skills()))
+
+
+def directory(tmp_path: Path, names: Iterator[str]) -> Sample:
+    root = write_tree(tmp_path / "skills", small_tree())
+    catalog = DirectoryCatalog(root)
+
+    async def put(skill: Skill) -> None:
+        shutil.rmtree(root / skill.path, ignore_errors=True)
+        write_tree(root, skill.tree())
+        await catalog.refresh([skill.path])
+
+    async def remove(path: str) -> None:
+        shutil.rmtree(root / path)
+        await catalog.refresh([path])
+
+    return Sample(catalog, put, remove)
+
+
+async def unchangeable(_: object) -> None:
+    raise AssertionError("an installed package does not change")
+
+
+def package(tmp_path: Path, names: Iterator[str]) -> Sample:
+    name = next(names)
+    write_tree(tmp_path / name / "skills", small_tree())
+    (tmp_path / name / "__init__.py").touch()
+    sys.path.insert(0, str(tmp_path))
+    return Sample(PackageCatalog(name), unchangeable, unchangeable)
+
+
+def zipped_package(tmp_path: Path, names: Iterator[str]) -> Sample:
+    name = next(names)
+    archive = tmp_path / "wheel.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr(f"{name}/__init__.py", "")
+        for path, data in small_tree().items():
+            file.writestr(f"{name}/skills/{path}", data)
+    sys.path.insert(0, str(archive))
+    return Sample(PackageCatalog(name), unchangeable, unchangeable)
+
+
+def generated(tmp_path: Path, names: Iterator[str]) -> Sample:
+    catalog = GeneratedCatalog()
+    for skill in skills():
+        catalog.add(skill.path, lambda files=skill.files: files)
+
+    async def put(skill: Skill) -> None:
+        catalog.add(skill.path, lambda: skill.files)
+        await catalog.regenerate(skill.path)
+
+    async def remove(path: str) -> None:
+        catalog.discard(path)
+
+    return Sample(catalog, put, remove)
+
+
+def combined_of_one(tmp_path: Path, names: Iterator[str]) -> Sample:
+    inner = MemoryCatalog(skills())
+    return of_memory(inner, CombinedCatalog([Mount(inner, "only")]))
+
+
+def combined_with_prefix(tmp_path: Path, names: Iterator[str]) -> Sample:
+    acme = MemoryCatalog(skills(["acme/billing/refunds", "acme/release"], "acme/"))
+    rest = MemoryCatalog(skills(["flat", "odd-names", "windows"]))
+    return of_memory(rest, CombinedCatalog([Mount(acme, "company", prefix="acme"), Mount(rest, "own")]))
+
+
+CHANGEABLE = [memory, directory, generated, combined_of_one, combined_with_prefix]
+KINDS = [*CHANGEABLE, package, zipped_package]
+
+
+@pytest.fixture
+def package_names(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Package names no other test uses, and ``sys.path`` as it was, afterwards."""
+    before = list(sys.path)
+    base = "".join(c if c.isalnum() else "_" for c in request.node.nodeid)
+    yield (f"pkg_{base}_{index}" for index in range(9))
+    sys.path[:] = before
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+def sample(request: pytest.FixtureRequest, tmp_path: Path, package_names: Iterator[str]) -> Sample:
+    return request.param(tmp_path, package_names)
+
+
+@pytest.fixture
+def catalog(sample: Sample) -> Catalog:
+    return sample.catalog
+
+
+@pytest.fixture(params=CHANGEABLE, ids=lambda kind: kind.__name__)
+def changeable(request: pytest.FixtureRequest, tmp_path: Path) -> Sample:
+    return request.param(tmp_path, iter(()))

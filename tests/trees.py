@@ -1,0 +1,62 @@
+"""Trees of skills that tests share: honest ones with every trait that has broken a peer somewhere."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+Tree = dict[str, bytes]
+
+
+def skill_md(
+    name: str, description: str = "Does one thing well.", body: str = "Do it.\n", extra: str = ""
+) -> bytes:
+    """A small valid ``SKILL.md``."""
+    return f"---\nname: {name}\ndescription: {description}\n{extra}---\n\n{body}".encode()
+
+
+def small_tree() -> Tree:
+    """Six skills: flat, prefixed, nested, CRLF with BOM, odd file names, binary and empty files."""
+    return {
+        "flat/SKILL.md": skill_md("flat"),
+        "acme/billing/refunds/SKILL.md": skill_md("refunds", extra="metadata:\n  owner: billing\n"),
+        "acme/billing/refunds/templates/reply.md": b"Dear customer,\n",
+        "acme/billing/refunds/references/limits.csv": b"tier,limit\ngold,500\n",
+        "acme/release/SKILL.md": skill_md("release"),
+        "acme/release/changelog/SKILL.md": skill_md("changelog"),
+        "acme/release/changelog/templates/entry.md": b"- \n",
+        "acme/release/notes.md": b"notes\n",
+        "windows/SKILL.md": b"\xef\xbb\xbf---\r\nname: windows\r\ndescription: CRLF and a BOM\r\n---\r\n\r\nhello",
+        "odd-names/SKILL.md": skill_md("odd-names"),
+        "odd-names/references/R\u00e9sum\u00e9 & notes #1?.md": "na\u00efve\n".encode(),
+        "odd-names/assets/100%.bin": bytes(range(256)),
+        "odd-names/assets/empty": b"",
+        "odd-names/.hidden": b"dot\n",
+    }
+
+
+SMALL_TREE_SKILLS = [
+    "acme/billing/refunds",
+    "acme/release",
+    "acme/release/changelog",
+    "flat",
+    "odd-names",
+    "windows",
+]
+
+
+def write_tree(root: Path, tree: Mapping[str, bytes]) -> Path:
+    """Put a tree on disk."""
+    for path, data in tree.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(data)
+    return root
+
+
+def files_of(tree: Mapping[str, bytes], skill: str) -> Tree:
+    """The files of one skill, nested ones included, by their path inside it."""
+    return {path[len(skill) + 1 :]: data for path, data in tree.items() if path.startswith(f"{skill}/")}

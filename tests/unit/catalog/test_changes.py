@@ -1,0 +1,54 @@
+"""Merging changes: a slow listener hears one event that says what a quick one heard in several (S1)."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillwire.catalog.changes import Change, ChangeFeed
+
+STATES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
+
+
+def difference(before: dict[str, int], after: dict[str, int]) -> Change:
+    return Change(
+        frozenset(after.keys() - before.keys()),
+        frozenset(key for key in before.keys() & after.keys() if before[key] != after[key]),
+        frozenset(before.keys() - after.keys()),
+    )
+
+
+@given(st.lists(STATES, min_size=2, max_size=6))
+def test_merged_changes_name_everything_that_is_different_in_the_end(states: list[dict[str, int]]) -> None:
+    """S1: added and removed are exact; changed may name what changed back."""
+    merged = Change()
+    for before, after in pairwise(states):
+        merged = merged.then(difference(before, after))
+    whole = difference(states[0], states[-1])
+    assert (merged.added, merged.removed) == (whole.added, whole.removed)
+    assert merged.changed >= whole.changed
+    assert not merged.changed & (merged.added | merged.removed)
+
+
+@pytest.mark.anyio
+async def test_a_slow_listener_hears_one_merged_change() -> None:
+    feed = ChangeFeed()
+    with feed.subscribe() as quick, feed.subscribe() as slow, anyio.fail_after(5):
+        feed.publish(Change(added=frozenset({"a"})))
+        assert (await anext(quick)).added == {"a"}
+        feed.publish(Change(added=frozenset({"b"})))
+        assert (await anext(quick)).added == {"b"}
+        assert (await anext(slow)).added == {"a", "b"}
+
+
+@pytest.mark.anyio
+async def test_a_closed_stream_is_forgotten() -> None:
+    feed = ChangeFeed()
+    stream = feed.subscribe()
+    stream.close()
+    feed.publish(Change(added=frozenset({"a"})))
+    assert [change async for change in stream] == []

@@ -1,0 +1,150 @@
+"""Several catalogs as one: prefixes, and collisions where nobody wins (N1)."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillwire import CombinedCatalog, FormatError, MemoryCatalog, Mount, NotFoundError, Skill
+from skillwire.skill import digest_of
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+pytestmark = pytest.mark.anyio
+
+
+def skill(path: str, text: str = "x", **files: str) -> Skill:
+    return Skill(path, {"SKILL.md": skill_md(path.rpartition("/")[2], text), **files})
+
+
+def combined(**sources: Iterable[Skill]) -> CombinedCatalog:
+    return CombinedCatalog([Mount(MemoryCatalog(skills), label) for label, skills in sources.items()])
+
+
+async def listing(catalog: CombinedCatalog) -> dict[str, str]:
+    return {entry.path: entry.description async for entry in catalog.entries()}
+
+
+async def test_a_collision_leaves_both_reachable_under_their_labels() -> None:
+    """N1, E5."""
+    catalog = combined(a=[skill("refunds", "from a")], b=[skill("refunds", "from b"), skill("other")])
+    assert await listing(catalog) == {"a/refunds": "from a", "b/refunds": "from b", "other": "x"}
+    for label in "ab":
+        entry = await catalog.get_skill(f"skill://{label}/refunds/SKILL.md")
+        assert entry.description == f"from {label}"
+        file = await catalog.read_file(entry.files[0].uri)
+        assert digest_of(file.data) == entry.files[0].digest
+        children = [child.uri async for child in catalog.children(f"skill://{label}/refunds")]
+        assert children == [f"skill://{label}/refunds/SKILL.md"]
+
+
+async def test_the_bare_name_of_a_collision_names_the_candidates() -> None:
+    """N1: nothing is preferred."""
+    catalog = combined(a=[skill("refunds")], b=[skill("refunds")])
+    for ask in (catalog.get_skill, catalog.read_file):
+        with pytest.raises(NotFoundError) as caught:
+            await ask("skill://refunds/SKILL.md")
+        assert caught.value.reference == "skill-ambiguous"
+        assert "skill://a/refunds/SKILL.md or skill://b/refunds/SKILL.md" in caught.value.hint
+
+
+async def test_a_collision_is_reported_on_both_sides() -> None:
+    """N1."""
+    catalog = combined(a=[skill("refunds")], b=[skill("refunds")])
+    problems = await catalog.problems()
+    assert [(problem.reference, problem.skill) for problem in problems] == [("catalog-collision", "refunds")] * 2
+    assert "'a/refunds'" in problems[0].message
+    assert "'b/refunds'" in problems[1].message
+
+
+async def test_prefixes_keep_sources_apart() -> None:
+    one, two = MemoryCatalog([skill("refunds", "one")]), MemoryCatalog([skill("refunds", "two")])
+    catalog = CombinedCatalog([Mount(one, "a", prefix="team/one"), Mount(two, "b")])
+    assert await listing(catalog) == {"team/one/refunds": "one", "refunds": "two"}
+    assert await catalog.problems() == []
+
+
+async def test_a_skill_inside_a_skill_of_another_source_is_qualified() -> None:
+    """N1, E4: no file's URI means two things."""
+    catalog = combined(
+        a=[skill("outer", "outer", **{"inner/notes.md": "from a"})],
+        b=[skill("outer/inner", "inner", **{"notes.md": "from b"})],
+    )
+    assert await listing(catalog) == {"outer": "outer", "b/outer/inner": "inner"}
+    assert (await catalog.read_file("skill://outer/inner/notes.md")).data == b"from a"
+    assert (await catalog.read_file("skill://b/outer/inner/notes.md")).data == b"from b"
+
+
+async def test_a_label_that_looks_like_a_path_is_qualified_again() -> None:
+    """N1: the qualified name is itself taken."""
+    catalog = combined(a=[skill("x", "a")], b=[skill("x", "b"), skill("a/x", "trap")])
+    found = await listing(catalog)
+    assert sorted(found.values()) == ["a", "b", "trap"]
+    for path, description in found.items():
+        assert (await catalog.get_skill(f"skill://{path}/SKILL.md")).description == description
+
+
+async def test_a_collision_that_comes_and_goes_tells_what_moved() -> None:
+    """S1, N1."""
+    one, two = MemoryCatalog([skill("x")]), MemoryCatalog()
+    catalog = CombinedCatalog([Mount(one, "a"), Mount(two, "b")])
+    with catalog.changes() as changes, anyio.fail_after(5):
+        two.put(skill("x"))
+        change = await anext(changes)
+        assert change.removed == {"skill://x/SKILL.md"}
+        assert change.added == {"skill://a/x/SKILL.md", "skill://b/x/SKILL.md"}
+        two.put(skill("x", "new"))
+        assert (await anext(changes)).changed == {"skill://b/x/SKILL.md"}
+        two.remove("x")
+        change = await anext(changes)
+        assert change.added == {"skill://x/SKILL.md"}
+        assert change.removed == {"skill://a/x/SKILL.md", "skill://b/x/SKILL.md"}
+
+
+async def test_labels_must_differ_and_be_paths() -> None:
+    with pytest.raises(FormatError):
+        CombinedCatalog([Mount(MemoryCatalog(), "a"), Mount(MemoryCatalog(), "a")])
+    with pytest.raises(FormatError):
+        CombinedCatalog([Mount(MemoryCatalog(), "..")])
+    with pytest.raises(FormatError):
+        CombinedCatalog([Mount(MemoryCatalog(), "a", prefix="../x")])
+
+
+async def test_a_path_made_of_labels_costs_bounded_work() -> None:
+    """B1: names are settled once a request, however they are stacked."""
+    catalog = combined(a=[skill("x")], b=[skill("x")])
+    begun = time.process_time()
+    with pytest.raises(NotFoundError):
+        await catalog.get_skill("skill://" + "a/" * 100 + "x/SKILL.md")
+    assert time.process_time() - begun < 5  # exponential work would take longer than the universe has
+
+
+PATHS = st.lists(st.sampled_from(["x", "y", "a/x", "b/x", "a/b/x", "x/y", "y/x"]), unique=True, max_size=4)
+
+
+@given(st.lists(PATHS, min_size=2, max_size=3))
+async def test_every_skill_has_exactly_one_uri_and_is_found_by_it(sources: list[list[str]]) -> None:
+    """N1, E5: whatever collides with whatever."""
+    labels = ["a", "b", "c"]
+    mounts = [
+        Mount(MemoryCatalog([skill(path, f"{label}:{path}") for path in sorted(paths)]), label)
+        for label, paths in zip(labels, sources, strict=False)
+    ]
+    catalog = CombinedCatalog(mounts)
+    entries = [entry async for entry in catalog.entries()]
+    assert len({entry.uri for entry in entries}) == len(entries)
+    expected: list[str] = []
+    for mount in mounts:
+        expected += [entry.description async for entry in mount.catalog.entries()]
+    assert sorted(entry.description for entry in entries) == sorted(expected)
+    for entry in entries:
+        assert await catalog.get_skill(entry.uri) == entry
+        for resource in entry.files:
+            assert digest_of((await catalog.read_file(resource.uri)).data) == resource.digest

@@ -1,0 +1,126 @@
+"""Skills that functions make: stable ones with digests, dynamic ones without (E2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from skillwire import GeneratedCatalog, Limits, NotFoundError, UpstreamError
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from skillwire.catalog.generated import Files
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_stable_skill_is_made_once() -> None:
+    catalog = GeneratedCatalog()
+    calls: list[int] = []
+
+    @catalog.skill("acme/status")
+    def status() -> Files:
+        calls.append(1)
+        return {"SKILL.md": skill_md("status"), "data/now.txt": f"call {len(calls)}"}
+
+    entry = await catalog.get_skill("skill://acme/status/SKILL.md")
+    assert not entry.is_dynamic
+    for _ in range(3):
+        assert (await catalog.read_file("skill://acme/status/data/now.txt")).data == b"call 1"
+    await catalog.regenerate("acme/status")
+    assert (await catalog.read_file("skill://acme/status/data/now.txt")).data == b"call 2"
+    assert await catalog.get_skill(entry.uri) != entry
+
+
+async def test_a_dynamic_skill_is_made_on_every_read_and_claims_nothing() -> None:
+    """E2."""
+    catalog = GeneratedCatalog()
+    calls: list[int] = []
+
+    @catalog.skill("status", dynamic=True)
+    async def status() -> Files:
+        calls.append(1)
+        return {"SKILL.md": skill_md("status", f"call {len(calls)}"), "data/now.txt": f"call {len(calls)}"}
+
+    entry = await catalog.get_skill("skill://status/SKILL.md")
+    assert entry.resources == "dynamic"
+    assert entry.to_json()["resources"] == "dynamic"
+    first = (await catalog.read_file("skill://status/data/now.txt")).data
+    second = (await catalog.read_file("skill://status/data/now.txt")).data
+    assert first != second
+    assert [child.name async for child in catalog.children("skill://status")] == ["SKILL.md", "data"]
+    fresh = await catalog.get_skill("skill://status/SKILL.md")
+    assert fresh.description == f"call {len(calls)}"
+    for ask in (catalog.read_file, catalog.read_directory):
+        with pytest.raises(NotFoundError):
+            await ask("skill://status/nothing")
+
+
+async def test_listing_calls_each_function_once() -> None:
+    catalog = GeneratedCatalog()
+    calls: list[str] = []
+    for name in ("a", "b"):
+        catalog.add(
+            name, lambda name=name: calls.append(name) or {"SKILL.md": skill_md(name)}, dynamic=name == "b"
+        )
+    for _ in range(3):
+        assert [entry.path async for entry in catalog.entries()] == ["a", "b"]
+    assert calls == ["a", "b"]
+
+
+async def test_an_unlisted_skill_is_served_and_absent_from_the_listing() -> None:
+    """L2, G1."""
+    catalog = GeneratedCatalog()
+    catalog.add("hidden", lambda: {"SKILL.md": skill_md("hidden")}, listed=False)
+    assert [entry async for entry in catalog.entries()] == []
+    assert (await catalog.get_skill("skill://hidden/SKILL.md")).name == "hidden"
+
+
+def explode() -> Files:
+    raise ValueError("a secret in the message")
+
+
+async def hang() -> Files:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+BAD = {
+    "raised ValueError": explode,
+    "longer than": hang,
+    "no SKILL.md": lambda: {"README.md": b""},
+    "not a mapping": lambda: ["SKILL.md"],
+    "not bytes or text": lambda: {"SKILL.md": 7},
+}
+
+
+@pytest.mark.parametrize("reason", BAD)
+async def test_a_function_that_fails_costs_only_its_own_skill(reason: str) -> None:
+    """F7: and its message, which may hold secrets, goes nowhere."""
+    catalog = GeneratedCatalog(limits=Limits(max_generate_seconds=0.2))
+    catalog.add("good", lambda: {"SKILL.md": skill_md("good")})
+    catalog.add("bad", BAD[reason])  # pyright: ignore[reportArgumentType] - on purpose
+    assert [entry.path async for entry in catalog.entries()] == ["good"]
+    (problem,) = await catalog.problems()
+    assert problem.reference == "generator-failed"
+    assert reason in problem.message
+    assert "secret" not in problem.message
+    with pytest.raises(UpstreamError):
+        await catalog.regenerate("bad")
+
+
+async def test_a_generated_skill_that_breaks_a_rule_is_reported() -> None:
+    """F7."""
+    catalog = GeneratedCatalog()
+    catalog.add("bad", lambda: {"SKILL.md": skill_md("other")})
+    assert [entry async for entry in catalog.entries()] == []
+    assert [problem.reference for problem in await catalog.problems()] == ["name-mismatch"]
+
+
+@pytest.mark.parametrize("path", ["../x", "a//b", "", "a\\b"])
+async def test_a_path_that_could_not_be_served_is_refused_at_once(path: str) -> None:
+    """U7."""
+    with pytest.raises(Exception, match="path-invalid"):
+        GeneratedCatalog().add(path, dict)

@@ -1,0 +1,63 @@
+"""What is particular to skills in memory and in packages."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillwire import FormatError, MemoryCatalog, NotFoundError, PackageCatalog, Skill
+from trees import skill_md
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_skill_that_breaks_a_rule_is_refused_and_nothing_changes() -> None:
+    """F7: in code, the author is there to hear it."""
+    catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")})])
+    for files in ({"SKILL.md": skill_md("b")}, {"SKILL.md": b"none"}, {"README.md": b""}, {}):
+        with pytest.raises(FormatError, match="'a'"):
+            catalog.put(Skill("a", files))
+    assert (await catalog.get_skill("skill://a/SKILL.md")).name == "a"
+    with pytest.raises(FormatError):
+        MemoryCatalog([Skill("a", {"SKILL.md": b"none"})])
+
+
+@pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a\\b", "", "x\0"])
+async def test_a_file_name_that_could_not_be_served_is_refused(name: str) -> None:
+    """U7."""
+    with pytest.raises(FormatError):
+        MemoryCatalog().put(Skill("a", {"SKILL.md": skill_md("a"), name: b""}))
+
+
+async def test_putting_a_nested_skill_changes_the_enclosing_entry() -> None:
+    """E4."""
+    catalog = MemoryCatalog([Skill("outer", {"SKILL.md": skill_md("outer")})])
+    catalog.put(Skill("outer/inner", {"SKILL.md": skill_md("inner")}))
+    outer = await catalog.get_skill("skill://outer/SKILL.md")
+    assert [file.uri for file in outer.files] == ["skill://outer/SKILL.md", "skill://outer/inner/SKILL.md"]
+    catalog.remove("outer/inner")
+    assert len((await catalog.get_skill("skill://outer/SKILL.md")).files) == 1
+
+
+async def test_an_unlisted_skill_answers_and_is_not_listed() -> None:
+    """L2, G1."""
+    catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")}, listed=False)])
+    assert [entry async for entry in catalog.entries()] == []
+    assert (await catalog.get_skill("skill://a/SKILL.md")).name == "a"
+    catalog.put(Skill("a", {"SKILL.md": skill_md("a")}))
+    assert [entry.path async for entry in catalog.entries()] == ["a"]
+
+
+async def test_another_scheme_carries_skills_too() -> None:
+    """U5."""
+    catalog = MemoryCatalog([Skill("owner/a", {"SKILL.md": skill_md("a")})], scheme="github")
+    entry = await catalog.get_skill("github://owner/a/SKILL.md")
+    assert (await catalog.read_file(entry.uri)).data == skill_md("a")
+    with pytest.raises(NotFoundError):
+        await catalog.get_skill("skill://owner/a/SKILL.md")
+
+
+@pytest.mark.parametrize(("package", "folder"), [("no_such_package", "skills"), ("skillwire", "no-such-folder")])
+def test_a_package_without_skills_says_so(package: str, folder: str) -> None:
+    with pytest.raises(NotFoundError) as caught:
+        PackageCatalog(package, folder)
+    assert caught.value.hint
