@@ -1,0 +1,1 @@
+"""Any catalog as an MCP server."""
