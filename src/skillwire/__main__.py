@@ -1,0 +1,5 @@
+"""``python -m skillwire`` is ``skillwire``."""
+
+from skillwire.cli.main import main
+
+main()

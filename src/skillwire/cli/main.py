@@ -1,0 +1,63 @@
+"""``skillwire``: reads the command line, runs one verb, turns its outcome into an exit code."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+from skillwire import __version__
+from skillwire.cli.exits import Exit
+from skillwire.errors import SkillwireError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+VERBS = ("check", "serve", "tree")
+
+_EXAMPLES = """\
+examples:
+  skillwire check ./skills                   is everything right with these skills?
+  skillwire tree ./skills                    what is there, and how large is it?
+  skillwire serve ./skills --http 8000       make the folder an MCP server
+"""
+
+
+def main(argv: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line and leave the process."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: Sequence[str]) -> int:
+    """Run the command line; the exit code is returned."""
+    arguments = _parser().parse_args(argv)
+    from skillwire.cli.printer import Printer  # late: `--help` should not wait for rich
+
+    printer = Printer()
+    verb = import_module(f"skillwire.cli.{arguments.verb}")
+    try:
+        return verb.run(arguments, printer)
+    except SkillwireError as error:
+        printer.error(error)
+        return Exit.USAGE
+    except KeyboardInterrupt:
+        return Exit.INTERRUPTED
+    except BrokenPipeError:  # the reader of our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return Exit.OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="skillwire",
+        description="Agent Skills over MCP: check, serve and read skills.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"skillwire {__version__}")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in VERBS:
+        import_module(f"skillwire.cli.{verb}").add_arguments(verbs)
+    return parser

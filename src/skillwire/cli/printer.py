@@ -1,0 +1,120 @@
+"""Output for people and for programs: stdout is data, stderr is talk.
+
+Everything printed here may come from a hostile file, so it is printed as text: no markup is read from it, and
+characters that would act on a terminal are spelled out.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.text import Text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator
+
+    from rich.console import RenderableType
+
+    from skillwire.errors import SkillwireError
+
+_PATIENCE_SECONDS = 1.0
+_WIDE = 10_000
+
+
+class Printer:
+    """Prints to one pair of streams. Colour and width follow the terminal; pipes get neither."""
+
+    def __init__(self, stdout: Console | None = None, stderr: Console | None = None) -> None:
+        self.out = stdout or _console(stderr=False)
+        self.err = stderr or _console(stderr=True)
+
+    def data(self, what: RenderableType) -> None:
+        """A result, for stdout."""
+        self.out.print(what, soft_wrap=True, highlight=False, markup=False)
+
+    def json(self, value: Any) -> None:
+        """A result for programs, for stdout."""
+        sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def talk(self, what: RenderableType) -> None:
+        """A word to the person, for stderr."""
+        self.err.print(what, soft_wrap=True, highlight=False, markup=False)
+
+    def error(self, error: SkillwireError) -> None:
+        """What went wrong and what to do, for stderr."""
+        self.talk(Text.assemble(("error", "bold red"), f": {visible(error.message)} [{error.reference}]"))
+        if error.hint:
+            self.talk(Text.assemble(("hint", "cyan"), f": {visible(error.hint)}"))
+
+    @contextmanager
+    def progress(
+        self, title: str, unit: str, patience: float = _PATIENCE_SECONDS
+    ) -> Generator[Callable[[int], None]]:
+        """A counter to call while working; a bar appears if it is a terminal and takes more than a second."""
+        if not self.err.is_terminal:
+            yield _silent
+            return
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # late: 30 ms
+
+        bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TextColumn(f"{{task.completed}} {unit}"),
+            console=self.err,
+            transient=True,
+        )
+        task = bar.add_task(title, total=None)
+        begun = time.monotonic()
+
+        def count(done: int) -> None:
+            if time.monotonic() - begun > patience:
+                bar.start()
+                bar.update(task, completed=done)
+
+        try:
+            yield count
+        finally:
+            bar.stop()
+
+
+def _silent(done: int) -> None:
+    """Nobody is watching."""
+
+
+def _console(*, stderr: bool) -> Console:
+    console = Console(stderr=stderr)
+    return console if console.is_terminal else Console(stderr=stderr, width=_WIDE)
+
+
+def visible(text: str) -> str:
+    """``text`` with every character that a terminal would act on, or not show, spelled out."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else _spelled(c) for c in text)
+
+
+def _spelled(character: str) -> str:
+    return " " if character == "\t" else f"<U+{ord(character):04X}>"
+
+
+def size_of(count: int) -> str:
+    """A number of bytes as people read it."""
+    if count < 1024:
+        return f"{count} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        count_in_unit = count / 1024
+        if count_in_unit < 1024 or unit == "TiB":
+            return f"{count_in_unit:.1f} {unit}"
+        count = int(count_in_unit)
+    return f"{count} B"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 skill``, ``2 skills``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,193 @@
+"""``skillwire check`` as a person and a pipeline meet it."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import subprocess
+import sys
+import time
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from skillwire.cli.main import run
+from skillwire.skill import KINDS
+from trees import skill_md, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+BROKEN = skill_md("broken", body="See [the guide](refs/none.md).\n")
+COMMENT = skill_md("quiet", body="Do it.\n\n<!-- psst -->\n")
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", small_tree())
+
+
+def test_a_clean_tree_exits_with_0(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", str(clean)]) == 0
+    assert capsys.readouterr().out == "6 skills checked: no problems\n"
+
+
+def test_problems_exit_with_1_and_show_line_and_caret(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """U6."""
+    write_tree(clean, {"broken/SKILL.md": BROKEN})
+    assert run(["check", str(clean)]) == 1
+    out = capsys.readouterr().out.splitlines()
+    assert out[0] == "broken"
+    assert out[1] == f"  error link-broken (U6)  {clean}/broken/SKILL.md:6:17"
+    assert out[3:5] == ["    6 | See [the guide](refs/none.md).", "      |                 ^"]
+    assert out[5].startswith("    hint: ")
+    assert out[-1] == "7 skills checked: 1 error"
+
+
+def test_warnings_fail_only_when_strict(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B6."""
+    write_tree(clean, {"quiet/SKILL.md": COMMENT})
+    assert run(["check", str(clean)]) == 0
+    assert "warning hidden-text (B6)" in capsys.readouterr().out
+    assert run(["check", str(clean), "--strict"]) == 1
+
+
+@pytest.mark.parametrize("words", [["check"], ["check", "x", "--format", "xml"], ["nonsense"], []])
+def test_wrong_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(words)
+    assert caught.value.code == 2
+    assert "usage:" in capsys.readouterr().err
+
+
+def test_a_path_that_is_no_skill_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "README.md").touch()
+    for path in (tmp_path / "gone", tmp_path / "README.md"):
+        assert run(["check", str(path)]) == 2
+        assert "[path-unknown]" in capsys.readouterr().err
+
+
+def test_one_file_is_checked_like_its_folder(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(clean, {"broken/SKILL.md": BROKEN})
+    assert run(["check", str(clean / "broken/SKILL.md")]) == 1
+    out = capsys.readouterr().out
+    assert f"{clean}/broken/SKILL.md:6:17" in out
+    assert "1 skill checked: 1 error" in out
+
+
+def test_an_empty_folder_says_what_a_skill_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["check", str(tmp_path)]) == 0
+    assert "no skills found" in capsys.readouterr().out
+
+
+def test_json_holds_everything(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(clean, {"broken/SKILL.md": BROKEN, "quiet/SKILL.md": COMMENT, "quiet/.DS_Store": b""})
+    assert run(["check", str(clean), "--format", "json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    assert {key: report[key] for key in ("skills", "errors", "warnings")} == {
+        "skills": 8,
+        "errors": 1,
+        "warnings": 1,
+    }
+    assert report["ignored"] == [f"{clean}/quiet/.DS_Store"]
+    problem = report["problems"][0]
+    assert problem["message"]
+    assert problem["hint"]
+    assert {
+        key: problem[key] for key in ("reference", "rule", "severity", "served", "line", "column", "skill")
+    } == {
+        "reference": "link-broken",
+        "rule": "U6",
+        "severity": "error",
+        "served": True,
+        "line": 6,
+        "column": 17,
+        "skill": "broken",
+    }
+
+
+def test_sarif_names_every_rule_and_place(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(clean, {"broken/SKILL.md": BROKEN, "od d/SKILL.md": b"none"})
+    assert run(["check", str(clean), "--format", "sarif"]) == 1
+    log: dict[str, Any] = json.loads(capsys.readouterr().out)
+    (sarif,) = log["runs"]
+    rules = [rule["id"] for rule in sarif["tool"]["driver"]["rules"]]
+    assert rules == sorted(KINDS)
+    for result in sarif["results"]:
+        assert rules[result["ruleIndex"]] == result["ruleId"]
+    first = sarif["results"][0]
+    place = first["locations"][0]["physicalLocation"]
+    assert place["artifactLocation"]["uri"] == f"{clean}/broken/SKILL.md"
+    assert place["region"] == {"startLine": 6, "startColumn": 17}
+    assert " " not in sarif["results"][1]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+
+
+def test_hostile_text_cannot_act_on_the_terminal(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """B6: escape sequences and rich markup in a skill are only text."""
+    evil = skill_md("evil", body="[red]\x1b[2J\x1b]0;owned\x07[/red] [x](no.md)\n")
+    write_tree(clean, {"evil/SKILL.md": evil})
+    assert run(["check", str(clean)]) == 1
+    out = capsys.readouterr().out
+    assert "\x1b" not in out
+    assert "\x07" not in out
+    assert "[red]<U+001B>[2J" in out
+
+
+def test_every_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--help"], ["check", "--help"], ["tree", "--help"], ["serve", "--help"]):
+        with pytest.raises(SystemExit) as caught:
+            run(words)
+        assert caught.value.code == 0
+        assert "examples:\n  skillwire " in capsys.readouterr().out
+
+
+def test_tree_draws_skills_files_and_sizes(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    write_tree(clean, {"bad/SKILL.md": b"none"})
+    assert run(["tree", str(clean)]) == 0
+    captured = capsys.readouterr()
+    size = len(small_tree()["flat/SKILL.md"])
+    assert f"├── flat  1 file, {size} B\n│   └── SKILL.md  {size} B\n" in captured.out
+    assert captured.out.count("entry.md") == 1
+    assert captured.out.splitlines()[-1].startswith("6 skills, 14 files, ")
+    assert "not served: bad/SKILL.md" in captured.err
+
+
+def test_a_closed_pipe_is_no_error(clean: Path) -> None:
+    done = subprocess.run(
+        f"{sys.executable} -m skillwire tree {clean} | head -1", shell=True, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+
+
+def read_until(descriptor: int, wanted: str, seconds: float = 20) -> str:
+    """What a terminal shows up to ``wanted``, waited for with a bound."""
+    seen = ""
+    deadline = time.monotonic() + seconds
+    while wanted not in seen:
+        ready, _, _ = select.select([descriptor], [], [], max(0, deadline - time.monotonic()))
+        assert ready, f"waited {seconds} s for {wanted!r}; saw {seen!r}"
+        seen += os.read(descriptor, 65536).decode(errors="replace")
+    return seen
+
+
+def test_watch_checks_again_and_ends_on_interrupt(clean: Path) -> None:
+    """S1."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "skillwire", "check", str(clean), "--watch"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        env={**os.environ, "PYTHONUNBUFFERED": "1"},
+    )
+    assert process.stdout is not None
+    try:
+        descriptor = process.stdout.fileno()
+        read_until(descriptor, "watching")
+        write_tree(clean, {"broken/SKILL.md": BROKEN})
+        read_until(descriptor, "7 skills checked: 1 error")
+        process.send_signal(2)
+        assert process.wait(10) == 1
+    finally:
+        process.kill()
+        process.stdout.close()
+        process.wait()
