@@ -1,0 +1,94 @@
+"""The documents say what is true: examples run, and every public name, verb and problem is described."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import skillwire
+from skillwire.cli.main import VERBS, run
+from skillwire.skill import KINDS
+from skillwire.skill.markdown import read_markdown
+from skillwire.skill.uri import reference_kind
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def blocks(language: str) -> list[tuple[str, str]]:
+    return [
+        (f"{page.relative_to(ROOT)}:{index}", code)
+        for page in PAGES
+        for index, (tongue, code) in enumerate(FENCE.findall(page.read_text()))
+        if tongue == language
+    ]
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in blocks("python")])
+def test_a_python_example_runs_and_prints_something(code: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_between_documents_resolve(page: Path) -> None:
+    for link in read_markdown(page.read_text()).links:
+        if reference_kind(link.target) == "relative":
+            assert (page.parent / link.target.partition("#")[0]).exists(), link.target
+
+
+def test_the_readmes_check_example_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+    command = next(code for _, code in blocks("sh") if code.startswith("skillwire check"))
+    assert run([*command.split()[1:], "--strict"]) == 0
+
+
+def test_the_readmes_commands_exist_in_the_makefile() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    for page in ("README.md", "CONTRIBUTING.md"):
+        named = set(re.findall(r"^make ([a-z-]+)", (ROOT / page).read_text(), re.MULTILINE))
+        assert named
+        assert named <= targets
+
+
+def test_every_problem_is_documented_with_its_rule_and_severity() -> None:
+    page = (ROOT / "docs/check.md").read_text()
+    for reference, kind in KINDS.items():
+        served = "no" if kind.refuses else "yes"
+        assert f"| `{reference}` | {kind.rule} | {kind.severity} | {served} |" in page
+
+
+def test_no_problem_is_documented_that_does_not_exist() -> None:
+    page = (ROOT / "docs/check.md").read_text()
+    assert set(re.findall(r"^\| `([a-z-]+)` \|", page, re.MULTILINE)) == set(KINDS)
+
+
+def test_every_verb_is_in_the_changelog() -> None:
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    for verb in VERBS:
+        assert f"`skillwire {verb}`" in changelog
+
+
+def test_the_public_names_are_the_lazy_ones_and_all_load() -> None:
+    source = Path(skillwire.__file__).read_text()
+    typed = set(re.findall(r"import (\w+) as \1", source))
+    lazy = set(skillwire.__all__) - {"__version__"}
+    assert typed == lazy
+    for name in lazy:
+        assert getattr(skillwire, name) is not None
+    with pytest.raises(AttributeError):
+        skillwire.no_such_name  # noqa: B018 - the lookup is the test
+
+
+@pytest.mark.parametrize("module", ["mcp", "anyio", "rich", "watchfiles", "pydantic"])
+def test_the_rules_and_the_help_load_without_heavy_libraries(module: str) -> None:
+    code = f"import sys, skillwire.skill, skillwire.cli.main; assert {module!r} not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
