@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
     from skillwire.skill.entry import Resource as Resource
     from skillwire.skill.entry import SkillEntry as SkillEntry
+    from skillwire.skill.entry import SkillMeta as SkillMeta
 
 __version__ = "0.1.0"
 
@@ -57,6 +58,7 @@ _HOMES = {
     "Skill": "catalog.memory",
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
+    "SkillMeta": "skill.entry",
     "SkillwireError": "errors",
     "UpstreamError": "errors",
     "check_path": "catalog.check",

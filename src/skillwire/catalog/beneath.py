@@ -13,11 +13,14 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
+from skillwire.catalog.ignore import is_ignored
 from skillwire.catalog.records import LocalFile, Stamp
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Sequence
+
+    from skillwire.limits import Limits
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
@@ -62,6 +65,30 @@ def read_file_at(folder: int, name: str, max_bytes: int) -> tuple[LocalFile, byt
     finally:
         os.close(descriptor)
     return _describe(status, len(data), sha256(data).hexdigest()), data
+
+
+def read_tree(root: str, limits: Limits) -> dict[str, bytes]:
+    """All regular files below ``root`` as one skill's, by path; links, litter and special files left out."""
+    files: dict[str, bytes] = {}
+    left = limits.max_skill_bytes
+
+    def visit(folder: int, prefix: str, depth: int) -> None:
+        nonlocal left
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                is_folder = entry.is_dir(follow_symlinks=False)
+                if is_ignored(entry.name, is_folder=is_folder) or depth > limits.max_depth:
+                    continue
+                if is_folder:
+                    with open_folder(folder, (entry.name,)) as below:
+                        visit(below, f"{prefix}{entry.name}/", depth + 1)
+                elif entry.is_file(follow_symlinks=False):
+                    files[prefix + entry.name] = read_file_at(folder, entry.name, left)[1]
+                    left -= len(files[prefix + entry.name])
+
+    with open_root(root) as top:
+        visit(top, "", 0)
+    return files
 
 
 def hash_file_at(folder: int, name: str, max_bytes: int, known: LocalFile | None = None) -> LocalFile:

@@ -19,6 +19,7 @@ from skillwire.catalog.scan import Scan
 from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, KIB, Limits
+from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.records import LocalFile
+    from skillwire.skill.entry import SkillMeta
 
 # Smaller files are read where we are: a thread would cost more than the read.
 _INLINE_BYTES = 256 * KIB
@@ -34,7 +36,10 @@ _READ_ATTEMPTS = 3
 
 
 class DirectoryCatalog(SnapshotCatalog):
-    """Serves the skills in ``root``. Making one reads nothing; ``load`` or the first question does."""
+    """Serves the skills in ``root``. Making one reads nothing; ``load`` or the first question does.
+
+    ``describe`` says, for a skill's path, whether it is listed and what else is said about it.
+    """
 
     def __init__(
         self,
@@ -42,8 +47,10 @@ class DirectoryCatalog(SnapshotCatalog):
         *,
         scheme: str = DEFAULT_SCHEME,
         limits: Limits = DEFAULT_LIMITS,
+        describe: Callable[[str], SkillMeta] = lambda path: DEFAULT_META,  # noqa: ARG005 - one answer for all
     ) -> None:
         super().__init__(scheme)
+        self._describe = describe
         self.root = Path(root).resolve()
         self._limits = limits
         self.base = ""  # the logical path of the root: its name if it is itself a skill
@@ -139,7 +146,9 @@ class DirectoryCatalog(SnapshotCatalog):
         fresh: frozenset[str] = frozenset(),
         on_skill: Callable[[int], None] | None = None,
     ) -> Scan:
-        return Scan(str(self.root), self.base, self._scheme, self._limits, previous, fresh, on_skill)
+        return Scan(
+            str(self.root), self.base, self._scheme, self._limits, self._describe, previous, fresh, on_skill
+        )
 
     def _area(self, path: str) -> str | None:
         """The smallest part of the tree whose skills can be different because ``path`` is."""

@@ -8,36 +8,39 @@ bytes that do not exist yet (E2). A function that fails costs its own skill, nev
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 
 import anyio
 from anyio import to_thread
 
+from skillwire.catalog.beneath import read_tree
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.memory import Skill, find_skills
 from skillwire.catalog.records import Found, SkillRecord
 from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog, child_of, children_of, no_directory, no_file
-from skillwire.errors import SkillwireError, UpstreamError
+from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import KINDS, Diagnostic
-from skillwire.skill.entry import DYNAMIC
+from skillwire.skill.entry import DEFAULT_META, DYNAMIC, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 Files = Mapping[str, "bytes | str"]
-MakeFiles = Callable[[], "Files | Awaitable[Files]"]
+Made: TypeAlias = "Files | Skill | str | os.PathLike[str]"
+MakeFiles = Callable[[], "Made | Awaitable[Made]"]
 F = TypeVar("F", bound=MakeFiles)
 
 
 class _Maker(NamedTuple):
     make: MakeFiles
     dynamic: bool
-    listed: bool
+    meta: SkillMeta
 
 
 class GeneratedCatalog(SnapshotCatalog):
@@ -50,9 +53,12 @@ class GeneratedCatalog(SnapshotCatalog):
         self._unmade: dict[str, None] = {}
         self._lock = anyio.Lock()
 
-    def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, listed: bool = True) -> None:
-        """Serve at ``path`` the files that ``make``, a function or a coroutine function, returns."""
-        self._makers[parse_path(path)] = _Maker(make, dynamic, listed)
+    def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> None:
+        """Serve at ``path`` what ``make``, a function or a coroutine function, returns.
+
+        That is a mapping of file names to content, a ``Skill``, or the path of a skill's folder.
+        """
+        self._makers[parse_path(path)] = _Maker(make, dynamic, meta)
         self._unmade[path] = None
 
     def discard(self, path: str) -> None:
@@ -61,11 +67,11 @@ class GeneratedCatalog(SnapshotCatalog):
         self._unmade.pop(path, None)
         self._replace(path, {})
 
-    def skill(self, path: str, *, dynamic: bool = False, listed: bool = True) -> Callable[[F], F]:
+    def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
         """``add``, as a decorator."""
 
         def decorate(make: F) -> F:
-            self.add(path, make, dynamic=dynamic, listed=listed)
+            self.add(path, make, dynamic=dynamic, meta=meta)
             return make
 
         return decorate
@@ -171,9 +177,9 @@ class GeneratedCatalog(SnapshotCatalog):
             raise _failed(path, f"it took longer than {self._limits.max_generate_seconds} s") from error
         except Exception as error:
             raise _failed(path, f"it raised {type(error).__name__}") from error
-        tree = Skill(path, _checked(path, files)).tree()
-        unlisted = () if maker.listed else (path,)
-        found = find_skills(tree, scheme=self._scheme, limits=self._limits, unlisted=unlisted)
+        tree = Skill(path, await _files_of(path, files, self._limits)).tree()
+        metas = {path: maker.meta}
+        found = find_skills(tree, scheme=self._scheme, limits=self._limits, metas=metas)
         if path not in found:
             raise _failed(path, "it returned no SKILL.md")
         return found
@@ -190,9 +196,20 @@ async def _call(make: MakeFiles) -> object:
     return await result if inspect.isawaitable(result) else result
 
 
+async def _files_of(path: str, made: object, limits: Limits) -> Files:
+    if isinstance(made, Skill):
+        return made.files
+    if not isinstance(made, str | os.PathLike):
+        return _checked(path, made)
+    try:
+        return await to_thread.run_sync(read_tree, os.fspath(cast("str", made)), limits)
+    except (OSError, LimitError) as error:
+        raise _failed(path, "the folder it returned cannot be read") from error
+
+
 def _checked(path: str, files: object) -> Files:
     if not isinstance(files, Mapping):
-        raise _failed(path, f"it returned {type(files).__name__}, not a mapping of file names to content")
+        raise _failed(path, f"it returned {type(files).__name__}, not files, a Skill or a folder")
     for name, data in cast("Mapping[Any, Any]", files).items():
         if not isinstance(name, str) or not isinstance(data, bytes | str):
             raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")

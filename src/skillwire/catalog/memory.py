@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import SkillFile
@@ -11,10 +12,11 @@ from skillwire.catalog.snapshot import SnapshotCatalog, no_file
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.snapshot import Snapshot
@@ -26,7 +28,7 @@ class Skill:
 
     path: str
     files: Mapping[str, bytes | str]
-    listed: bool = True
+    meta: SkillMeta = DEFAULT_META
 
     def tree(self) -> dict[str, bytes]:
         """The files as bytes by full path; ``FormatError`` for a path that could not be served."""
@@ -45,7 +47,7 @@ class MemoryCatalog(SnapshotCatalog):
         super().__init__(scheme)
         self._limits = limits
         self._tree: dict[str, bytes] = {}
-        self._unlisted: frozenset[str] = frozenset()
+        self._metas: dict[str, SkillMeta] = {}
         self._put_all(list(skills), "")
 
     def put(self, skill: Skill) -> None:
@@ -55,7 +57,7 @@ class MemoryCatalog(SnapshotCatalog):
     def remove(self, path: str) -> None:
         """Take a skill and everything below its path away."""
         tree = _without(self._tree, path)
-        self._adopt(tree, self._unlisted, *self._rebuilt(tree, self._unlisted, self._area(path)))
+        self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, self._area(path)))
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file."""
@@ -65,23 +67,27 @@ class MemoryCatalog(SnapshotCatalog):
         return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
 
     def _put_all(self, skills: list[Skill], area: str) -> None:
-        tree, unlisted = self._tree, self._unlisted
+        tree, metas = self._tree, self._metas
         for skill in skills:
             tree = {**_without(tree, skill.path), **skill.tree()} if tree else skill.tree()
-            unlisted = unlisted - {skill.path} if skill.listed else unlisted | {skill.path}
-        snapshot, change = self._rebuilt(tree, unlisted, area)
+        metas = {**metas, **{skill.path: skill.meta for skill in skills}}
+        snapshot, change = self._rebuilt(tree, metas, area)
         for skill in skills:
             if snapshot.record(skill.path) is None:
                 raise _refusal(skill.path, snapshot)
-        self._adopt(tree, unlisted, snapshot, change)
+        self._adopt(tree, metas, snapshot, change)
 
-    def _rebuilt(self, tree: Mapping[str, bytes], unlisted: frozenset[str], area: str) -> tuple[Snapshot, Change]:
+    def _rebuilt(
+        self, tree: Mapping[str, bytes], metas: Mapping[str, SkillMeta], area: str
+    ) -> tuple[Snapshot, Change]:
         inside = {key: data for key, data in tree.items() if not area or key.startswith(f"{area}/")}
-        found = find_skills(inside, scheme=self._scheme, limits=self._limits, unlisted=unlisted)
+        found = find_skills(inside, scheme=self._scheme, limits=self._limits, metas=metas)
         return self._snapshot.updated(self._snapshot.paths_below(area), found)
 
-    def _adopt(self, tree: dict[str, bytes], unlisted: frozenset[str], snapshot: Snapshot, change: Change) -> None:
-        self._tree, self._unlisted, self._snapshot = tree, unlisted, snapshot
+    def _adopt(
+        self, tree: dict[str, bytes], metas: dict[str, SkillMeta], snapshot: Snapshot, change: Change
+    ) -> None:
+        self._tree, self._metas, self._snapshot = tree, metas, snapshot
         self._feed.publish(change)
 
     def _area(self, path: str) -> str:
@@ -96,7 +102,7 @@ def find_skills(
     *,
     scheme: str = DEFAULT_SCHEME,
     limits: Limits = DEFAULT_LIMITS,
-    unlisted: Container[str] = frozenset(),
+    metas: Mapping[str, SkillMeta] = MappingProxyType({}),
 ) -> dict[str, Found]:
     """Every skill in a tree of files, nested ones too, with its problems."""
     members: dict[str, dict[str, LocalFile]] = {
@@ -113,7 +119,7 @@ def find_skills(
         path: make_found(
             SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders(inside)),
             scheme=scheme,
-            listed=path not in unlisted,
+            meta=metas.get(path, DEFAULT_META),
             limits=limits,
         )
         for path, inside in members.items()

@@ -77,7 +77,7 @@ class _ZippedCatalog(MemoryCatalog):
         super().__init__(scheme=scheme, limits=limits)
         tree = dict(_read_tree(root, limits))
         found = find_skills(tree, scheme=scheme, limits=limits)
-        self._adopt(tree, frozenset(), *self._snapshot.updated((), found))
+        self._adopt(tree, {}, *self._snapshot.updated((), found))
 
 
 def _resource(package: str, folder: str) -> Traversable:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic, from_error
-from skillwire.skill.entry import SkillEntry, build_entry, fold
+from skillwire.skill.entry import DEFAULT_META, SkillEntry, SkillMeta, build_entry, fold
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD
 
@@ -73,7 +73,7 @@ def make_found(
     source: SkillSource,
     *,
     scheme: str = DEFAULT_SCHEME,
-    listed: bool = True,
+    meta: SkillMeta = DEFAULT_META,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Found:
     """Apply the rules: a record if nothing refuses the skill, and every problem either way."""
@@ -90,7 +90,14 @@ def make_found(
     record: SkillRecord | None = None
     if document is not None and not any(problem.refuses for problem in problems):
         facts = ((path, item.digest, item.size) for path, item in source.files.items())
-        entry = build_entry(source.path, document.frontmatter, facts, scheme=scheme, listed=listed)
+        entry = build_entry(
+            source.path,
+            document.frontmatter,
+            facts,
+            scheme=scheme,
+            meta=meta,
+            modified=source.files[SKILL_MD].modified,
+        )
         record = SkillRecord(entry, source.files, source.folders)
     return Found(True, record, tuple(_named(problem, source.path) for problem in problems), tuple(source.ignored))
 

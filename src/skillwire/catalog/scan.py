@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.snapshot import Snapshot
     from skillwire.limits import Limits
+    from skillwire.skill.entry import SkillMeta
 
 
 @dataclass(slots=True)
@@ -52,6 +53,7 @@ class Scan:
     base: str  # the logical path of the root: empty, or its name if the root is itself a skill
     scheme: str
     limits: Limits
+    describe: Callable[[str], SkillMeta]
     previous: Snapshot
     fresh: frozenset[str] = frozenset()  # paths that are read again whatever their stamp says
     on_skill: Callable[[int], None] | None = None
@@ -188,7 +190,9 @@ class Scan:
             collector.problems,
             collector.ignored,
         )
-        self.found[collector.path] = make_found(source, scheme=self.scheme, limits=self.limits)
+        self.found[collector.path] = make_found(
+            source, scheme=self.scheme, meta=self.describe(collector.path), limits=self.limits
+        )
         self._skills += 1
         if self.on_skill is not None:
             self.on_skill(self._skills)

@@ -119,13 +119,15 @@ class _Lines:
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
+        self._sources: dict[int, str] = {}  # shared by all finds in one line
 
     def at(self, offset: int) -> tuple[int, int, str]:
         line = bisect.bisect_right(self._starts, offset)
         start = self._starts[line - 1]
-        end = self._text.find("\n", start)
-        source = self._text[start : end if end >= 0 else None].rstrip("\r")
-        return line, offset - start + 1, source
+        if line not in self._sources:
+            end = self._text.find("\n", start)
+            self._sources[line] = self._text[start : end if end >= 0 else None].rstrip("\r")
+        return line, offset - start + 1, self._sources[line]
 
 
 def _at(document: SkillText, lines: _Lines, offset: int, reference: str, message: str, hint: str) -> Diagnostic:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
 
 from yaml import cyaml
@@ -44,10 +45,14 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 
+_MANY_DIGITS = 400  # more than the largest double has: what is finite and longer begins with zeros
+_LARGEST = int(sys.float_info.max)
+
 # YAML 1.1, which the C parser follows here, breaks lines at these three; YAML 1.2 does not. They travel
 # through the parser as private-use characters.
 _BREAKS = "\x85\u2028\u2029"
 _STAND_INS = "\uf8f0\uf8f1\uf8f2"
+_MENTIONS_STAND_IN = re.compile("[\uf8f0-\uf8f2]|[fF]8[fF][0-2]")  # as such, or as an escape
 _HIDE = str.maketrans(_BREAKS, _STAND_INS)
 _SHOW = str.maketrans(_STAND_INS, _BREAKS)
 
@@ -70,11 +75,12 @@ def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> Yam
     """Read ``text``, one YAML mapping. ``FormatError`` with line and column for everything else."""
     restore: Callable[[str], str] | None = None
     if any(character in text for character in _BREAKS):
-        if any(character in text for character in _STAND_INS):
+        if _MENTIONS_STAND_IN.search(text):
             raise FormatError(
                 "yaml-invalid",
                 "the frontmatter mixes Unicode line separators with private-use characters",
                 "remove the characters U+0085, U+2028 and U+2029",
+                line=first_line,
             )
         text = text.translate(_HIDE)
         restore = _restore
@@ -83,6 +89,10 @@ def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> Yam
         return reader.document()
     except YAMLError as error:
         raise _syntax_error(error, text, first_line) from error
+    except UnicodeDecodeError as error:  # the only bytes the parser makes up itself are those of %-escapes in tags
+        raise FormatError(
+            "yaml-tag", "a tag of the frontmatter is not text", "remove the tag", line=first_line
+        ) from error
     finally:
         reader.close()
 
@@ -96,6 +106,7 @@ class _Reader:
 
     def __init__(self, text: str, max_depth: int, first_line: int, restore: Callable[[str], str] | None) -> None:
         parser = cast("Any", cyaml).CParser(text)
+        self._text = text
         self._next: Callable[[], Any] = parser.get_event
         self.close: Callable[[], None] = parser.dispose
         self._max_depth = max_depth
@@ -171,6 +182,9 @@ class _Reader:
 
     def _key(self, event: Any) -> str:
         key = self._value(event, 0) if type(event) in (ScalarEvent, AliasEvent) else None
+        before = event.start_mark.index - 1
+        if before >= 0 and self._text[before] == "?":  # [?x] is text in YAML 1.2, a key in 1.1
+            raise self._error(event, "yaml-key", "a value begins with '?'", "put it in quotes if it is text")
         if isinstance(key, str):
             return key
         raise self._error(
@@ -191,11 +205,14 @@ class _Reader:
             number = float(text)
             if math.isinf(number):
                 raise self._not_json(event, text)
-            return int(text) if _INTEGER.match(text) else number
+            if not _INTEGER.match(text):
+                return number
+            return int(text) if len(text) < _MANY_DIGITS else int(number)
         if _OCTAL.match(text) or _HEXADECIMAL.match(text):
-            if len(text) > 200:  # beyond any double, and beyond cheap
+            whole = int(text[2:], 8 if text[1] == "o" else 16)
+            if whole > _LARGEST:
                 raise self._not_json(event, text)
-            return int(text[2:], 8 if text[1] == "o" else 16)
+            return whole
         if _NOT_FINITE.match(text):
             raise self._not_json(event, text)
         return text if self._restore is None else self._restore(text)
@@ -220,6 +237,7 @@ _NAME_HINT = "write at least 'name: …' and 'description: …' between the two 
 _SYNTAX_HINTS = {
     "mapping values are not allowed": "a value that contains ': ' must be quoted, or written as a block with '>-'",
     "could not find expected ':'": "every line needs 'key: value'; indent the lines that continue a value",
+    "tab character": "indent with spaces, not with tabs",
     "cannot start any token": "indent with spaces; quote a value that begins with a special character",
     "did not find expected key": "check the indentation and the quotes of the line before",
     "unexpected end of stream": "close the quote or the bracket",

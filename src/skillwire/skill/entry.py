@@ -5,6 +5,7 @@ A ``SkillEntry`` is a claim, whoever made it. Nothing here makes it true; bytes 
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
@@ -26,8 +27,14 @@ if TYPE_CHECKING:
 
     from skillwire.skill.coreyaml import Json
 
+Audience: TypeAlias = Literal["user", "assistant"]
 Dynamic: TypeAlias = Literal["dynamic"]
 DYNAMIC: Dynamic = "dynamic"
+RESERVED_META = "io.modelcontextprotocol"
+
+_META_KEY = re.compile(
+    r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)+/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z"
+)
 
 
 class Resource(NamedTuple):
@@ -39,17 +46,43 @@ class Resource(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SkillMeta:
+    """What the one who serves a skill says about it, beside what its author wrote.
+
+    An unlisted skill is served to whoever asks for it and absent from the listing. ``audience`` (R3) and
+    ``meta``, under a reverse-domain prefix (R4), go with the resources of the skill.
+    """
+
+    listed: bool = True
+    audience: tuple[Audience, ...] = ("assistant",)
+    meta: Mapping[str, Json] = field(default_factory=dict[str, "Json"])
+
+    def __post_init__(self) -> None:
+        for key in self.meta:
+            if not _META_KEY.match(key) or key.startswith(RESERVED_META):
+                raise FormatError(
+                    "meta-key-invalid",
+                    f"the _meta key {key!r:.100} has no prefix of its own",
+                    "begin it with a reversed domain you own, such as com.example/owner",
+                )
+
+
+DEFAULT_META = SkillMeta()
+
+
+@dataclass(frozen=True, slots=True)
 class SkillEntry:
     """``{uri, frontmatter, resources}``: the address of a ``SKILL.md``, all its fields, all its files.
 
-    ``resources`` is ``"dynamic"`` for a skill whose bytes are made when they are read. ``listed`` is not part
-    of the claim: an unlisted skill is served to whoever asks for it and absent from the listing.
+    ``resources`` is ``"dynamic"`` for a skill whose bytes are made when they are read. ``meta`` and ``modified``
+    are not part of the claim.
     """
 
     uri: str
     frontmatter: Mapping[str, Json]
     resources: tuple[Resource, ...] | Dynamic
-    listed: bool = field(default=True, compare=False)
+    meta: SkillMeta = field(default=DEFAULT_META, compare=False)
+    modified: float | None = field(default=None, compare=False)
 
     @property
     def name(self) -> str:
@@ -60,6 +93,11 @@ class SkillEntry:
     def description(self) -> str:
         """What the skill does and when to use it, in the author's words."""
         return str(self.frontmatter.get("description", ""))
+
+    @property
+    def listed(self) -> bool:
+        """Whether the skill is in the listing."""
+        return self.meta.listed
 
     @property
     def is_dynamic(self) -> bool:
@@ -97,17 +135,18 @@ def build_entry(
     files: Iterable[tuple[str, str, int]] | Dynamic,
     *,
     scheme: str = DEFAULT_SCHEME,
-    listed: bool = True,
+    meta: SkillMeta = DEFAULT_META,
+    modified: float | None = None,
 ) -> SkillEntry:
     """The entry of the skill at ``skill_path`` with ``files``: (path in the skill, digest, size), each once."""
     uri = skill_md_uri(skill_path, scheme)
     if isinstance(files, str):
-        return SkillEntry(uri, frontmatter, DYNAMIC, listed)
+        return SkillEntry(uri, frontmatter, DYNAMIC, meta, modified)
     resources = [
         Resource(format_uri(f"{skill_path}/{path}", scheme), digest, size) for path, digest, size in files
     ]
     resources.sort()
-    return SkillEntry(uri, frontmatter, tuple(resources), listed)
+    return SkillEntry(uri, frontmatter, tuple(resources), meta, modified)
 
 
 def parse_entry(value: object) -> SkillEntry:

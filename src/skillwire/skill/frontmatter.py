@@ -52,8 +52,8 @@ def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocumen
             line=1,
             column=1,
         )
-    closing = _CLOSING.search(data, opening.end(), opening.end() + limits.max_frontmatter_bytes)
-    if closing is None:
+    closing = _CLOSING.search(data, opening.end())
+    if closing is None or closing.start() - opening.end() > limits.max_frontmatter_bytes:
         raise _unclosed(data, opening.end(), limits)
     try:
         # F5: the line break before the closing line belongs to the YAML.
@@ -106,17 +106,17 @@ def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tupl
         yield reference, "name", message, hint
     for reference, message, hint in _description_problems(fields):
         yield reference, "description", message, hint
-    for field, is_right, want in _OPTIONAL_FIELDS:
+    for field, is_right, want, hint in _OPTIONAL_FIELDS:
         value = fields.get(field)
         if field in fields and not is_right(value):
-            yield f"{field}-invalid", field, f"'{field}' is {_say(value)}", f"'{field}' must be {want}"
+            yield f"{field}-invalid", field, f"'{field}' is {_say(value)}, not {want}", hint
 
 
 def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str]]:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
         what = f"'name' is {_say(name)}" if "name" in fields else "the frontmatter has no 'name'"
-        yield "name-missing", what, f"add 'name: {directory}'"
+        yield "name-missing", what, f"write 'name: {directory}', in quotes if it looks like a number"
     elif len(name) > MAX_NAME or not _NAME.match(name):
         yield (
             "name-invalid",
@@ -160,10 +160,15 @@ def _is_compatibility(value: Json) -> bool:
 
 
 _OPTIONAL_FIELDS = (
-    ("license", _is_text, "text, such as 'Apache-2.0'"),
-    ("compatibility", _is_compatibility, f"text of 1-{MAX_COMPATIBILITY} characters"),
-    ("metadata", _is_text_map, "a mapping of text to text: quote numbers, dates, true and false"),
-    ("allowed-tools", _is_text, "one line of tool names separated by spaces"),
+    ("license", _is_text, "text", "write a name such as 'Apache-2.0', in quotes if it looks like a number"),
+    (
+        "compatibility",
+        _is_compatibility,
+        f"text of 1-{MAX_COMPATIBILITY} characters",
+        "say in a sentence what is needed",
+    ),
+    ("metadata", _is_text_map, "a mapping of text to text", "quote numbers, dates, true and false; flatten lists"),
+    ("allowed-tools", _is_text, "one line of text", "write the tools in one line, separated by spaces: Read Grep"),
 )
 
 
@@ -185,4 +190,4 @@ def _say(value: Json) -> str:
         case list():
             return "a list"
         case dict():
-            return "a mapping with values that are not text"
+            return "a mapping"

@@ -24,44 +24,65 @@ class HiddenText(NamedTuple):
 
 
 _TAGS = "[\U000e0001-\U000e007f]"
+_ZERO_WIDTH = (
+    "\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+)
+_SELECTORS = "\u180b-\u180d\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _PATTERN = re.compile(
     f"(?P<tag>{_TAGS}+)"
     "|(?P<control>[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+)"
-    "|(?P<bidi>[\u202a-\u202e\u2066-\u2069]+)"
-    "|(?P<zero>[\u00ad\u180e\u200b-\u200f\u2060-\u2064\ufeff]{2,})"
-    "|(?P<selector>[\ufe00-\ufe0f\U000e0100-\U000e01ef]{2,})"
+    "|(?P<bidi>[\u061c\u202a-\u202e\u2066-\u2069]+)"
+    # An emoji may join a selector to one zero-width joiner; three in a row mean nothing visible.
+    f"|(?P<selector>[{_SELECTORS}]{{2,}})"
+    f"|(?P<zero>[{_ZERO_WIDTH}{_SELECTORS}]{{3,}}|[{_ZERO_WIDTH}]{{2,}})"
 )
 _KINDS = {
     "tag": "Unicode tag characters",
     "control": "control characters",
     "bidi": "bidirectional control characters",
-    "zero": "a run of zero-width characters",
     "selector": "a run of variation selectors",
+    "zero": "a run of zero-width characters",
 }
-# A flag such as Scotland's is a black flag, tag letters and a cancel tag: visible, and a few letters long.
-_FLAG = re.compile(f"\U0001f3f4{_TAGS}{{2,6}}\U000e007f")
+# The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.
+_FLAG = re.compile(
+    "\U0001f3f4\U000e0067\U000e0062"
+    "(?:\U000e0065\U000e006e\U000e0067|\U000e0073\U000e0063\U000e0074|\U000e0077\U000e006c\U000e0073)\U000e007f"
+)
 _COMMENT = re.compile(r"<!--(.*?)(?:-->|\Z)", re.DOTALL)
-_MARKDOWN_COMMENT = re.compile(r"^ {0,3}\[[^\]\n]{1,60}\]:[ \t]*(?:#|<#?>)[ \t]+[\"'(](.*)", re.MULTILINE)
+# [//]: # (words), "words" or 'words': the title of a link that nothing uses. It may go on over lines.
+_MARKDOWN_COMMENT = re.compile(
+    r"""^[ ]{0,3}\[[^\]\n]{1,60}\]:[ \t]*(?:\#|<\#?>)[ \t\r\n]+
+        (?: "([^"]{0,9999}) | '([^']{0,9999}) | \(([^)]{0,9999}) )""",
+    re.MULTILINE | re.VERBOSE,
+)
 
 
 def find_hidden_characters(text: str) -> Iterator[HiddenText]:
     """Invisible and reordering characters, in any text."""
     if text.isascii() and text.isprintable():
         return
-    visible = {match.start() + 1 for match in _FLAG.finditer(text)}
+    text = _FLAG.sub(_blank, text)
     for match in _PATTERN.finditer(text):
         kind = match.lastgroup or ""
-        if match.start() in visible:
-            continue
         yield HiddenText(_KINDS[kind], match.start(), _spell(kind, match.group()))
 
 
-def find_comments(text: str) -> Iterator[HiddenText]:
-    """Comments in a piece of Markdown that is not code: ``<!-- … -->`` and ``[//]: # (…)``."""
+def find_html_comments(text: str) -> Iterator[HiddenText]:
+    """``<!-- … -->`` in a piece of Markdown that is not code."""
     for match in _COMMENT.finditer(text):
         yield HiddenText("an HTML comment", match.start(), " ".join(match.group(1).split()))
+
+
+def find_markdown_comments(text: str) -> Iterator[HiddenText]:
+    """``[//]: # (…)`` in a piece of Markdown that is not code."""
     for match in _MARKDOWN_COMMENT.finditer(text):
-        yield HiddenText("a Markdown comment", match.start(), match.group(1).rstrip("\"')"))
+        words = next(group for group in match.groups() if group is not None)
+        yield HiddenText("a Markdown comment", match.start(), " ".join(words.split()))
+
+
+def _blank(match: re.Match[str]) -> str:
+    return " " * len(match.group())
 
 
 def _spell(kind: str, characters: str) -> str:

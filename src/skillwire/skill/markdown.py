@@ -1,21 +1,27 @@
 """Markdown as a reader sees it: its links and its comments, not those inside code.
 
-markdown-it-py does the reading (CommonMark). Its tokens know the line a block begins at; the exact place of a
-link inside the block is found again in the text.
+markdown-it-py does the reading (CommonMark). Its tokens know the lines of a block; the exact place of a link or
+comment inside the block is found again in the text. The reader gives up on what nests absurdly deep; then the
+text is searched plainly instead, since hiding behind depth must not work (B6).
 """
 
 from __future__ import annotations
 
+import re
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillwire.skill.hidden import HiddenText, find_comments
+from skillwire.skill.hidden import HiddenText, find_html_comments, find_markdown_comments
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+
+_MAX_NESTING = 100
+_LINE_END = re.compile(r"\r\n|\r|\n")
+_PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 
 
 class Link(NamedTuple):
@@ -36,7 +42,7 @@ class MarkdownFacts(NamedTuple):
 def _reader() -> MarkdownIt:
     from markdown_it import MarkdownIt  # late: 20 ms that only a check needs
 
-    reader = MarkdownIt("commonmark")
+    reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
     # Links are wanted as written, also those that a renderer would refuse (file:, javascript:).
     reader.normalizeLink = _as_written
     reader.validateLink = _any_link
@@ -55,41 +61,79 @@ def read_markdown(text: str) -> MarkdownFacts:
     """The links and comments of ``text``, with their places."""
     if "[" not in text and "<" not in text:  # neither link nor comment: most files, and reading costs
         return MarkdownFacts([], [])
-    line_starts = _line_starts(text)
-    links: list[Link] = []
-    comments: list[HiddenText] = []
-    for token in _reader().parse(text):
+    tokens = _reader().parse(text)
+    if any(token.level >= _MAX_NESTING - 2 for token in tokens):
+        return _search_plainly(text)
+    starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text), len(text)]
+    facts = MarkdownFacts([], [])
+    visible_code: list[tuple[int, int]] = []
+    for token in tokens:
         if token.map is None:
             continue
-        start, end = line_starts[token.map[0]], line_starts[token.map[1]]
+        start, end = starts[token.map[0]], starts[token.map[1]]
         if token.type == "html_block":
-            comments += _comments_in(text, start, end)
+            facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
+        elif token.type == "inline" and text.count("[", start, end) > _MAX_NESTING // 2:
+            found = _search_plainly(text[start:end])
+            facts.links.extend(link._replace(offset=link.offset + start) for link in found.links)
+            facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
         elif token.type == "inline":
-            links += _links_in(token.children or (), text, start, end)
-            if any(child.type == "html_inline" for child in token.children or ()):
-                comments += _comments_in(text, start, end)
-    comments += [item for item in find_comments(text) if item.kind == "a Markdown comment"]
-    return MarkdownFacts(links, comments)
+            _Inline(text, start, end, facts).read(token.children or ())
+        elif token.type in ("fence", "code_block"):
+            visible_code.append((start, end))
+    for comment in find_markdown_comments(text):
+        if not any(start <= comment.offset < end for start, end in visible_code):
+            facts.comments.append(comment)
+    return facts
 
 
-def _links_in(children: Sequence[Token], text: str, start: int, end: int) -> Iterator[Link]:
-    for child in children:
-        target = child.attrGet("href") or child.attrGet("src")
-        if isinstance(target, str):
-            found = text.find(target, start, end)
-            yield Link(target, found if found >= 0 else start)
-        if child.children:
-            yield from _links_in(child.children, text, start, end)
+class _Inline:
+    """Goes through the pieces of one block, and through the text beside them, so that each has its own place."""
+
+    def __init__(self, text: str, start: int, end: int, facts: MarkdownFacts) -> None:
+        self._text = text
+        self._at = start
+        self._end = end
+        self._facts = facts
+
+    def read(self, pieces: Sequence[Token]) -> None:
+        closing: list[str] = []
+        for piece in pieces:
+            if piece.type == "html_inline":
+                start = self._find(piece.content)
+                self._facts.comments.extend(_shifted(find_html_comments(piece.content), start))
+            elif piece.type == "image":
+                self.read(piece.children or ())
+                self._link(str(piece.attrGet("src") or ""))
+            elif piece.type == "link_open":
+                closing.append(str(piece.attrGet("href") or ""))
+            elif piece.type == "link_close" and closing:
+                self._link(closing.pop())
+            elif piece.type in ("text", "code_inline") and piece.content:
+                self._find(piece.content)
+
+    def _link(self, target: str) -> None:
+        """A link's target is written after its words, unless it is a reference or stands in ``<>``."""
+        if not target:
+            return
+        found = self._text.find(target, self._at, self._end)
+        if found >= 0:
+            self._at = found + len(target)
+        self._facts.links.append(Link(target, found if found >= 0 else self._at))
+
+    def _find(self, content: str) -> int:
+        found = self._text.find(content, self._at, self._end)
+        if found < 0:
+            return self._at
+        self._at = found + len(content)
+        return found
 
 
-def _comments_in(text: str, start: int, end: int) -> Iterator[HiddenText]:
-    for item in find_comments(text[start:end]):
-        if item.kind == "an HTML comment":
-            yield item._replace(offset=item.offset + start)
+def _search_plainly(text: str) -> MarkdownFacts:
+    links = [Link(match.group(1), match.start(1)) for match in _PLAIN_LINK.finditer(text)]
+    return MarkdownFacts(links, [*find_html_comments(text), *find_markdown_comments(text)])
 
 
-def _line_starts(text: str) -> list[int]:
-    starts = [0]
-    while (found := text.find("\n", starts[-1])) >= 0:
-        starts.append(found + 1)
-    return [*starts, len(text), len(text)]
+def _shifted(items: Iterator[HiddenText], by: int) -> Iterator[HiddenText]:
+    for item in items:
+        yield item._replace(offset=item.offset + by)

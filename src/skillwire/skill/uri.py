@@ -166,7 +166,7 @@ def _decode_segment(text: str, raw: str) -> str:
 
 def _decode_reference(reference: str, raw: str) -> str:
     """Authors write links by hand: a stray ``%`` is text, an encoded way out is still a way out."""
-    segment = unquote_to_bytes(raw).decode(errors="replace")
+    segment = unquote_to_bytes(raw.encode(errors="surrogatepass")).decode(errors="surrogateescape")
     if segment not in ("", ".", "..") and _BAD_CHARACTER.search(segment):
         raise _outside(reference)
     return segment

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from skillwire import GeneratedCatalog, Limits, NotFoundError, UpstreamError
-from trees import skill_md
+from skillwire import GeneratedCatalog, Limits, NotFoundError, Skill, SkillMeta, UpstreamError
+from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from skillwire.catalog.generated import Files
 
 pytestmark = pytest.mark.anyio
@@ -73,7 +75,7 @@ async def test_listing_calls_each_function_once() -> None:
 async def test_an_unlisted_skill_is_served_and_absent_from_the_listing() -> None:
     """L2, G1."""
     catalog = GeneratedCatalog()
-    catalog.add("hidden", lambda: {"SKILL.md": skill_md("hidden")}, listed=False)
+    catalog.add("hidden", lambda: {"SKILL.md": skill_md("hidden")}, meta=SkillMeta(listed=False))
     assert [entry async for entry in catalog.entries()] == []
     assert (await catalog.get_skill("skill://hidden/SKILL.md")).name == "hidden"
 
@@ -91,7 +93,8 @@ BAD = {
     "raised ValueError": explode,
     "longer than": hang,
     "no SKILL.md": lambda: {"README.md": b""},
-    "not a mapping": lambda: ["SKILL.md"],
+    "not files, a Skill or a folder": lambda: ["SKILL.md"],
+    "cannot be read": lambda: "no/such/folder",
     "not bytes or text": lambda: {"SKILL.md": 7},
 }
 
@@ -124,3 +127,15 @@ async def test_a_path_that_could_not_be_served_is_refused_at_once(path: str) -> 
     """U7."""
     with pytest.raises(Exception, match="path-invalid"):
         GeneratedCatalog().add(path, dict)
+
+
+async def test_a_function_may_return_a_folder_or_a_skill(tmp_path: Path) -> None:
+    """F1: the folder may have any name; links and litter stay out of it."""
+    write_tree(tmp_path / "any-name", {"SKILL.md": skill_md("a"), "refs/x.md": b"x", ".git/config": b""})
+    (tmp_path / "any-name/link").symlink_to("/etc/passwd")
+    catalog = GeneratedCatalog()
+    catalog.add("team/a", lambda: tmp_path / "any-name")
+    catalog.add("team/b", lambda: Skill("elsewhere", {"SKILL.md": skill_md("b")}))
+    assert [entry.path async for entry in catalog.entries()] == ["team/a", "team/b"]
+    entry = await catalog.get_skill("skill://team/a/SKILL.md")
+    assert [file.uri for file in entry.files] == ["skill://team/a/SKILL.md", "skill://team/a/refs/x.md"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from skillwire import FormatError, MemoryCatalog, NotFoundError, PackageCatalog, Skill
+from skillwire import FormatError, MemoryCatalog, NotFoundError, PackageCatalog, Skill, SkillMeta
 from trees import skill_md
 
 pytestmark = pytest.mark.anyio
@@ -40,7 +40,7 @@ async def test_putting_a_nested_skill_changes_the_enclosing_entry() -> None:
 
 async def test_an_unlisted_skill_answers_and_is_not_listed() -> None:
     """L2, G1."""
-    catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")}, listed=False)])
+    catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")}, SkillMeta(listed=False))])
     assert [entry async for entry in catalog.entries()] == []
     assert (await catalog.get_skill("skill://a/SKILL.md")).name == "a"
     catalog.put(Skill("a", {"SKILL.md": skill_md("a")}))

@@ -1,0 +1,341 @@
+"""F4: frontmatter means what the YAML 1.2 core schema says, and becomes JSON. B1: depth and numbers are bounded.
+
+The expected values were checked against the npm package ``yaml`` (a YAML 1.2 reader that TypeScript peers use).
+"""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from skillwire.errors import FormatError
+from skillwire.skill.coreyaml import Json, Position, YamlDocument, parse_yaml_mapping
+
+
+def read(text: str, max_depth: int = 32) -> dict[str, Json]:
+    return parse_yaml_mapping(text, max_depth=max_depth).values
+
+
+def refusal(text: str, max_depth: int = 32) -> FormatError:
+    with pytest.raises(FormatError) as caught:
+        parse_yaml_mapping(text, max_depth=max_depth)
+    return caught.value
+
+
+def read_or_reference(text: str) -> dict[str, Json] | str:
+    """The values, or the name of the refusal."""
+    try:
+        return read(text)
+    except FormatError as error:
+        return error.reference
+
+
+# F4: what YAML 1.1 readers turn into booleans, octals, sexagesimals, dates or thousands.
+STAYS_TEXT = [
+    "yes", "Yes", "YES", "no", "on", "On", "off", "OFF", "y", "Y", "n", "N",
+    "1_000", "1:30", "190:20:30", "1:30.5", "2026-01-01", "2026-01-01T10:00:00Z", "0b1", "0b1010_1010",
+    "+0x1F", "-0x1F", "+0o14", "0O7", "0X1F", "0o8", "0o", "0x", "0xG", "nUll", "nULL", "tRUE", "truE", "=",
+    "1e", "e3", "1.2.3", "1,000", "+", "+-1", "--1", "..", "-.nan", "+.NaN", ".iNF", ".nAn", "inf", "nan",
+    "NaN", "Infinity", "1 000", "١٢", "1²", "½", "v1", "1.0-beta", "0.1.0", "12a", "<<",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", STAYS_TEXT)
+def test_a_plain_scalar_without_core_meaning_stays_text(written: str) -> None:
+    """F4"""
+    assert read(f"a: {written}\n") == {"a": written}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("0", 0), ("-0", 0), ("+1", 1), ("-17", -17), ("012", 12), ("-012", -12), ("+00", 0), ("089", 89),
+        ("0o14", 12), ("0o0", 0), ("0x1F", 31), ("0xdeadBEEF", 0xDEADBEEF),
+        ("9007199254740993", 9007199254740993),
+    ],
+)  # fmt: skip
+def test_integers_are_decimal_octal_or_hexadecimal_as_yaml_1_2_spells_them(written: str, value: int) -> None:
+    """F4: a leading zero does not make an octal; ``0o`` does."""
+    got = read(f"a: {written}\n")["a"]
+    assert got == value
+    assert type(got) is int
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [
+        ("1.", 1.0), (".5", 0.5), ("-.5", -0.5), ("+1.5", 1.5), ("1e3", 1000.0), ("1E+3", 1000.0),
+        ("12e-1", 1.2), ("012.5", 12.5), (".5e1", 5.0), ("1.e2", 100.0), ("1e-999", 0.0),
+    ],
+)  # fmt: skip
+def test_floats_need_no_digit_on_both_sides_of_the_point(written: str, value: float) -> None:
+    """F4"""
+    got = read(f"a: {written}\n")["a"]
+    assert got == value
+    assert type(got) in (int, float)
+
+
+@pytest.mark.parametrize("written", ["", "~", "null", "Null", "NULL", "# a comment"])
+def test_null_has_five_spellings_and_nothing(written: str) -> None:
+    """F4"""
+    assert read(f"a: {written}\nb: 1\n") == {"a": None, "b": 1}
+
+
+@pytest.mark.parametrize(
+    ("written", "value"),
+    [("true", True), ("True", True), ("TRUE", True), ("false", False), ("False", False), ("FALSE", False)],
+)
+def test_booleans_are_true_and_false_in_three_cases(written: str, value: bool) -> None:
+    """F4"""
+    assert read(f"a: {written}\n")["a"] is value
+
+
+@pytest.mark.parametrize(
+    "text", ["true", "12", "~", "null", "", ".inf", "1e999", "0x1F", "- a", "a: b", "&a", "!t"]
+)
+@pytest.mark.parametrize("quoted", ["'{}'", '"{}"', "|-\n  {}", ">-\n  {}"])
+def test_what_is_quoted_or_a_block_is_text(quoted: str, text: str) -> None:
+    """F4: only plain scalars have a type."""
+    assert read("a: " + quoted.format(text) + "\n") == {"a": text}
+
+
+def test_a_merge_key_is_an_ordinary_key() -> None:
+    """F4: merging is YAML 1.1."""
+    assert read("<<: {a: 1}\nb: 2\n") == {"<<": {"a": 1}, "b": 2}
+
+
+def test_nested_values_keep_their_shape_and_order() -> None:
+    """F4"""
+    text = "z: [1, {y: [], x: {}}, null]\na:\n  - - one\n    - two\n  - k: v\n"
+    values = read(text)
+    assert values == {"z": [1, {"y": [], "x": {}}, None], "a": [["one", "two"], {"k": "v"}]}
+    assert list(values) == ["z", "a"]
+
+
+@pytest.mark.parametrize("separator", ["\x85", "\u2028", "\u2029"])
+@pytest.mark.parametrize("form", ["a: x{}y\n", "a: 'x{}y'\n", 'a: "x{}y"\n', "a: |-\n  x{}y\n", "{{a: x{}y}}\n"])
+def test_unicode_line_separators_do_not_break_lines(form: str, separator: str) -> None:
+    """F4: YAML 1.1 breaks lines at U+0085, U+2028 and U+2029; YAML 1.2 does not."""
+    assert read(form.format(separator)) == {"a": f"x{separator}y"}
+
+
+def test_a_unicode_line_separator_survives_in_a_key_and_does_not_move_what_follows() -> None:
+    """F4"""
+    document = parse_yaml_mapping("a\u2028b: 1\nc: 2\n", max_depth=4)
+    assert document == YamlDocument({"a\u2028b": 1, "c": 2}, {"a\u2028b": Position(1, 6), "c": Position(2, 4)})
+
+
+def test_a_number_next_to_a_unicode_line_separator_is_text() -> None:
+    """F4"""
+    assert read("a: 1\u2028\nb: .\x85\n") == {"a": "1\u2028", "b": ".\x85"}
+
+
+def test_private_use_characters_are_kept() -> None:
+    """F4"""
+    assert read("a: \uf8f0\uf8f1\uf8f2\ue000\n") == {"a": "\uf8f0\uf8f1\uf8f2\ue000"}
+
+
+def test_an_escaped_private_use_character_beside_a_line_separator_keeps_its_meaning() -> None:
+    """F4: refusing is fine, reading another character is not."""
+    assert read_or_reference('a: "x\u2028\\uf8f0"\n') in ({"a": "x\u2028\uf8f0"}, "yaml-invalid")
+
+
+def test_escapes_in_double_quotes_are_decoded() -> None:
+    """F4"""
+    text = r'a: "\t\n\x41\u00e9\U0001F600\N\L\P\/\"\\"'
+    assert read(text) == {"a": '\t\nAé\U0001f600\x85\u2028\u2029/"\\'}
+
+
+@pytest.mark.parametrize(
+    ("text", "reference", "place"),
+    [
+        ("a: &x 1\n", "yaml-alias", (1, 4)),
+        ("a: &x [1]\n", "yaml-alias", (1, 4)),
+        ("a: &x {b: 1}\n", "yaml-alias", (1, 4)),
+        ("b: 1\na: *x\n", "yaml-alias", (2, 4)),
+        ("*x : 1\n", "yaml-alias", (1, 1)),
+        ("&x a: 1\n", "yaml-alias", (1, 1)),
+        ("a: !!str 1\n", "yaml-tag", (1, 4)),
+        ("a: ! 1\n", "yaml-tag", (1, 4)),
+        ("a: !!python/object/apply:os.system [id]\n", "yaml-tag", (1, 4)),
+        ("a: !<tag:example.com,2026:x> {b: 1}\n", "yaml-tag", (1, 4)),
+        ("!!str a: 1\n", "yaml-tag", (1, 1)),
+        ("a: !!binary aGk=\n", "yaml-tag", (1, 4)),
+        ("a: !!set {x}\n", "yaml-tag", (1, 4)),
+        ("1: a\n", "yaml-key", (1, 1)),
+        ("0x1F: a\n", "yaml-key", (1, 1)),
+        ("true: a\n", "yaml-key", (1, 1)),
+        ("~: a\n", "yaml-key", (1, 1)),
+        ("? \n: a\n", "yaml-key", (1, 2)),
+        ("b:\n  1.5: a\n", "yaml-key", (2, 3)),
+        ("[a]: b\n", "yaml-key", (1, 1)),
+        ("{a: b}: c\n", "yaml-key", (1, 1)),
+        ("? - a\n: b\n", "yaml-key", (1, 3)),
+        ("? [a]\n: b\n", "yaml-key", (1, 3)),
+        ("a: 1\nb: 2\na: 1\n", "yaml-duplicate-key", (3, 1)),
+        ("a: {b: 1, b: 2}\n", "yaml-duplicate-key", (1, 11)),
+        ("a: 1\n\"\\x61\": 2\n", "yaml-duplicate-key", (2, 1)),
+        ("a: .inf\n", "yaml-number", (1, 4)),
+        ("a: -.Inf\n", "yaml-number", (1, 4)),
+        ("a: +.INF\n", "yaml-number", (1, 4)),
+        ("a: .nan\n", "yaml-number", (1, 4)),
+        ("a: [1, .NaN]\n", "yaml-number", (1, 8)),
+        ("a: 1e999\n", "yaml-number", (1, 4)),
+        ("a: -1e999\n", "yaml-number", (1, 4)),
+        (f"a: {'9' * 400}\n", "yaml-number", (1, 4)),
+        (f"a: 0x{'f' * 5000}\n", "yaml-number", (1, 4)),
+        (f"a: 0o{'7' * 5000}\n", "yaml-number", (1, 4)),
+        ("- a\n", "frontmatter-not-mapping", (1, 1)),
+        ("just text\n", "frontmatter-not-mapping", (1, 1)),
+        ("\n  [a, b]\n", "frontmatter-not-mapping", (2, 3)),
+    ],
+)  # fmt: skip
+def test_what_json_cannot_carry_is_refused_at_its_place(text: str, reference: str, place: tuple[int, int]) -> None:
+    """F4"""
+    error = refusal(text)
+    assert (error.reference, (error.line, error.column)) == (reference, place)
+    assert error.message
+    assert error.hint
+
+
+def test_keys_that_only_look_unlike_text_in_yaml_1_1_are_text() -> None:
+    """F4"""
+    assert list(read("yes: 1\n2026-01-01: 2\n1:30: 3\n'1': 4\n\"true\": 5\n")) == [
+        "yes",
+        "2026-01-01",
+        "1:30",
+        "1",
+        "true",
+    ]
+
+
+def test_the_laughs_of_a_yaml_bomb_are_not_expanded() -> None:
+    """F4, B1: the first anchor already refuses it."""
+    lines = ["a0: &a0 [lol, lol]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
+    error = refusal("\n".join(lines))
+    assert (error.reference, error.line) == ("yaml-alias", 1)
+
+
+def test_depth_is_allowed_up_to_the_limit_and_refused_beyond() -> None:
+    """B1: the mapping itself is the first level."""
+    lists: Json = []
+    mappings: Json = {}
+    for _ in range(30):
+        lists, mappings = [lists], {"b": mappings}
+    assert read("a: " + "[" * 31 + "]" * 31) == {"a": lists}
+    assert read("a: " + "{b: " * 30 + "{}" + "}" * 30) == {"a": mappings}
+    for text in ("a: " + "[" * 32 + "]" * 32, "a: " + "{b: " * 31 + "{}" + "}" * 31):
+        assert refusal(text).reference == "yaml-too-deep"
+
+
+def test_depth_of_blocks_counts_like_depth_of_flows() -> None:
+    """B1"""
+    blocks = "".join("  " * level + "k:\n" for level in range(5))
+    assert read(blocks, max_depth=5) == {"k": {"k": {"k": {"k": {"k": None}}}}}
+    error = refusal(blocks, max_depth=4)
+    assert (error.reference, error.line) == ("yaml-too-deep", 5)
+    assert "4" in error.message
+
+
+@pytest.mark.parametrize("text", ["[" * 200_000, "{" * 200_000, "- " * 100_000, "a:\n" + "- " * 100_000])
+def test_very_deep_text_is_refused_not_recursed_into(text: str) -> None:
+    """B1"""
+    assert refusal(text).reference in {"yaml-too-deep", "frontmatter-not-mapping", "yaml-invalid", "yaml-key"}
+
+
+def test_three_hundred_digits_are_kept_exactly() -> None:
+    """F4: an integer that a double can hold the size of is a JSON number; its digits stay as written."""
+    digits = "7" * 300
+    assert json.dumps(read(f"a: {digits}\n")) == f'{{"a": {digits}}}'
+
+
+@pytest.mark.parametrize("written", ["0" * 5000 + "1", "-" + "0" * 9000, "0" * 5000 + ".5", "0." + "1" * 5000])
+def test_a_number_written_with_thousands_of_digits_reads_or_is_refused(written: str) -> None:
+    """F4, B1: Python's own limit on digits must not show through as another exception."""
+    assert read_or_reference(f"a: {written}\n") in ({"a": float(written)}, "yaml-number")
+
+
+@pytest.mark.parametrize("tag", ["!<%ed%a0%80>", "!%ed%b0%80", "!<%f5%80%80%80>", "!<%c0%80>"])
+def test_a_tag_that_escapes_broken_utf_8_is_refused(tag: str) -> None:
+    """F4: the parser hands such bytes through; they end as a ``FormatError`` like all else."""
+    assert refusal(f"a: {tag} x\n").reference in {"yaml-invalid", "yaml-tag"}
+
+
+@pytest.mark.parametrize(("text", "meaning"), [("a: [?x]\n", ["?x"]), ("a: {?x: 1}\n", {"?x": 1})])
+def test_a_question_mark_without_a_space_does_not_make_a_key(text: str, meaning: Json) -> None:
+    """F4: ``?x`` is text in YAML 1.2, also inside brackets. Refusing is fine, dropping the mark is not."""
+    assert read_or_reference(text) in ({"a": meaning}, "yaml-invalid", "yaml-key")
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [("?x: 1\n", {"?x": 1}), ("a: 1\n?x: 2\n", {"a": 1, "?x": 2}), ("{a?: 1, b: c?}\n", {"a?": 1, "b": "c?"}),
+     ("? a\n: 1\n", {"a": 1}), ("[{? a : 1}]: x\n", "yaml-key"), ("a: [? b : 1]\n", {"a": [{"b": 1}]})],
+)  # fmt: skip
+def test_a_question_mark_elsewhere_is_text_or_marks_a_key_as_yaml_1_2_says(text: str, values: object) -> None:
+    """F4"""
+    assert read_or_reference(text) == values
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "   \n"])
+def test_no_content_is_empty_frontmatter(text: str) -> None:
+    """F1"""
+    assert refusal(text).reference == "frontmatter-empty"
+
+
+@pytest.mark.parametrize("text", ["a: 1\n--- {b: 2}\n", "a: 1\n...\n--- b\n", "a: 1\n...\nb: 2\n"])
+def test_a_second_document_is_refused(text: str) -> None:
+    """F1: one mapping, not the first of several."""
+    error = refusal(text)
+    assert error.reference == "yaml-invalid"
+    assert error.line in (2, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "hint"),
+    [
+        ("a: b: c\n", (1, 5), "quoted"),
+        ("name: x\ndescription: Use when: always\n", (2, 22), "quoted"),
+        ("a: 1\nb\nc: 2\n", (3, 1), "key: value"),
+        ("a: 1\n\tb: 2\n", (2, 1), "spaces"),
+        ("a: @b\n", (1, 4), "quote"),
+        ("a: 'open\nb: 2\n", (3, 1), "quote"),
+        ("a: \x01\n", (1, 4), "control character"),
+        ("é: é\nb: éé\x07x\n", (2, 6), "control character"),
+        ("a: \ufffe\n", (1, 4), "control character"),
+    ],
+)
+def test_a_syntax_error_says_where_and_what_to_do(text: str, place: tuple[int, int], hint: str) -> None:
+    """F7: precise reports. Columns count characters, not bytes."""
+    error = refusal(text)
+    assert (error.reference, (error.line, error.column)) == ("yaml-invalid", place)
+    assert hint in error.hint
+
+
+def test_positions_are_those_of_the_top_level_values() -> None:
+    """F7"""
+    text = "name: x\ndescription:   y\nmetadata:\n  name: z\nlist:\n- 1\nnothing:\n"
+    positions = parse_yaml_mapping(text, max_depth=8).positions
+    assert {key: tuple(place) for key, place in positions.items()} == {
+        "name": (1, 7),
+        "description": (2, 16),
+        "metadata": (4, 3),
+        "list": (6, 1),
+        "nothing": (7, 9),
+    }
+
+
+def test_lines_count_from_where_the_text_stands_in_its_file() -> None:
+    """F7"""
+    assert parse_yaml_mapping("a: 1\nb: 2\n", max_depth=2, first_line=2).positions["b"] == Position(3, 4)
+    for text in ("a: 1\na: 2\n", "a: 1\nb: \x01\n", "a: 1\nb: c: d\n"):
+        with pytest.raises(FormatError) as caught:
+            parse_yaml_mapping(text, max_depth=2, first_line=2)
+        assert caught.value.line == 3
+
+
+def test_a_long_key_or_number_is_cut_in_messages() -> None:
+    """B1: a message is for a person, whatever the size of the text."""
+    for text in (f"{'k' * 900}: 1\n{'k' * 900}: 2\n", f"a: {'9' * 90_000}\n", f"a: !{'t' * 90_000} x\n"):
+        assert len(refusal(text).message) < 200
