@@ -14,9 +14,8 @@ from mcp.client.stdio import stdio_client
 from mcp_types import Request, Result
 from pydantic import ConfigDict
 
-from skillwire import DirectoryCatalog
-from skillwire.server.run import listen
-from skillwire.server.standalone import build_server
+from skillwire.server.run import build_server, listen
+from skillwire.server.skills import Skills
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ async def _target(transport: Transport, root: Path) -> AsyncIterator[Any]:
         command = StdioServerParameters(command=sys.executable, args=["-m", "skillwire", "serve", str(root)])
         yield stdio_client(command)
     elif transport == "memory":
-        yield build_server(DirectoryCatalog(root))
+        yield build_server(Skills(root))
     else:
         async with _over_http(root) as url:
             yield url
@@ -94,7 +93,7 @@ async def _target(transport: Transport, root: Path) -> AsyncIterator[Any]:
 @asynccontextmanager
 async def _over_http(root: Path) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
-    app = build_server(DirectoryCatalog(root)).streamable_http_app(json_response=True)
+    app = build_server(Skills(root)).streamable_http_app(json_response=True)
     web = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     async with anyio.create_task_group() as group:
         group.start_soon(web.serve, [listener])

@@ -39,6 +39,11 @@ class Mount:
             return path
         return path[len(self.prefix) + 1 :] if path.startswith(f"{self.prefix}/") else None
 
+    def inner_beginning(self, beginning: str) -> str:
+        """What the source's own paths begin with, if they begin with ``beginning`` outside; or nothing."""
+        prefix = f"{self.prefix}/" if self.prefix else ""
+        return beginning[len(prefix) :] if beginning.startswith(prefix) else ""
+
     def qualified(self, path: str) -> str:
         """The path that no other source can have."""
         return f"{self.label}/{path}"

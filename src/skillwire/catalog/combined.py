@@ -111,6 +111,15 @@ class CombinedCatalog(Catalog):
         items = [child._replace(uri=format_uri(f"{path}/{child.name}", self._scheme)) for child in page.items]
         return Page(items, page.next_cursor)
 
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
+        """Paths of listed skills, as they are visible, that begin with ``beginning``."""
+        claims, found = self._claims(), set[str]()
+        for mount in self._mounts:
+            for plain in (beginning, beginning.removeprefix(f"{mount.label}/")):
+                for inner in await mount.catalog.suggest(mount.inner_beginning(plain), limit):
+                    found.add(await claims.visible_path(mount, mount.outer(inner)))
+        return sorted(path for path in found if path.startswith(beginning))[:limit]
+
     async def problems(self) -> list[Diagnostic]:
         """The problems of every source, and every collision between them."""
         problems: list[Diagnostic] = []

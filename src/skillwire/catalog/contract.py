@@ -79,6 +79,10 @@ class Catalog(ABC):
     def changes(self) -> ChangeStream:
         """A stream of what changes from now on. Close it, or use it in a ``with`` block."""
 
+    @abstractmethod
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
+        """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1)."""
+
     async def problems(self) -> Sequence[Diagnostic]:
         """What is wrong with the source, including what was left out because of it."""
         return ()

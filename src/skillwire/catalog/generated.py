@@ -61,6 +61,11 @@ class GeneratedCatalog(SnapshotCatalog):
         self._makers[parse_path(path)] = _Maker(make, dynamic, meta)
         self._unmade[path] = None
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was added."""
+        return not self._makers
+
     def discard(self, path: str) -> None:
         """Serve it no longer."""
         del self._makers[path]

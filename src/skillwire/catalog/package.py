@@ -61,6 +61,10 @@ class PackageCatalog(Catalog):
         """One page of a directory."""
         return await self._inner.read_directory(uri, cursor, limit)
 
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
+        """Paths of listed skills that begin with ``beginning``."""
+        return await self._inner.suggest(beginning, limit)
+
     async def problems(self) -> Sequence[Diagnostic]:
         """What is wrong with the packaged skills."""
         return await self._inner.problems()

@@ -220,6 +220,10 @@ class SnapshotCatalog(Catalog):
             limit,
         )
 
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
+        """Paths of listed skills that begin with ``beginning``."""
+        return beginning_with((await self._current()).keys, beginning, limit)
+
     def changes(self) -> ChangeStream:
         """What changes from now on."""
         return self._feed.subscribe()
@@ -244,6 +248,12 @@ class SnapshotCatalog(Catalog):
             if file is not None:
                 return path, skill_path, file
         raise no_file(uri)
+
+
+def beginning_with(keys: Sequence[str], beginning: str, limit: int) -> list[str]:
+    """The first ``limit`` of ``keys``, sorted, that begin with ``beginning``."""
+    start = bisect_left(keys, beginning)
+    return [key for key in keys[start : start + limit] if key.startswith(beginning)]
 
 
 def _entry(snapshot: Snapshot, path: str) -> SkillEntry:

@@ -43,21 +43,21 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     import anyio  # late: only once the words are understood
 
     from skillwire.bootstrap import open_folders
-    from skillwire.server.run import listen, serve_http, serve_stdio
-    from skillwire.server.standalone import build_server
+    from skillwire.server.run import build_server, listen, serve_http, serve_stdio
+    from skillwire.server.skills import Skills
 
     listener = None if address is None else listen(*address)
     with printer.progress("Reading", "skills") as count:
         catalog = open_folders(arguments.paths, count)
     anyio.run(_introduce, catalog, printer)
-    server = build_server(catalog)
+    server = build_server(Skills(catalog))
     try:
         if listener is None:
-            anyio.run(serve_stdio, server, catalog)
+            anyio.run(serve_stdio, server)
         else:
             host, port = listener.getsockname()[:2]
             _say_how_to_connect(f"http://{host}:{port}/mcp", printer)
-            anyio.run(serve_http, server, catalog, listener)
+            anyio.run(serve_http, server, listener)
     except KeyboardInterrupt:
         return Exit.OK
     return Exit.OK

@@ -5,26 +5,30 @@ from __future__ import annotations
 import socket
 from typing import TYPE_CHECKING, Any
 
+from skillwire import __version__
 from skillwire.errors import UpstreamError
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from skillwire.catalog.contract import Catalog
+    from skillwire.server.skills import Skills
 
 MCP_PATH = "/mcp"
 
 
-async def serve_stdio(server: Server[Any], catalog: Catalog) -> None:
-    """Serve one client on stdin and stdout; follow the catalog meanwhile."""
-    import anyio
+def build_server(skills: Skills, *, name: str = "skillwire", instructions: str | None = None) -> Server[Any]:
+    """A server that has nothing but ``skills``. Run it on any transport of the SDK."""
+    from mcp.server.lowlevel import Server
+
+    return skills.attach(Server(name, version=__version__, instructions=instructions))
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client on stdin and stdout until stdin closes."""
     from mcp.server.stdio import stdio_server
 
-    async with anyio.create_task_group() as group:
-        group.start_soon(catalog.follow)
-        async with stdio_server() as (reading, writing):
-            await server.run(reading, writing, server.create_initialization_options())
-        group.cancel_scope.cancel()
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -45,16 +49,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-async def serve_http(server: Server[Any], catalog: Catalog, listener: socket.socket) -> None:
-    """Serve over Streamable HTTP at ``/mcp`` on an open socket; follow the catalog meanwhile."""
-    import anyio
+async def serve_http(server: Server[Any], listener: socket.socket) -> None:
+    """Serve over Streamable HTTP at ``/mcp`` on an open socket."""
     import uvicorn
 
     host = str(listener.getsockname()[0])
     app = server.streamable_http_app(streamable_http_path=MCP_PATH, json_response=True, host=host)
     config = uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=5)
     web = uvicorn.Server(config)
-    async with anyio.create_task_group() as group:
-        group.start_soon(catalog.follow)
-        await web.serve([listener])
-        group.cancel_scope.cancel()
+    await web.serve([listener])

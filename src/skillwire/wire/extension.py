@@ -14,14 +14,18 @@ from typing import TYPE_CHECKING, Any, Literal
 from mcp_types import PaginatedRequestParams, RequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import SKILL_MD
 from skillwire.wire.media import DIRECTORY, media_type
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from skillwire.catalog.contract import DirectoryChild, Page, SkillFile
     from skillwire.skill import SkillEntry
 
 EXTENSION_ID = "io.modelcontextprotocol/skills"
+SKILL_TEMPLATE = "{scheme}://{{+path}}"
 SKILLS_LIST = "skills/list"
 SKILLS_GET = "skills/get"
 DIRECTORY_READ = "resources/directory/read"
@@ -69,9 +73,9 @@ def get_result(entry: SkillEntry) -> dict[str, Any]:
     return {"skill": entry.to_json()}
 
 
-def directory_result(page: Page[DirectoryChild]) -> dict[str, Any]:
-    """D1: the answer to ``resources/directory/read``."""
-    return _paged("resources", [_child(child) for child in page.items], page.next_cursor)
+def directory_result(page: Page[DirectoryChild], meta: SkillMeta = DEFAULT_META) -> dict[str, Any]:
+    """D1: the answer to ``resources/directory/read``, in a skill about which ``meta`` is said."""
+    return _paged("resources", [_child(child, meta) for child in page.items], page.next_cursor)
 
 
 def resources_result(page: Page[SkillEntry]) -> dict[str, Any]:
@@ -86,8 +90,10 @@ def skill_resource(entry: SkillEntry) -> dict[str, Any]:
         "name": entry.name,
         "description": entry.description,
         "mimeType": media_type(SKILL_MD),
-        "annotations": _annotations(SKILL_MD, None),
+        "annotations": resource_annotations(SKILL_MD, entry.modified, entry.meta),
     }
+    if entry.meta.meta:
+        resource["_meta"] = dict(entry.meta.meta)
     size = next((item.size for item in entry.files if item.uri == entry.uri), None)
     if size is not None:
         resource["size"] = size
@@ -105,7 +111,23 @@ def read_result(file: SkillFile) -> dict[str, Any]:
     return {"contents": [content]}
 
 
-def _child(child: DirectoryChild) -> dict[str, Any]:
+def templates_result(scheme: str) -> dict[str, Any]:
+    """T1: one template reaches every file of every skill; completion helps to fill it."""
+    template = {
+        "uriTemplate": SKILL_TEMPLATE.format(scheme=scheme),
+        "name": "skill-file",
+        "title": "A file of a skill",
+        "description": "Any file of any skill: the skill's path, then the file's, such as acme/refunds/SKILL.md.",
+    }
+    return {"resourceTemplates": [template]}
+
+
+def completion_result(values: Sequence[str]) -> dict[str, Any]:
+    """T1: what could come next; at most 100."""
+    return {"completion": {"values": list(values[:100]), "hasMore": len(values) > 100}}
+
+
+def _child(child: DirectoryChild, meta: SkillMeta) -> dict[str, Any]:
     if child.is_directory:
         return {"uri": child.uri, "name": child.name, "mimeType": DIRECTORY}
     return {
@@ -113,18 +135,21 @@ def _child(child: DirectoryChild) -> dict[str, Any]:
         "name": child.name,
         "mimeType": media_type(child.name),
         "size": child.size,
-        "annotations": _annotations(child.name, child.modified),
+        "annotations": resource_annotations(child.name, child.modified, meta),
+        **({"_meta": dict(meta.meta)} if meta.meta else {}),
     }
 
 
-def _annotations(name: str, modified: float | None) -> dict[str, Any]:
-    annotations: dict[str, Any] = {
-        "audience": ["assistant"],
+def resource_annotations(name: str, modified: float | None, meta: SkillMeta) -> dict[str, Any]:
+    """R3: for whom, how important, how old."""
+    values: dict[str, Any] = {
+        "audience": list(meta.audience),
         "priority": 1.0 if name == SKILL_MD else _SUPPORTING_PRIORITY,
     }
     if modified is not None:
-        annotations["lastModified"] = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
-    return annotations
+        moment = datetime.fromtimestamp(modified, UTC).isoformat(timespec="seconds")
+        values["lastModified"] = moment.replace("+00:00", "Z")
+    return values
 
 
 def _paged(field: str, items: list[dict[str, Any]], next_cursor: str | None) -> dict[str, Any]:

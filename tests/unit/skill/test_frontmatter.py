@@ -168,6 +168,13 @@ def test_frontmatter_larger_than_the_limit_is_refused() -> None:
     assert "256 KiB" in error.message
 
 
+def test_a_file_within_the_limit_that_never_closes_is_unclosed_not_too_large() -> None:
+    """B1, F1: the hint an author needs differs."""
+    data = b"---\nname: a\n"
+    assert refusal(data, Limits(max_frontmatter_bytes=len(data) - 4)).reference == "frontmatter-unclosed"
+    assert refusal(data, Limits(max_frontmatter_bytes=len(data) - 5)).reference == "frontmatter-too-large"
+
+
 def test_the_limit_is_on_the_frontmatter_not_on_the_body() -> None:
     """B1"""
     assert len(parse_skill_md(GOOD + b"x" * 600_000).body) == 600_000
@@ -299,6 +306,14 @@ def test_a_name_equals_the_folder_it_stands_in(directory: str) -> None:
 def test_a_description_has_1_to_1024_characters_and_is_not_blank(written: str, expected: list[str]) -> None:
     """F3: characters, not bytes; the line break of a block counts (F5)."""
     assert references(f"name: refunds\n{written}") == expected
+
+
+def test_a_description_of_another_type_is_told_from_none_at_all() -> None:
+    """F3, F7"""
+    [absent] = problems("name: refunds")
+    [wrong] = problems("name: refunds\ndescription: 5")
+    assert "no 'description'" in absent.message
+    assert "number 5" in wrong.message
 
 
 def test_a_description_that_is_too_long_is_reported_but_served() -> None:

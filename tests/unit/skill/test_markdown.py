@@ -164,6 +164,15 @@ def test_carriage_returns_alone_are_line_ends_too(text: str, links: list[str], h
     assert (targets(text), comments(text)) == (links, hidden)
 
 
+def test_a_long_table_of_links_is_read_like_a_short_one() -> None:
+    """U6: many links in one block are not deep ones; references, escapes and code keep their meaning."""
+    row = "| [a](a.md) | [b][ref] | [c](<c d.md>) | [e](e\\_f.md) | `[no](gone.md)` |\n"
+    expected = ["a.md", "b.md", "c d.md", "e_f.md"]
+    for rows in (1, 5, 40):
+        text = f"| 1 | 2 | 3 | 4 | 5 |\n|---|---|---|---|---|\n{row * rows}\n[ref]: b.md\n"
+        assert targets(text) == expected * rows
+
+
 @pytest.mark.parametrize("brackets", ["[", "![", "[["])
 @pytest.mark.parametrize("times", [10, 19, 20, 21, 49, 50, 98, 99, 100, 101, 500])
 def test_open_brackets_do_not_hide_the_link_after_them(brackets: str, times: int) -> None:

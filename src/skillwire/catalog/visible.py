@@ -1,0 +1,125 @@
+"""What one caller may see of a catalog: a catalog around a catalog.
+
+A caller sees the skills under certain path prefixes. Whatever else there is answers exactly like what does not
+exist, by every method. The paths a caller may list are remembered until skills come or go, so that a page costs
+the same whether a caller sees everything or a sliver.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
+from skillwire.catalog.cursor import page_of
+from skillwire.catalog.snapshot import no_directory, no_file, no_skill
+from skillwire.errors import NotFoundError
+from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from skillwire.skill import Diagnostic, SkillEntry
+
+
+class VisibleCatalog(Catalog):
+    """``inner``, as far as it lies under ``prefixes``."""
+
+    def __init__(self, inner: Catalog, prefixes: Iterable[str]) -> None:
+        self._inner = inner
+        self._prefixes = frozenset(parse_path(prefix) for prefix in prefixes)
+        self._uris: list[str] | None = None
+        self._watch = inner.changes()
+        self._watch.forward(self._forget)
+
+    def may_see(self, path: str) -> bool:
+        """Whether ``path`` is one of the prefixes, or under one."""
+        while path:
+            if path in self._prefixes:
+                return True
+            path = path.rpartition("/")[0]
+        return False
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page of what the caller may see."""
+        uris = await self._listing()
+        page = page_of("visible", uris, lambda uri: uri, cursor, limit)
+        entries = [entry for uri in page.items if (entry := await self._entry(uri)) is not None]
+        return Page(entries, page.next_cursor)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """One entry, if the caller may see it."""
+        if not self.may_see(parse_uri(uri).parent.path):
+            raise no_skill(uri)
+        return await self._inner.get_skill(uri)
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """One file, if it is a visible skill's."""
+        if not await self._in_visible_skill(uri, parse_uri(uri).parent.path):
+            raise no_file(uri)
+        return await self._inner.read_file(uri)
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory, if it is a visible skill's."""
+        if not await self._in_visible_skill(uri, parse_uri(uri).path):
+            raise no_directory(uri)
+        return await self._inner.read_directory(uri, cursor, limit)
+
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
+        """Paths of visible skills that begin with ``beginning``."""
+        found = await self._inner.suggest(beginning, limit * 10)
+        return [path for path in found if self.may_see(path)][:limit]
+
+    async def problems(self) -> Sequence[Diagnostic]:
+        """Problems of visible skills."""
+        return [
+            problem for problem in await self._inner.problems() if problem.skill and self.may_see(problem.skill)
+        ]
+
+    def changes(self) -> ChangeStream:
+        """Changes of visible skills."""
+        feed = ChangeFeed()
+        stream = feed.subscribe()
+        source = self._inner.changes()
+        source.forward(lambda change: stream.push(self._visible(change)))
+        stream.on_close(source.close)
+        return stream
+
+    async def follow(self) -> None:
+        """Watch the source until cancelled."""
+        await self._inner.follow()
+
+    async def _listing(self) -> list[str]:
+        if self._uris is None:
+            self._uris = sorted([entry.uri async for entry in self._inner.entries() if self.may_see(entry.path)])
+        return self._uris
+
+    async def _entry(self, uri: str) -> SkillEntry | None:
+        try:
+            return await self._inner.get_skill(uri)
+        except NotFoundError:  # it went since the listing was remembered
+            return None
+
+    async def _in_visible_skill(self, uri: str, path: str) -> bool:
+        """Whether some skill at or around ``path`` is visible. One further out, unseen, does not count."""
+        scheme = parse_uri(uri).scheme
+        while path and self.may_see(path):
+            try:
+                await self._inner.get_skill(skill_md_uri(path, scheme))
+            except NotFoundError:
+                path = path.rpartition("/")[0]
+            else:
+                return True
+        return False
+
+    def _forget(self, change: Change) -> None:
+        if change.added or change.removed:
+            self._uris = None
+
+    def _visible(self, change: Change) -> Change:
+        def seen(uris: frozenset[str]) -> frozenset[str]:
+            return frozenset(uri for uri in uris if self.may_see(skill_root(parse_uri(uri)).path))
+
+        return Change(seen(change.added), seen(change.changed), seen(change.removed))
