@@ -3,11 +3,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test lint types format bench clean
+.PHONY: help install dev serve test test-interop lint types format bench clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -18,6 +19,15 @@ help:  ## what can be made
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
+.venv/interop: .venv/dev
+	$(PIP) install --constraint constraints.txt --editable '.[dev,interop]'
+	@touch $@
+
+# Without npm nothing is installed and the tests that need it say so; where CI is set, they fail.
+$(PEERS)/node_modules/.installed: $(PEERS)/package.json
+	@if ! command -v npm >/dev/null; then echo "npm is missing: tests against Node peers cannot run" >&2; \
+	else cd $(PEERS) && npm install --no-package-lock --no-audit --no-fund --silent && touch node_modules/.installed; fi
+
 install: .venv/installed  ## an environment with a working .venv/bin/skillwire
 
 dev: .venv/dev  ## the same with everything that tests and linters need
@@ -27,6 +37,9 @@ serve: .venv/installed  ## serve examples/skills over HTTP
 
 test: .venv/dev  ## every test that needs nothing but package registries
 	$(BIN)/python -m pytest -n auto tests
+
+test-interop: .venv/interop $(PEERS)/node_modules/.installed  ## against programs we did not write (npm, FastMCP)
+	$(BIN)/python -m pytest -n 2 --dist loadscope tests/interop
 
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .

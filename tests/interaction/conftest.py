@@ -65,14 +65,14 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def connect(setting: Setting, root: Path) -> Callable[[], AbstractAsyncContextManager[Wire]]:
+def connect(setting: Setting, root: Path) -> Callable[..., AbstractAsyncContextManager[Wire]]:
     """Call it in a test: ``async with connect() as wire``."""
 
     @asynccontextmanager
-    async def connection() -> AsyncIterator[Wire]:
+    async def connection(**options: Any) -> AsyncIterator[Wire]:
         async with _target(setting.transport, root) as target:
             mode = "legacy" if setting.era == "legacy" else "auto"
-            async with Client(target, mode=mode) as client:
+            async with Client(target, mode=mode, **options) as client:
                 yield Wire(client, setting.era)
 
     return connection

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from interaction.conftest import Wire
 
-    Connect = Callable[[], AbstractAsyncContextManager[Wire]]
+    Connect = Callable[..., AbstractAsyncContextManager[Wire]]
 
 pytestmark = pytest.mark.anyio
 

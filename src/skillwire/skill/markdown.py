@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _MAX_NESTING = 100
 _LINE_END = re.compile(r"\r\n|\r|\n")
+_BRACKETS = re.compile(r"[\[\]]")
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 
 
@@ -73,7 +74,7 @@ def read_markdown(text: str) -> MarkdownFacts:
         start, end = starts[token.map[0]], starts[token.map[1]]
         if token.type == "html_block":
             facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
-        elif token.type == "inline" and text.count("[", start, end) > _MAX_NESTING // 2:
+        elif token.type == "inline" and _bracket_depth(text[start:end]) > _MAX_NESTING // 2:
             found = _search_plainly(text[start:end])
             facts.links.extend(link._replace(offset=link.offset + start) for link in found.links)
             facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
@@ -127,6 +128,16 @@ class _Inline:
             return self._at
         self._at = found + len(content)
         return found
+
+
+def _bracket_depth(text: str) -> int:
+    """How many brackets are open at once at the most; the reader stops looking somewhere above fifty."""
+    depth = deepest = 0
+    if text.count("[") > _MAX_NESTING // 2:
+        for character in _BRACKETS.findall(text):
+            depth = depth + 1 if character == "[" else max(depth - 1, 0)
+            deepest = max(deepest, depth)
+    return deepest
 
 
 def _search_plainly(text: str) -> MarkdownFacts:
