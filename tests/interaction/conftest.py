@@ -14,7 +14,8 @@ from mcp.client.stdio import stdio_client
 from mcp_types import Request, Result
 from pydantic import ConfigDict
 
-from skillwire.server.run import build_server, listen
+from skillwire.server.http import HttpServer, listen
+from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from trees import small_tree, write_tree
 
@@ -93,7 +94,7 @@ async def _target(transport: Transport, root: Path) -> AsyncIterator[Any]:
 @asynccontextmanager
 async def _over_http(root: Path) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
-    app = build_server(Skills(root)).streamable_http_app(json_response=True)
+    app = HttpServer(build_server(Skills(root)), listener).app()
     web = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     async with anyio.create_task_group() as group:
         group.start_soon(web.serve, [listener])

@@ -22,7 +22,7 @@ SEGMENT = st.text(
 ).filter(lambda segment: segment not in (".", ".."))
 NAME = st.from_regex(r"[a-z0-9]{1,8}(-[a-z0-9]{1,8}){0,2}", fullmatch=True)
 FILES = st.dictionaries(
-    st.lists(SEGMENT, min_size=1, max_size=4).map("/".join), st.binary(max_size=40), max_size=12
+    st.lists(SEGMENT, min_size=1, max_size=4).map("/".join), st.binary(max_size=40), max_size=8
 ).map(lambda files: {"SKILL.md": b"---\n", **files})
 TEXT = st.text(max_size=10)
 JSON = st.recursive(

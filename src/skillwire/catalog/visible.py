@@ -17,9 +17,18 @@ from skillwire.errors import NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Container, Iterable, Sequence
 
     from skillwire.skill import Diagnostic, SkillEntry
+
+
+def is_under(prefixes: Container[str], path: str) -> bool:
+    """Whether ``path`` is one of ``prefixes``, or under one."""
+    while path:
+        if path in prefixes:
+            return True
+        path = path.rpartition("/")[0]
+    return False
 
 
 class VisibleCatalog(Catalog):
@@ -34,11 +43,7 @@ class VisibleCatalog(Catalog):
 
     def may_see(self, path: str) -> bool:
         """Whether ``path`` is one of the prefixes, or under one."""
-        while path:
-            if path in self._prefixes:
-                return True
-            path = path.rpartition("/")[0]
-        return False
+        return is_under(self._prefixes, path)
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of what the caller may see."""

@@ -15,7 +15,7 @@ from skillwire.errors import SkillwireError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("check", "serve", "tree")
+VERBS = ("check", "serve", "token", "tree")
 
 _EXAMPLES = """\
 examples:

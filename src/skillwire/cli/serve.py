@@ -1,27 +1,40 @@
-"""``skillwire serve``: a folder of skills as an MCP server, on stdio or over HTTP."""
+"""``skillwire serve``: folders of skills as an MCP server, on stdio or over HTTP."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import argparse
+import json
+import logging
+import os
+import re
+import shlex
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 from skillwire.cli.exits import Exit
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
-    import argparse
+    from collections.abc import Callable
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
+    from skillwire.server.access import Access
 
 _EXAMPLES = """\
 examples:
-  skillwire serve ./skills                       on stdio, for a host that starts it
-  skillwire serve ./skills --http 8000           at http://127.0.0.1:8000/mcp
-  skillwire serve ./skills ./more --http 0.0.0.0:8000
+  skillwire serve ./skills                              on stdio, for a host that starts it
+  skillwire serve ./skills --http 8000                  at http://127.0.0.1:8000/mcp
+  skillwire serve ./skills ./more --prefix acme --unlisted 'acme/drafts/*'
+  skillwire serve ./skills --http 0.0.0.0:8000 --access access.toml --access-log
 """
 _LOOPBACK = "127.0.0.1"
+_SHOWN = 20
+_MAX_INSTRUCTIONS = 64 * 1024
 
 
 def add_arguments(verbs: Verbs) -> None:
@@ -33,34 +46,95 @@ def add_arguments(verbs: Verbs) -> None:
         "Serve the skills in one or more folders over MCP. What is said to you goes to stderr.",
         _EXAMPLES,
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a folder of skills, or the folder of one")
-    parser.add_argument("--http", metavar="[HOST:]PORT", help=f"serve over HTTP (default host: {_LOOPBACK})")
+    add = parser.add_argument
+    add("paths", metavar="PATH", nargs="+", help="a folder of skills, or the folder of one")
+    add("--http", metavar="[HOST:]PORT", help=f"serve over HTTP at /mcp (default host: {_LOOPBACK})")
+    add("--prefix", default="", metavar="PATH", help="serve every skill under this path")
+    add("--unlisted", action="append", default=[], metavar="GLOB", help="serve these, but do not list them")
+    add("--scheme", default="skill", help="the scheme of the URIs (default: skill)")
+    add("--name", default="skillwire", help="the name the server gives itself")
+    add("--instructions", type=Path, metavar="FILE", help="text for the model about this server")
+    add("--page-size", type=_number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)")
+    add("--ttl", type=_number(0, 86_400), default=0, metavar="SECONDS", help="how long answers keep (default: 0)")
+    add("--cache-scope", choices=("private", "public"), default="private", help="who may share a cached answer")
+    add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
+    add("--access", type=Path, metavar="FILE", help="who may come in and see what (HTTP); see docs/serve.md")
+    add("--public-url", metavar="URL", help="how clients reach the server, if not by its address (HTTP)")
+    add("--access-log", action="store_true", help="a line of JSON on stderr for each request (HTTP)")
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Serve until stdin closes or the process is told to stop."""
     address = None if arguments.http is None else parse_address(arguments.http)
-    import anyio  # late: only once the words are understood
+    _check_words(arguments)
+    if address is None:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, _leave)
+        _serve_stdio(arguments, printer)
+        return Exit.OK
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        _serve_http(arguments, printer, *address)
+    except KeyboardInterrupt:
+        printer.talk("stopped")
+    return Exit.OK
+
+
+def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
+    import anyio  # late, like the imports below: only once the words are understood
+
+    from skillwire.server.run import build_server, serve_stdio
+
+    skills = _skills(arguments, printer, None)
+    _say_how_to_start(arguments, printer)
+    server = build_server(skills, name=arguments.name, instructions=_instructions(arguments.instructions))
+    anyio.run(serve_stdio, server)
+
+
+def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port: int) -> None:
+    import anyio
+
+    from skillwire.server.access import read_access
+    from skillwire.server.http import HttpOptions, HttpServer, listen
+    from skillwire.server.run import build_server
+
+    access = None if arguments.access is None else read_access(arguments.access)
+    listener = listen(host, port)
+    skills = _skills(arguments, printer, access)
+    server = build_server(skills, name=arguments.name, instructions=_instructions(arguments.instructions))
+    http = HttpServer(server, listener, HttpOptions(access, arguments.public_url))
+    if arguments.access_log:
+        logging.basicConfig(stream=sys.stderr, format="%(message)s")
+        logging.getLogger("skillwire.access").setLevel(logging.INFO)
+    _say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != _LOOPBACK)
+    anyio.run(http.run)
+
+
+def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | None):
+    import anyio
 
     from skillwire.bootstrap import open_folders
-    from skillwire.server.run import build_server, listen, serve_http, serve_stdio
+    from skillwire.server.access import Policy
     from skillwire.server.skills import Skills
+    from skillwire.wire.extension import Freshness
 
-    listener = None if address is None else listen(*address)
     with printer.progress("Reading", "skills") as count:
-        catalog = open_folders(arguments.paths, count)
+        catalog = open_folders(
+            arguments.paths,
+            prefix=arguments.prefix.strip("/"),
+            unlisted=arguments.unlisted,
+            scheme=arguments.scheme,
+            on_skill=count,
+        )
     anyio.run(_introduce, catalog, printer)
-    server = build_server(Skills(catalog))
-    try:
-        if listener is None:
-            anyio.run(serve_stdio, server)
-        else:
-            host, port = listener.getsockname()[:2]
-            _say_how_to_connect(f"http://{host}:{port}/mcp", printer)
-            anyio.run(serve_http, server, listener)
-    except KeyboardInterrupt:
-        return Exit.OK
-    return Exit.OK
+    return Skills(
+        catalog,
+        scheme=arguments.scheme,
+        page_size=arguments.page_size,
+        freshness=Freshness(arguments.ttl * 1000, arguments.cache_scope),
+        watch=not arguments.no_watch,
+        viewer=None if access is None else Policy(access),
+    )
 
 
 def parse_address(text: str) -> tuple[str, int]:
@@ -73,29 +147,92 @@ def parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]") or _LOOPBACK, int(port)
 
 
+def _check_words(arguments: argparse.Namespace) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
+        raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
+    if arguments.http is None:
+        for option in ("access", "public_url", "access_log"):
+            if getattr(arguments, option):
+                name = option.replace("_", "-")
+                raise FormatError("option-needs-http", f"--{name} is for HTTP", "add --http 8000")
+    if arguments.access is not None and arguments.cache_scope == "public":
+        raise FormatError(
+            "cache-not-public", "what differs from caller to caller is never public", "drop --cache-scope public"
+        )
+
+
+def _instructions(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        data = path.read_bytes()
+        if len(data) <= _MAX_INSTRUCTIONS:
+            return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(
+            "instructions-unreadable", f"{path.name!r} cannot be read as text", "give a UTF-8 text file"
+        ) from error
+    raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
+
+
 async def _introduce(catalog: Catalog, printer: Printer) -> None:
     from skillwire.cli.printer import counted, visible
 
     entries = [entry async for entry in catalog.entries()]
     printer.talk(f"serving {counted(len(entries), 'skill')}:")
-    for entry in entries[:20]:
+    for entry in entries[:_SHOWN]:
         printer.talk(f"  {visible(entry.uri)}")
-    if len(entries) > 20:
-        printer.talk(f"  … and {len(entries) - 20} more")
+    if len(entries) > _SHOWN:
+        printer.talk(f"  … and {len(entries) - _SHOWN} more")
     for problem in await catalog.problems():
         if problem.refuses:
             printer.talk(f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
+        elif problem.reference == "catalog-collision":
+            printer.talk(f"note: {visible(problem.message)}")
 
 
-def _say_how_to_connect(url: str, printer: Printer) -> None:
-    printer.talk(f"listening at {url} (Ctrl-C ends)")
-    printer.talk("try next, in another terminal:")
+def _say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
+    command = str(Path(sys.argv[0]).absolute())
+    words = [_absolute(word, arguments.paths) for word in sys.argv[1:]]
+    entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
+    printer.talk("speaking MCP on stdin and stdout; a host starts it with this entry:")
+    printer.talk(json.dumps(entry, indent=2))
+    printer.talk(f"or: claude mcp add {arguments.name} -- {shlex.join([command, *words])}")
+
+
+def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
+    url = arguments.public_url or url
+    entry: dict[str, object] = {"type": "http", "url": url}
+    if arguments.access is not None:
+        entry["headers"] = {"Authorization": "Bearer YOUR-TOKEN"}
+    printer.talk("a host connects with this entry:")
+    printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
+    printer.talk(f"or: claude mcp add --transport http {arguments.name} {url}")
     printer.talk(
-        f"  curl -s {url} -H 'content-type: application/json'"
-        " -H 'accept: application/json, text/event-stream' -H 'mcp-protocol-version: 2026-07-28'"
-        " -H 'mcp-method: skills/list'"
-        ' -d \'{"jsonrpc":"2.0","id":1,"method":"skills/list","params":{"_meta":'
-        '{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
-        '"io.modelcontextprotocol/clientInfo":{"name":"curl","version":"1"},'
-        '"io.modelcontextprotocol/clientCapabilities":{}}}}\''
+        f"try next, in another terminal: npx @modelcontextprotocol/inspector --cli {url} --method skills/list"
     )
+    if is_open:
+        printer.talk("note: whoever can reach this address can read every skill; --access decides who may")
+    printer.talk(f"listening at {url} (Ctrl-C ends)")
+
+
+def _absolute(word: str, paths: list[str]) -> str:
+    return str(Path(word).absolute()) if word in paths else word
+
+
+def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
+    raise KeyboardInterrupt
+
+
+def _leave(number: int, frame: object) -> NoReturn:  # noqa: ARG001
+    """A thread waits in a read of stdin that nothing can interrupt; there is nothing to tidy up, so just go."""
+    os._exit(Exit.OK)
+
+
+def _number(low: int, high: int) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+        return int(text)
+
+    return parse

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from mcp.server.lowlevel import Server
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, SubscriptionBus
+from mcp.server.subscriptions import ListenHandler, SubscriptionBus
 from mcp_types import SubscriptionsListenRequestParams
 
 from skillwire.errors import FormatError
@@ -32,11 +32,11 @@ def lowlevel_server(server: object) -> Server[Any]:
     )
 
 
-def subscription_bus(server: Server[Any]) -> SubscriptionBus:
-    """The bus behind the server's ``subscriptions/listen``; one is put there if the server has none."""
+def subscription_bus(server: Server[Any], ours: SubscriptionBus) -> SubscriptionBus:
+    """The bus behind the server's ``subscriptions/listen``; ``ours`` is put there if the server has none."""
     entry = server.get_request_handler(_LISTEN)
     bus = getattr(entry.handler, "_bus", None) if entry else None
     if bus is None:
-        bus = InMemorySubscriptionBus()
-        server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, ListenHandler(bus))
+        bus = ours
+        server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, ListenHandler(ours))
     return cast("SubscriptionBus", bus)

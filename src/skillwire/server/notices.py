@@ -1,26 +1,33 @@
 """Telling clients what changed, in both eras (S1).
 
-The stateless era has one bus: whoever listens hears it. In the handshake era each session is told: everyone that
-the list changed, subscribers of a file that it was updated. A session that cannot be told is forgotten; at most
-``_MAX_SESSIONS`` are remembered.
+The stateless era has a bus: whoever listens hears it. In the handshake era each session is told: everyone that
+the list changed, subscribers of a file that it was updated. Nobody hears of what they may not see: whose request
+it is decides, when it begins to listen. A session that cannot be told is forgotten.
 """
 
 from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import anyio
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
 
+from skillwire.errors import SkillwireError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp.server.session import ServerSession
-    from mcp.server.subscriptions import SubscriptionBus
+    from mcp.server.subscriptions import ServerEvent, SubscriptionBus
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.contract import Catalog
+
+    Sees = Callable[[str], bool]
 
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
@@ -29,32 +36,67 @@ _PATIENCE_SECONDS = 5.0
 log = logging.getLogger("skillwire.server")
 
 
+def everything(uri: str) -> bool:  # noqa: ARG001 - no policy, no limits
+    """What a caller may see where nobody is restricted."""
+    return True
+
+
+class NoticeBus:
+    """The SDK's subscription bus, for a server of our own: each listener hears what its caller may see."""
+
+    def __init__(self, sees: Callable[[], Sees]) -> None:
+        self._sees = sees
+        self._listeners: dict[object, tuple[Callable[[ServerEvent], None], Sees]] = {}
+
+    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
+        """Called by the SDK while it answers ``subscriptions/listen``, so the caller is known."""
+        token = object()
+        self._listeners[token] = (listener, self._sees())
+        return lambda: self._listeners.pop(token, None) and None
+
+    async def publish(self, event: ServerEvent) -> None:
+        """An event for everybody; one about a file only for those who may see it."""
+        for listener, sees in list(self._listeners.values()):
+            if not isinstance(event, ResourceUpdated) or sees(event.uri):
+                listener(event)
+        await anyio.lowlevel.checkpoint()
+
+    async def list_changed(self, uris: frozenset[str]) -> None:
+        """The list changed at ``uris``: for those who may see one of them."""
+        for listener, sees in list(self._listeners.values()):
+            if any(sees(uri) for uri in uris):
+                listener(ResourcesListChanged())
+        await anyio.lowlevel.checkpoint()
+
+
 @dataclass
-class _Listener:
+class _Session:
     session: ServerSession
+    sees: Sees
     uris: dict[str, None] = field(default_factory=dict[str, None])
 
 
 class Notices:
     """Who is to be told, and the telling."""
 
-    def __init__(self, bus: SubscriptionBus) -> None:
+    def __init__(self, bus: SubscriptionBus, sees: Callable[[], Sees]) -> None:
         self._bus = bus
-        self._listeners: OrderedDict[int, _Listener] = OrderedDict()
+        self._sees = sees
+        self._sessions: OrderedDict[int, _Session] = OrderedDict()
 
     def add_session(self, session: ServerSession) -> None:
         """Remember a session of the handshake era; its client has just said hello."""
-        self._listener(session)
+        self._session(session)
 
     def subscribe(self, session: ServerSession, uri: str) -> None:
         """Tell ``session`` when the file at ``uri`` changes."""
-        uris = self._listener(session).uris
+        uris = self._session(session).uris
         if len(uris) < _MAX_SUBSCRIPTIONS:
             uris[uri] = None
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         """Tell it no longer."""
-        self._listener(session).uris.pop(uri, None)
+        self._session(session).uris.pop(uri, None)
 
     async def run(self, catalog: Catalog) -> None:
         """Watch the catalog and tell, until cancelled."""
@@ -66,47 +108,44 @@ class Notices:
 
     async def tell(self, catalog: Catalog, change: Change) -> None:
         """One change, to everybody whom it concerns."""
-        updated = change.changed | change.removed
-        files = set(updated)
+        files = set(change.changed | change.removed)
         for uri in change.changed:
-            files |= await _files(catalog, uri)
+            with suppress(SkillwireError):  # it may be gone again
+                files |= {file.uri for file in (await catalog.get_skill(uri)).files}
         for uri in sorted(files):
             await self._bus.publish(ResourceUpdated(uri=uri))
-        await self._bus.publish(ResourcesListChanged())
-        for key, listener in list(self._listeners.items()):
-            await self._tell_one(key, listener, files)
+        if isinstance(self._bus, NoticeBus):
+            await self._bus.list_changed(change.uris)
+        else:  # the bus of a server that has things of its own
+            await self._bus.publish(ResourcesListChanged())
+        for key, session in list(self._sessions.items()):
+            await self._tell_session(key, session, change.uris, files)
 
-    async def _tell_one(self, key: int, listener: _Listener, files: set[str]) -> None:
+    async def _tell_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
         try:
             with anyio.fail_after(_PATIENCE_SECONDS):
-                for uri in listener.uris:
+                for uri in list(session.uris):
                     if uri in files:
-                        await listener.session.send_resource_updated(uri)
-                await listener.session.send_resource_list_changed()
-        except Exception:
+                        await session.session.send_resource_updated(uri)
+                if any(session.sees(uri) for uri in uris):
+                    await session.session.send_resource_list_changed()
+        except Exception:  # whatever a broken connection raises
             log.debug("a session could not be told of a change and is forgotten", exc_info=True)
-            self._listeners.pop(key, None)
+            self._sessions.pop(key, None)
 
-    def _listener(self, session: ServerSession) -> _Listener:
+    def _session(self, session: ServerSession) -> _Session:
         # The SDK makes a session object for each request; the connection behind it is what stays.
         key = id(getattr(session, "_connection", session))
-        listener = self._listeners.get(key)
-        if listener is None:
-            listener = self._listeners[key] = _Listener(session)
-            while len(self._listeners) > _MAX_SESSIONS:
-                self._listeners.popitem(last=False)
-        return listener
-
-
-async def _files(catalog: Catalog, uri: str) -> set[str]:
-    try:
-        return {file.uri for file in (await catalog.get_skill(uri)).files}
-    except Exception:
-        return set()
+        known = self._sessions.get(key)
+        if known is None:
+            known = self._sessions[key] = _Session(session, self._sees())
+            while len(self._sessions) > _MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        return known
 
 
 async def _follow(catalog: Catalog) -> None:
     try:
         await catalog.follow()
-    except Exception as error:
+    except SkillwireError as error:
         log.warning("changes on disk are no longer noticed, but reads stay correct: %s", error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
@@ -20,7 +20,7 @@ from skillwire.catalog.generated import GeneratedCatalog
 from skillwire.errors import FormatError
 from skillwire.server.answers import Answers
 from skillwire.server.lowlevel import lowlevel_server, subscription_bus
-from skillwire.server.notices import Notices
+from skillwire.server.notices import NoticeBus, Notices, everything
 from skillwire.server.routing import Router
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
@@ -37,6 +37,18 @@ S = TypeVar("S")
 F = TypeVar("F", bound="MakeFiles")
 
 
+class Viewer(Protocol):
+    """Decides what the caller of the current request may see."""
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        """``catalog``, as far as the caller may see it."""
+        ...
+
+    def sees(self) -> Callable[[str], bool]:
+        """Whether the caller may see a URI; for as long as its connection lasts."""
+        ...
+
+
 class Skills:
     """Skills from a folder or any catalog, and from functions declared with ``@skills.skill``."""
 
@@ -48,7 +60,7 @@ class Skills:
         page_size: int = DEFAULT_PAGE_SIZE,
         freshness: Freshness | None = None,
         watch: bool = True,
-        catalog_for: Callable[[Catalog], Catalog] | None = None,
+        viewer: Viewer | None = None,
     ) -> None:
         if isinstance(source, str | os.PathLike):
             source = DirectoryCatalog(source, scheme=scheme)
@@ -57,8 +69,10 @@ class Skills:
         self._scheme = scheme
         self._page_size = page_size
         self._freshness = freshness or Freshness()
+        if viewer is not None:  # what differs from caller to caller is never cached as public
+            self._freshness = Freshness(self._freshness.ttl_ms, "private")
         self._watch = watch
-        self._catalog_for = catalog_for
+        self._viewer = viewer
         self._catalog: Catalog | None = None
 
     @property
@@ -88,7 +102,8 @@ class Skills:
         answers = Answers(self._caller_catalog, self._scheme, self._page_size, self._freshness)
         for method, (params, handler) in answers.handlers().items():
             low.add_request_handler(method, params, handler)
-        notices = Notices(subscription_bus(low))
+        sees = self._sees
+        notices = Notices(subscription_bus(low, NoticeBus(sees)), sees)
         low.extensions[EXTENSION_ID] = {"directoryRead": True}
         low.middleware.append(Router(low, answers, notices))
         if self._watch:
@@ -96,7 +111,10 @@ class Skills:
         return server
 
     def _caller_catalog(self, ctx: Any) -> Catalog:  # noqa: ARG002 - the caller is known from the request's context
-        return self.catalog if self._catalog_for is None else self._catalog_for(self.catalog)
+        return self.catalog if self._viewer is None else self._viewer.catalog(self.catalog)
+
+    def _sees(self) -> Callable[[str], bool]:
+        return everything if self._viewer is None else self._viewer.sees()
 
     def _follow_with(self, low: Server[Any], notices: Notices) -> None:
         """Watch for changes as long as the server runs."""

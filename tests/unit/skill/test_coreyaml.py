@@ -271,7 +271,8 @@ def test_a_question_mark_without_a_space_does_not_make_a_key(text: str, meaning:
 @pytest.mark.parametrize(
     ("text", "values"),
     [("?x: 1\n", {"?x": 1}), ("a: 1\n?x: 2\n", {"a": 1, "?x": 2}), ("{a?: 1, b: c?}\n", {"a?": 1, "b": "c?"}),
-     ("? a\n: 1\n", {"a": 1}), ("[{? a : 1}]: x\n", "yaml-key"), ("a: [? b : 1]\n", {"a": [{"b": 1}]})],
+     ("? a\n: 1\n", {"a": 1}), ("a: b?", {"a": "b?"}), ("[{? a : 1}]: x\n", "yaml-key"),
+     ("a: [? b : 1]\n", {"a": [{"b": 1}]})],
 )  # fmt: skip
 def test_a_question_mark_elsewhere_is_text_or_marks_a_key_as_yaml_1_2_says(text: str, values: object) -> None:
     """F4"""

@@ -174,19 +174,20 @@ def test_a_long_table_of_links_is_read_like_a_short_one() -> None:
 
 
 @pytest.mark.parametrize("brackets", ["[", "![", "[["])
-@pytest.mark.parametrize("times", [10, 19, 20, 21, 49, 50, 98, 99, 100, 101, 500])
+@pytest.mark.parametrize("times", [10, 20, 49, 50, 51, 99, 100, 101, 300])
 def test_open_brackets_do_not_hide_the_link_after_them(brackets: str, times: int) -> None:
     """U6, B6: in the same paragraph, wherever the reader's bound on nesting lies."""
-    text = f"{brackets * times} see [x](../x.md) <!-- y -->\n"
-    assert "../x.md" in targets(text)
-    assert comments(text) == ["y"]
+    text = f"# Title\n\n{brackets * times} see [x](../x.md) <!-- y -->\n"
+    facts = read_markdown(text)
+    assert ("../x.md", text.index("../x.md")) in facts.links
+    assert [(item.says, item.offset) for item in facts.comments] == [("y", text.index("<!--"))]
 
 
 @pytest.mark.parametrize(
     "text",
     [
-        "![" * 3000 + "](a)" * 3000,
-        "[x" * 3000 + "](a)" * 3000,
+        "![" * 800 + "](a)" * 800,
+        "[x" * 800 + "](a)" * 800,
         "> " * 3000 + "[x](a)",
         "- " * 3000 + "[x](a)",
         "*a **b " * 2000,

@@ -1,0 +1,228 @@
+"""Who may see what: bearer tokens, JSON web tokens, and path prefixes per subject.
+
+Read from a TOML file. Static tokens are stored as SHA-256 digests: they are long and random, so that a digest
+gives nothing away. JSON web tokens are checked against an issuer's key set (OAuth 2.1 resource server). Either
+way a request ends up with a subject, and a subject with the prefixes it may see; an unknown subject sees nothing.
+
+    [[token]]
+    subject = "billing-agents"
+    sha256 = "…"
+    see = ["acme/billing"]
+
+    [jwt]
+    issuer = "https://login.example.com"
+    audience = "https://skills.example.com/mcp"
+    jwks = "https://login.example.com/keys.json"
+
+    [see]
+    "ada@example.com" = ["*"]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import tomllib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, cast
+
+import jwt
+from anyio import to_thread
+from mcp.server.auth.middleware.auth_context import get_access_token
+from mcp.server.auth.provider import AccessToken
+
+from skillwire.catalog.visible import VisibleCatalog, is_under
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.server.notices import everything
+from skillwire.skill.uri import parse_path, parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from skillwire.catalog.contract import Catalog
+
+EVERYTHING = "*"
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
+_HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
+_MAX_TOKEN = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class JwtSettings:
+    """Whose JSON web tokens are accepted, and for whom they must have been issued."""
+
+    issuer: str
+    audience: str
+    jwks: str
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """The contents of an access file."""
+
+    tokens: dict[str, str] = field(default_factory=dict[str, str])  # sha256 of the token -> subject
+    jwt: JwtSettings | None = None
+    see: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    def prefixes(self, subject: str | None) -> tuple[str, ...]:
+        """What a subject may see; nothing for one that is not named."""
+        return self.see.get(subject or "", ())
+
+
+def new_token() -> tuple[str, str]:
+    """A token to hand out, and the digest to keep."""
+    token = f"skw_{secrets.token_urlsafe(32)}"
+    return token, digest_token(token)
+
+
+def digest_token(token: str) -> str:
+    """How a token is kept at rest."""
+    return hashlib.sha256(token.encode()).hexdigest()
+
+
+def read_access(path: Path) -> Access:
+    """Read an access file. ``FormatError`` says which part is wrong."""
+    try:
+        data = tomllib.loads(path.read_text())
+    except OSError as error:
+        raise NotFoundError(
+            "access-file-unknown", f"the access file {path.name!r} cannot be read", "give the path of a TOML file"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise _invalid(f"the access file is not TOML: {error}") from error
+    unknown = data.keys() - {"token", "jwt", "see"}
+    if unknown:
+        raise _invalid(f"the access file has unknown parts: {', '.join(sorted(unknown))}")
+    see = _see(data.get("see", {}))
+    access = Access(_tokens(data.get("token", []), see), _jwt(data.get("jwt")), see)
+    if not access.tokens and access.jwt is None:
+        raise _invalid("the access file lets nobody in: it has neither [[token]] nor [jwt]")
+    return access
+
+
+def _tokens(value: Any, see: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    """Digests and their subjects; what a token may see is added to ``see``."""
+    tokens: dict[str, str] = {}
+    for item in _list(value, "[[token]]"):
+        fields = _table(item, "[[token]]")
+        subject, digest = fields.get("subject"), fields.get("sha256")
+        if not isinstance(subject, str) or not isinstance(digest, str) or not _HEX_DIGEST.match(digest):
+            raise _invalid("every [[token]] needs a subject and the sha256 of the token")
+        tokens[digest] = subject
+        see[subject] = (*see.get(subject, ()), *_prefixes(subject, fields.get("see", [])))
+    return tokens
+
+
+def _jwt(value: Any) -> JwtSettings | None:
+    if value is None:
+        return None
+    fields = _table(value, "[jwt]")
+    texts = [fields.get(name) for name in ("issuer", "audience", "jwks")]
+    if len(fields) != 3 or not all(isinstance(text, str) and text for text in texts):
+        raise _invalid("[jwt] needs issuer, audience and jwks as text, and nothing else")
+    return JwtSettings(*cast("list[str]", texts))
+
+
+def _see(value: Any) -> dict[str, tuple[str, ...]]:
+    return {subject: _prefixes(subject, prefixes) for subject, prefixes in _table(value, "[see]").items()}
+
+
+def _prefixes(subject: str, value: Any) -> tuple[str, ...]:
+    prefixes = _list(value, f"what {subject!r:.80} may see")
+    for prefix in prefixes:
+        if not isinstance(prefix, str) or (prefix != EVERYTHING and not parse_path(prefix)):
+            raise _invalid(f"what {subject!r:.80} may see is not a list of path prefixes")
+    return tuple(cast("list[str]", prefixes))
+
+
+def _list(value: Any, what: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _invalid(f"{what} is not a list")
+    return cast("list[Any]", value)
+
+
+def _table(value: Any, what: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _invalid(f"{what} is not a table")
+    return cast("dict[str, Any]", value)
+
+
+class Verifier:
+    """Tells who holds a bearer token, for the SDK's authentication. Nothing about a token is logged."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._keys = jwt.PyJWKClient(access.jwt.jwks, timeout=10) if access.jwt else None
+
+    async def verify_token(self, token: str) -> AccessToken | None:
+        """The holder of ``token``, or ``None``."""
+        if len(token) > _MAX_TOKEN:
+            return None
+        subject = self._access.tokens.get(digest_token(token))
+        if subject is not None:
+            return AccessToken(token=token, client_id=subject, scopes=[], subject=subject)
+        if self._keys is None or token.count(".") != 2:
+            return None
+        claims = await to_thread.run_sync(self._claims, token)
+        if claims is None or not isinstance(claims.get("sub"), str):
+            return None
+        return AccessToken(
+            token=token,
+            client_id=str(claims.get("client_id") or claims.get("azp") or claims["sub"]),
+            scopes=str(claims.get("scope") or "").split(),
+            expires_at=int(claims["exp"]),
+            subject=claims["sub"],
+            claims={"iss": claims["iss"]},
+        )
+
+    def _claims(self, token: str) -> dict[str, Any] | None:
+        settings = self._access.jwt
+        if settings is None or self._keys is None:
+            return None
+        try:
+            key = self._keys.get_signing_key_from_jwt(token)
+            return jwt.decode(
+                token,
+                key,
+                algorithms=_ALGORITHMS,
+                issuer=settings.issuer,
+                audience=settings.audience,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+        except jwt.PyJWTError:
+            return None
+
+
+class Policy:
+    """The catalog each caller sees. One view for each set of prefixes, shared by everyone who has it."""
+
+    def __init__(self, access: Access) -> None:
+        self._access = access
+        self._views: dict[tuple[str, ...], Catalog] = {}
+
+    def catalog(self, catalog: Catalog) -> Catalog:
+        """``catalog``, as far as the caller of the current request may see it."""
+        prefixes = self._prefixes()
+        if EVERYTHING in prefixes:
+            return catalog
+        view = self._views.get(prefixes)
+        if view is None:
+            view = self._views[prefixes] = VisibleCatalog(catalog, prefixes)
+        return view
+
+    def sees(self) -> Callable[[str], bool]:
+        """Whether the caller of the current request may see a URI."""
+        prefixes = self._prefixes()
+        if EVERYTHING in prefixes:
+            return everything
+        return lambda uri: is_under(prefixes, parse_uri(uri).path)
+
+    def _prefixes(self) -> tuple[str, ...]:
+        token = get_access_token()
+        return self._access.prefixes(token.subject if token else None)
+
+
+def _invalid(message: str) -> FormatError:
+    return FormatError("access-file-invalid", message, "docs/serve.md shows an access file")

@@ -1,0 +1,220 @@
+"""Streamable HTTP for operators: health and readiness, metrics, access logs, limits, compression, drain.
+
+The protocol is the SDK's; this adds what stands around it. Bodies are bounded by the SDK, connections and
+patience by the web server. A loopback address, or a named one, answers only requests that name it (DNS
+rebinding); ``0.0.0.0`` cannot know its names.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import socket
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from mcp.server.auth.settings import AuthSettings
+from mcp.server.transport_security import TransportSecuritySettings
+from pydantic import AnyHttpUrl
+from starlette.middleware.gzip import GZipMiddleware
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from skillwire.errors import UpstreamError
+from skillwire.limits import MIB
+from skillwire.server.access import Access, Verifier
+from skillwire.server.metrics import Metrics
+
+if TYPE_CHECKING:
+    from mcp.server.lowlevel import Server
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+MCP_PATH = "/mcp"
+_COMPRESS_FROM = 4096
+_ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+
+access_log = logging.getLogger("skillwire.access")
+
+
+@dataclass(frozen=True, slots=True)
+class HttpOptions:
+    """What an operator may choose."""
+
+    access: Access | None = None
+    public_url: str | None = None  # how clients reach the server; named in OAuth metadata
+    max_body_bytes: int = MIB
+    max_connections: int = 1024
+    drain_seconds: int = 5
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or an ``UpstreamError`` that says what to do instead. Port 0 picks a free one."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((host, port))
+        listener.listen(1024)
+    except OSError as error:
+        listener.close()
+        raise UpstreamError(
+            "address-unavailable",
+            f"cannot listen on {host}:{port}: {error.strerror or error}",
+            "choose another port, or end what is using this one",
+        ) from error
+    return listener
+
+
+class HttpServer:
+    """One server on one listening socket."""
+
+    def __init__(self, server: Server[Any], listener: socket.socket, options: HttpOptions | None = None) -> None:
+        self._server = server
+        self._listener = listener
+        self._options = options or HttpOptions()
+        self._metrics = Metrics()
+        self._draining = False
+        server.middleware.insert(0, self._metrics)
+        host, port = listener.getsockname()[:2]
+        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}{MCP_PATH}"
+        self._host = str(host)
+
+    def app(self) -> ASGIApp:
+        """The whole web application."""
+        app = self._starlette()
+        app.add_middleware(GZipMiddleware, minimum_size=_COMPRESS_FROM)
+        return _AccessLog(app)
+
+    async def run(self) -> None:
+        """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
+        config = uvicorn.Config(
+            self.app(),
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            ws="none",
+            limit_concurrency=self._options.max_connections,
+            timeout_graceful_shutdown=self._options.drain_seconds,
+        )
+        await _Draining(config, self).serve([self._listener])
+
+    def drain(self) -> None:
+        """Say "not ready", and end the streams that would otherwise stay open for ever."""
+        self._draining = True
+        listening = self._server.get_request_handler("subscriptions/listen")
+        close = getattr(listening.handler, "close", None) if listening else None
+        if close is not None:
+            close()
+
+    def _starlette(self) -> Starlette:
+        options = self._options
+        auth = _auth_settings(options, self.url) if options.access else None
+        return self._server.streamable_http_app(
+            streamable_http_path=MCP_PATH,
+            json_response=True,
+            host=self._host,
+            max_request_body_size=options.max_body_bytes,
+            transport_security=_security(self._host, options.public_url),
+            auth=auth,
+            token_verifier=Verifier(options.access) if options.access else None,
+            custom_starlette_routes=[
+                Route("/healthz", self._health),
+                Route("/readyz", self._ready),
+                Route("/metrics", self._page),
+            ],
+        )
+
+    async def _health(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
+        return PlainTextResponse("ok\n")
+
+    async def _ready(self, request: Request) -> Response:  # noqa: ARG002
+        if self._draining:
+            return PlainTextResponse("draining\n", status_code=503)
+        return PlainTextResponse("ready\n")
+
+    async def _page(self, request: Request) -> Response:  # noqa: ARG002
+        return Response(self._metrics.page(), media_type=Metrics.content_type)
+
+
+class _Draining(uvicorn.Server):
+    """Tells the application before it waits for open connections."""
+
+    def __init__(self, config: uvicorn.Config, http: HttpServer) -> None:
+        super().__init__(config)
+        self._http = http
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._http.drain()
+        await super().shutdown(sockets)
+
+
+class _AccessLog:
+    """One JSON line for each request. Neither headers nor bodies, so that no secret gets into it."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or not access_log.isEnabledFor(logging.INFO):
+            await self._app(scope, receive, send)
+            return
+        begun, status, size = time.perf_counter(), 500, 0
+
+        async def watched(message: Message) -> None:
+            nonlocal status, size
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            elif message["type"] == "http.response.body":
+                size += len(message.get("body", b""))
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            access_log.info(json.dumps(_line(scope, status, size, time.perf_counter() - begun)))
+
+
+def _line(scope: Scope, status: int, size: int, seconds: float) -> dict[str, Any]:
+    headers = dict(scope["headers"])
+    return {
+        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+        "client": (scope.get("client") or ["?"])[0],
+        "http": scope["method"],
+        "path": scope["path"][:200],
+        "method": headers.get(b"mcp-method", b"").decode(errors="replace")[:100],
+        "status": status,
+        "bytes": size,
+        "ms": round(seconds * 1000, 2),
+    }
+
+
+def _security(host: str, public_url: str | None) -> TransportSecuritySettings | None:
+    """``None`` leaves it to the SDK, which knows loopback addresses; see the module's docstring for the rest."""
+    if host in ("127.0.0.1", "localhost", "::1") and public_url is None:
+        return None
+    names = [f"[{host}]" if ":" in host else host, "127.0.0.1", "localhost", "[::1]"]
+    if public_url is not None:
+        names.append(AnyHttpUrl(public_url).host or "")
+    elif host in _ANY_ADDRESS:
+        return TransportSecuritySettings(enable_dns_rebinding_protection=False)
+    return TransportSecuritySettings(
+        allowed_hosts=[*names, *(f"{name}:*" for name in names)],
+        allowed_origins=[
+            f"{scheme}://{name}{port}" for scheme in ("http", "https") for name in names for port in ("", ":*")
+        ],
+    )
+
+
+def _auth_settings(options: HttpOptions, url: str) -> AuthSettings:
+    """The SDK wants an issuer in any case; static tokens have none, and then nothing is published about it."""
+    jwt = options.access.jwt if options.access else None
+    resource = options.public_url or url
+    return AuthSettings(
+        issuer_url=AnyHttpUrl(jwt.issuer if jwt else resource),
+        resource_server_url=AnyHttpUrl(resource) if jwt else None,
+        validate_token_resource=False if jwt else None,  # the verifier has checked the audience
+    )

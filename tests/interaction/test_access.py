@@ -1,0 +1,287 @@
+"""Who may see what, over HTTP, in both eras: what one may not see is as if it did not exist."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import jwt
+import pytest
+import uvicorn
+from cryptography.hazmat.primitives.asymmetric import rsa
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+from mcp.shared.exceptions import MCPError
+
+from interaction.conftest import Wire
+from skillwire.errors import FormatError
+from skillwire.server.access import Access, JwtSettings, Policy, digest_token, new_token, read_access
+from skillwire.server.http import HttpOptions, listen
+from skillwire.server.http import HttpServer as SkillServer
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from skillwire.wire.extension import Freshness
+from trees import skill_md, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
+ISSUER, AUDIENCE = "https://login.example.com", "https://skills.example.com/mcp"
+
+
+@asynccontextmanager
+async def running(root: Path, access: Access, freshness: Freshness | None = None) -> AsyncIterator[str]:
+    listener = listen("127.0.0.1", 0)
+    skills = Skills(root, viewer=Policy(access), freshness=freshness)
+    server = SkillServer(build_server(skills), listener, HttpOptions(access))
+    web = uvicorn.Server(uvicorn.Config(server.app(), log_level="warning", ws="none"))
+    async with anyio.create_task_group() as group:
+        group.start_soon(web.serve, [listener])
+        yield server.url
+        server.drain()
+        web.should_exit = True
+    listener.close()
+
+
+@asynccontextmanager
+async def caller(url: str, token: str, mode: str) -> AsyncIterator[Wire]:
+    headers = {"Authorization": f"Bearer {token}"}
+    async with (
+        httpx2.AsyncClient(headers=headers, timeout=20) as web,
+        Client(streamable_http_client(url, http_client=web), mode=mode) as client,
+    ):
+        yield Wire(client, "modern")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(
+        tmp_path / "skills", {**small_tree(), "acme/SKILL.md": skill_md("acme"), "acme/top.md": b"top"}
+    )
+
+
+TOKENS = {"billing": new_token()[0], "all": new_token()[0], "nobody": new_token()[0]}
+ACCESS = Access(
+    tokens={digest_token(token): subject for subject, token in TOKENS.items()},
+    see={"billing": ("acme/billing", "flat"), "all": ("*",)},
+)
+
+
+@ERAS
+async def test_each_caller_sees_its_own_part(root: Path, mode: str) -> None:
+    async with running(root, ACCESS) as url:
+        seen: dict[str, list[str]] = {}
+        for subject, token in TOKENS.items():
+            async with caller(url, token, mode) as wire:
+                listing = await wire.call("skills/list")
+                resources = await wire.call("resources/list")
+                seen[subject] = [entry["uri"] for entry in listing["skills"]]
+                assert [item["uri"] for item in resources["resources"]] == seen[subject]
+        assert len(seen["all"]) == 7
+        assert seen["billing"] == ["skill://acme/billing/refunds/SKILL.md", "skill://flat/SKILL.md"]
+        assert seen["nobody"] == []
+
+
+@ERAS
+async def test_what_one_may_not_see_answers_like_what_does_not_exist(root: Path, mode: str) -> None:
+    """G1, R1, D1, T1: the same code, words and data but for the URI itself."""
+    asks = [
+        ("skills/get", "skill://{}/SKILL.md"),
+        ("resources/read", "skill://{}/SKILL.md"),
+        ("resources/read", "skill://{}/notes.md"),
+        ("resources/directory/read", "skill://{}"),
+    ]
+
+    async def refusal(wire: Wire, method: str, uri: str) -> str:
+        with pytest.raises(MCPError) as caught:
+            await wire.call(method, uri=uri)
+        return json.dumps(caught.value.error.model_dump())
+
+    async with running(root, ACCESS) as url, caller(url, TOKENS["billing"], mode) as wire:
+        for method, pattern in asks:
+            hidden = await refusal(wire, method, pattern.format("acme/release"))
+            missing = await refusal(wire, method, pattern.format("acme/zelease"))
+            assert hidden.replace("release", "zelease") == missing
+        reference = {"type": "ref/resource", "uri": "skill://{+path}"}
+        for typed in ("acme/rel", "acme/release/n"):
+            result = await wire.call(
+                "completion/complete", ref=reference, argument={"name": "path", "value": typed}
+            )
+            assert result["completion"]["values"] == []
+
+
+@ERAS
+async def test_a_file_of_an_unseen_skill_around_a_seen_folder_stays_unseen(root: Path, mode: str) -> None:
+    """E4: "acme" is a skill that the caller may not see; a file of it lies under the caller's prefix."""
+    write_tree(root, {"acme/billing/of-acme.md": b"x"})
+    async with running(root, ACCESS) as url, caller(url, TOKENS["billing"], mode) as wire:
+        for uri in ("skill://acme/billing/of-acme.md", "skill://acme/top.md"):
+            with pytest.raises(MCPError):
+                await wire.call("resources/read", uri=uri)
+        with pytest.raises(MCPError):
+            await wire.call("resources/directory/read", uri="skill://acme/billing")
+        got = await wire.call("resources/read", uri="skill://acme/billing/refunds/templates/reply.md")
+        assert got["contents"][0]["text"] == "Dear customer,\n"
+
+
+async def test_what_differs_between_callers_is_never_public(root: Path) -> None:
+    public = Freshness(1000, "public")
+    async with running(root, ACCESS, public) as url, caller(url, TOKENS["all"], "auto") as wire:
+        result = await wire.call("skills/list")
+        assert (result["ttlMs"], result["cacheScope"]) == (1000, "private")
+
+
+async def test_nobody_hears_of_changes_they_may_not_see(root: Path) -> None:
+    """S1: neither by subscription nor as a changed list."""
+    heard: dict[str, list[str]] = {"billing": [], "all": []}
+    told, done = anyio.Event(), anyio.Event()
+
+    async def listen_as(url: str, subject: str, ready: anyio.Event) -> None:
+        uris = ["skill://windows/SKILL.md", "skill://flat/SKILL.md"]
+        async with caller(url, TOKENS[subject], "auto") as wire:
+            await wire.call("skills/list")
+            async with wire.client.listen(resources_list_changed=True, resource_subscriptions=uris) as events:
+                ready.set()
+                async for event in events:
+                    heard[subject].append(getattr(event, "uri", "list"))
+                    if subject == "all" and "list" in heard[subject]:
+                        told.set()
+                    if subject == "billing" and "skill://flat/SKILL.md" in heard[subject]:
+                        done.set()
+
+    with anyio.fail_after(30):
+        async with running(root, ACCESS) as url, anyio.create_task_group() as group:
+            for subject in heard:
+                ready = anyio.Event()
+                group.start_soon(listen_as, url, subject, ready)
+                await ready.wait()
+            (root / "windows/SKILL.md").write_bytes(skill_md("windows", "new"))
+            await told.wait()
+            (root / "flat/SKILL.md").write_bytes(skill_md("flat", "new"))
+            await done.wait()
+            group.cancel_scope.cancel()
+    assert "skill://windows/SKILL.md" in heard["all"]
+    assert set(heard["billing"]) <= {"skill://flat/SKILL.md", "list"}
+    assert heard["billing"][0] == "skill://flat/SKILL.md"
+
+
+@pytest.mark.parametrize(
+    "header", [None, "Bearer wrong", "Bearer ", "Basic x", "Bearer a.b.c", "Bearer " + "x" * 30_000]
+)
+async def test_whoever_has_no_good_token_is_turned_away(root: Path, header: str | None) -> None:
+    async with running(root, ACCESS) as url, httpx2.AsyncClient() as web:
+        response = await web.post(url, json={}, headers={} if header is None else {"Authorization": header})
+        assert response.status_code in (401, 431)
+        for path in ("/healthz", "/readyz"):
+            assert (await web.get(url.replace("/mcp", path))).status_code == 200
+
+
+@pytest.fixture(scope="module")
+def key() -> rsa.RSAPrivateKey:
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
+
+@pytest.fixture(scope="module")
+def jwks_url(key: rsa.RSAPrivateKey) -> Iterator[str]:
+    """A real key set on a real web server."""
+    public = json.loads(jwt.algorithms.RSAAlgorithm.to_jwk(key.public_key()))
+    page = json.dumps({"keys": [{**public, "kid": "one", "use": "sig", "alg": "RS256"}]}).encode()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(page)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - the library's name
+            pass
+
+    server = HTTPServer(("127.0.0.1", 0), Handler)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/keys.json"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+def claims(**changes: Any) -> dict[str, Any]:
+    now = int(time.time())
+    return {"iss": ISSUER, "aud": AUDIENCE, "sub": "billing", "exp": now + 600, "iat": now, **changes}
+
+
+@ERAS
+async def test_a_web_token_of_the_issuer_lets_its_subject_in(
+    root: Path, mode: str, key: rsa.RSAPrivateKey, jwks_url: str
+) -> None:
+    access = Access(jwt=JwtSettings(ISSUER, AUDIENCE, jwks_url), see=ACCESS.see)
+    token = jwt.encode(claims(), key, algorithm="RS256", headers={"kid": "one"})
+    async with running(root, access) as url, caller(url, token, mode) as wire:
+        assert len((await wire.call("skills/list"))["skills"]) == 2
+
+
+async def test_a_web_token_that_is_not_good_is_turned_away(
+    root: Path, key: rsa.RSAPrivateKey, jwks_url: str
+) -> None:
+    other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    bad = {
+        "expired": jwt.encode(claims(exp=1), key, algorithm="RS256", headers={"kid": "one"}),
+        "other audience": jwt.encode(claims(aud="x"), key, algorithm="RS256", headers={"kid": "one"}),
+        "other issuer": jwt.encode(claims(iss="x"), key, algorithm="RS256", headers={"kid": "one"}),
+        "no subject": jwt.encode(claims(sub=None), key, algorithm="RS256", headers={"kid": "one"}),
+        "other key": jwt.encode(claims(), other, algorithm="RS256", headers={"kid": "one"}),
+        "unknown key": jwt.encode(claims(), key, algorithm="RS256", headers={"kid": "two"}),
+        "symmetric": jwt.encode(claims(), "x" * 32, algorithm="HS256", headers={"kid": "one"}),
+        "unsigned": jwt.encode(claims(), None, algorithm="none", headers={"kid": "one"}),
+    }
+    access = Access(jwt=JwtSettings(ISSUER, AUDIENCE, jwks_url), see=ACCESS.see)
+    async with running(root, access) as url, httpx2.AsyncClient() as web:
+        for what, token in bad.items():
+            response = await web.post(url, json={}, headers={"Authorization": f"Bearer {token}"})
+            assert response.status_code == 401, what
+            assert "resource_metadata" in response.headers["www-authenticate"]
+        metadata = await web.get(url.replace("/mcp", "/.well-known/oauth-protected-resource/mcp"))
+        assert metadata.json()["authorization_servers"] == [ISSUER]
+
+
+def test_an_access_file_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "access.toml"
+    file.write_text(
+        f'[[token]]\nsubject = "a"\nsha256 = "{digest_token("t")}"\nsee = ["x"]\n'
+        '[jwt]\nissuer = "i"\naudience = "u"\njwks = "k"\n[see]\n"b" = ["*"]\n'
+    )
+    access = read_access(file)
+    assert access.tokens == {digest_token("t"): "a"}
+    assert access.jwt == JwtSettings("i", "u", "k")
+    assert (access.prefixes("a"), access.prefixes("b"), access.prefixes("c"), access.prefixes(None)) == (
+        ("x",),
+        ("*",),
+        (),
+        (),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "x = 1", "[[token]]", "[token]\nsubject='a'", "[[token]]\nsubject='a'\nsha256='short'",
+        "[[token]]\nsubject='a'\nsha256='" + "0" * 64 + "'\nsee='x'",
+        "[[token]]\nsubject='a'\nsha256='" + "0" * 64 + "'\nsee=['../x']",
+        "[jwt]\nissuer='i'", "[jwt]\nissuer=1\naudience='a'\njwks='k'", "see = 1", "[see]\na = [1]", "not toml",
+    ],
+)  # fmt: skip
+def test_a_wrong_access_file_is_refused(tmp_path: Path, text: str) -> None:
+    (tmp_path / "access.toml").write_text(text)
+    with pytest.raises(FormatError) as caught:
+        read_access(tmp_path / "access.toml")
+    assert str(tmp_path) not in str(caught.value)
