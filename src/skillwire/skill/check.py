@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 _EXCERPT = 160
+_MAX_FINDS = 200
+_MAX_LINKS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,9 +43,13 @@ def check_text(document: SkillText) -> Iterator[Diagnostic]:
         hidden += facts.comments
         links = facts.links
     lines = _Lines(document.text)
-    for item in sorted(hidden, key=lambda item: item.offset):
+    hidden.sort(key=lambda item: item.offset)
+    for item in hidden[:_MAX_FINDS]:
         yield _at(document, lines, item.offset, "hidden-text", *_hidden_words(item))
-    for link in links:
+    if len(hidden) > _MAX_FINDS:
+        words = f"and {len(hidden) - _MAX_FINDS} more of the same kinds in this file"
+        yield _at(document, lines, hidden[_MAX_FINDS].offset, "hidden-text", words, "look at the whole file")
+    for link in links[:_MAX_LINKS]:
         problem = _link_problem(document, link.target)
         if problem is not None:
             yield _at(document, lines, link.offset, *problem)

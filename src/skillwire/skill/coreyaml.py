@@ -97,6 +97,12 @@ def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> Yam
         reader.close()
 
 
+def _with_many_zeros(text: str) -> int:
+    """Python does not read thousands of digits at once, and all but the last few hundred are zeros here."""
+    whole = int(text.lstrip("+-0") or "0")
+    return -whole if text.startswith("-") else whole
+
+
 def _restore(text: str) -> str:
     return text.translate(_SHOW)
 
@@ -207,7 +213,7 @@ class _Reader:
                 raise self._not_json(event, text)
             if not _INTEGER.match(text):
                 return number
-            return int(text) if len(text) < _MANY_DIGITS else int(number)
+            return int(text) if len(text) < _MANY_DIGITS else _with_many_zeros(text)
         if _OCTAL.match(text) or _HEXADECIMAL.match(text):
             whole = int(text[2:], 8 if text[1] == "o" else 16)
             if whole > _LARGEST:

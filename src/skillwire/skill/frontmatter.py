@@ -67,7 +67,8 @@ def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocumen
 
 def _not_utf8(data: bytes) -> FormatError:
     text = data.decode(errors="surrogateescape")
-    start = next(index for index, character in enumerate(text) if "\udc80" <= character <= "\udcff")
+    found = re.search("[\udc80-\udcff]", text)
+    start = found.start() if found else 0
     return FormatError(
         "encoding-invalid",
         "SKILL.md is not valid UTF-8",
@@ -156,7 +157,7 @@ def _is_text_map(value: Json) -> bool:
 
 
 def _is_compatibility(value: Json) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= MAX_COMPATIBILITY
+    return isinstance(value, str) and 1 <= len(value) <= MAX_COMPATIBILITY
 
 
 _OPTIONAL_FIELDS = (

@@ -8,6 +8,7 @@ text is searched plainly instead, since hiding behind depth must not work (B6).
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,9 +20,11 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_MAX_NESTING = 100
+_MAX_NESTING = 20  # the reader's own bound; work grows with it
+_MAX_BRACKETS = 10  # open at once in a paragraph, before the reader's work grows out of hand
+_MAX_READ = 256 * 1024
 _LINE_END = re.compile(r"\r\n|\r|\n")
-_BRACKETS = re.compile(r"[\[\]]")
+_BRACKETS = re.compile(r"[\[\]]|\n[ \t]*\r?\n")  # or the end of a paragraph
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 
 
@@ -62,6 +65,8 @@ def read_markdown(text: str) -> MarkdownFacts:
     """The links and comments of ``text``, with their places."""
     if "[" not in text and "<" not in text:  # neither link nor comment: most files, and reading costs
         return MarkdownFacts([], [])
+    if len(text) > _MAX_READ or _bracket_depth(text) > _MAX_BRACKETS:
+        return _search_plainly(text)
     tokens = _reader().parse(text)
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
         return _search_plainly(text)
@@ -74,16 +79,13 @@ def read_markdown(text: str) -> MarkdownFacts:
         start, end = starts[token.map[0]], starts[token.map[1]]
         if token.type == "html_block":
             facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
-        elif token.type == "inline" and _bracket_depth(text[start:end]) > _MAX_NESTING // 2:
-            found = _search_plainly(text[start:end])
-            facts.links.extend(link._replace(offset=link.offset + start) for link in found.links)
-            facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
         elif token.type == "inline":
             _Inline(text, start, end, facts).read(token.children or ())
         elif token.type in ("fence", "code_block"):
             visible_code.append((start, end))
     for comment in find_markdown_comments(text):
-        if not any(start <= comment.offset < end for start, end in visible_code):
+        before = bisect_right(visible_code, (comment.offset, len(text))) - 1
+        if before < 0 or comment.offset >= visible_code[before][1]:
             facts.comments.append(comment)
     return facts
 
@@ -131,12 +133,11 @@ class _Inline:
 
 
 def _bracket_depth(text: str) -> int:
-    """How many brackets are open at once at the most; the reader stops looking somewhere above fifty."""
+    """How many brackets are open at once in a paragraph, at the most."""
     depth = deepest = 0
-    if text.count("[") > _MAX_NESTING // 2:
-        for character in _BRACKETS.findall(text):
-            depth = depth + 1 if character == "[" else max(depth - 1, 0)
-            deepest = max(deepest, depth)
+    for piece in _BRACKETS.findall(text):
+        depth = depth + 1 if piece == "[" else max(depth - 1, 0) if piece == "]" else 0
+        deepest = max(deepest, depth)
     return deepest
 
 
