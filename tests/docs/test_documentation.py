@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -57,6 +59,46 @@ def test_the_readmes_commands_exist_in_the_makefile() -> None:
         named = set(re.findall(r"^make ([a-z-]+)", (ROOT / page).read_text(), re.MULTILINE))
         assert named
         assert named <= targets
+
+
+def serve_commands() -> list[str]:
+    """The shell blocks of docs/serve.md, each run as one session of a newcomer's."""
+    return [code for name, code in blocks("sh") if name.startswith("docs/serve.md")]
+
+
+@pytest.mark.parametrize("code", serve_commands())
+def test_a_serve_example_starts_a_server(code: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
+    for line in code.splitlines():
+        words = line.replace("--http 8000", "--http 0").replace("skillwire", f"{sys.executable} -m skillwire", 1)
+        if " serve " not in line:
+            subprocess.run(words, shell=True, check=True, cwd=tmp_path, timeout=60, capture_output=True)
+            continue
+        process = subprocess.Popen(
+            words.split(), cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        try:
+            assert process.stderr is not None
+            talk = b""
+            while b"claude mcp add" not in talk and (data := os.read(process.stderr.fileno(), 65536)):
+                talk += data
+            assert b"serving 7 skills" in talk
+            process.terminate()
+            process.communicate(timeout=60)
+            assert process.returncode == 0
+        finally:
+            process.kill()
+            process.communicate()
+
+
+def test_every_option_of_serve_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["serve", "--help"])
+    page = (ROOT / "docs/serve.md").read_text()
+    options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}
+    assert options
+    for option in options:
+        assert f"`{option}" in page, option
 
 
 def test_every_problem_is_documented_with_its_rule_and_severity() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -45,12 +45,12 @@ async def running(root: Path, access: Access, freshness: Freshness | None = None
     skills = Skills(root, viewer=Policy(access), freshness=freshness)
     server = SkillServer(build_server(skills), listener, HttpOptions(access))
     web = uvicorn.Server(uvicorn.Config(server.app(), log_level="warning", ws="none"))
-    async with anyio.create_task_group() as group:
-        group.start_soon(web.serve, [listener])
-        yield server.url
-        server.drain()
-        web.should_exit = True
-    listener.close()
+    with closing(listener):
+        async with anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            yield server.url
+            server.drain()
+            web.should_exit = True
 
 
 @asynccontextmanager
@@ -176,7 +176,7 @@ async def test_nobody_hears_of_changes_they_may_not_see(root: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "header", [None, "Bearer wrong", "Bearer ", "Basic x", "Bearer a.b.c", "Bearer " + "x" * 30_000]
+    "header", [None, "Bearer wrong", "Bearer", "Basic x", "Bearer a.b.c", "Bearer " + "x" * 30_000]
 )
 async def test_whoever_has_no_good_token_is_turned_away(root: Path, header: str | None) -> None:
     async with running(root, ACCESS) as url, httpx2.AsyncClient() as web:

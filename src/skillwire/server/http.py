@@ -213,8 +213,12 @@ def _auth_settings(options: HttpOptions, url: str) -> AuthSettings:
     """The SDK wants an issuer in any case; static tokens have none, and then nothing is published about it."""
     jwt = options.access.jwt if options.access else None
     resource = options.public_url or url
-    return AuthSettings(
-        issuer_url=AnyHttpUrl(jwt.issuer if jwt else resource),
-        resource_server_url=AnyHttpUrl(resource) if jwt else None,
-        validate_token_resource=False if jwt else None,  # the verifier has checked the audience
+    return (
+        AuthSettings.model_validate(  # from text: an issuer is compared letter by letter, so nothing is normalised
+            {
+                "issuer_url": jwt.issuer if jwt else resource,
+                "resource_server_url": resource if jwt else None,
+                "validate_token_resource": False if jwt else None,  # the verifier has checked the audience
+            }
+        )
     )
