@@ -7,7 +7,9 @@ system (``follow``) and cost work in proportion to what changed (S1).
 
 from __future__ import annotations
 
+import gc
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,7 +26,7 @@ from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Generator, Iterable
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.records import LocalFile
@@ -121,7 +123,8 @@ class DirectoryCatalog(SnapshotCatalog):
         moved = base != self.base
         self.base = base
         scan = self._scan(Snapshot() if moved else self._snapshot, on_skill=on_skill)
-        found = scan.run(base)
+        with _no_collections():
+            found = scan.run(base)
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
         self._loaded = True
         return change
@@ -175,6 +178,18 @@ class DirectoryCatalog(SnapshotCatalog):
         except (OSError, LimitError):
             return None
         return data if current.digest == file.digest else None
+
+
+@contextmanager
+def _no_collections() -> Generator[None]:
+    """Reading a large tree makes many objects and no garbage; looking for some, again and again, is slow."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _outermost(paths: Iterable[str]) -> list[str]:

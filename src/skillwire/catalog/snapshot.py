@@ -1,7 +1,7 @@
 """An immutable picture of a local catalog, and the catalog methods that only need one.
 
-A change makes a new picture; whoever holds the old one goes on seeing it. Making one costs two shallow copies
-of a dictionary and work in proportion to what changed.
+A change makes a new picture; whoever holds the old one goes on seeing it. Making one costs work in proportion to
+what changed (and a copy of the list of paths, if skills came or went).
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page
 from skillwire.catalog.cursor import page_of
+from skillwire.catalog.layered import Layered
 from skillwire.errors import NotFoundError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import fold
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from skillwire.catalog.records import Found, LocalFile, SkillRecord
     from skillwire.skill import SkillEntry
+
+    _Holds = set[str] | Layered[Found]
 
 
 class Snapshot:
@@ -30,13 +33,10 @@ class Snapshot:
     __slots__ = ("_found", "_names", "_order", "keys")
 
     def __init__(self) -> None:
-        self._found: dict[str, Found] = {}
-        self._names: dict[str, tuple[str, ...]] = {}  # fold(path) -> paths of skills; several collide (B5)
+        self._found: Layered[Found] = Layered()
+        self._names: Layered[tuple[str, ...]] = Layered()  # fold(path) -> paths of skills; several collide (B5)
         self._order: list[str] = []  # every path of _found, sorted
         self.keys: list[str] = []  # the paths that are listed, sorted
-
-    def __len__(self) -> int:
-        return len(self._names)
 
     def found(self, path: str) -> Found | None:
         """What was found at ``path``, served or not."""
@@ -45,7 +45,7 @@ class Snapshot:
     def record(self, path: str) -> SkillRecord | None:
         """The skill served at ``path``."""
         found = self._found.get(path)
-        if found is None or found.record is None or len(self._names[fold(path)]) > 1:
+        if found is None or found.record is None or len(self._names.get(fold(path)) or ()) > 1:
             return None
         return found.record
 
@@ -87,30 +87,28 @@ class Snapshot:
     def updated(self, removed: Sequence[str], found: Mapping[str, Found]) -> tuple[Snapshot, Change]:
         """A new picture without ``removed`` and with ``found``, and how its skills differ from this one's."""
         new = Snapshot()
-        new._found, new._names = dict(self._found), dict(self._names)
+        changes: dict[str, Found | None] = {**dict.fromkeys(removed), **found}
+        new._found = self._found.changed(changes)
+        names: dict[str, tuple[str, ...] | None] = {}
         touched: dict[str, None] = {}
-        for path in removed:
-            if new._found.pop(path).is_skill:
+        for path in changes:
+            was, now = self._is_skill(path), new._is_skill(path)
+            if was or now:
                 touched[path] = None
-                new._forget_name(path)
-        for path, item in found.items():
-            new._found[path] = item
-            if item.is_skill:
-                touched[path] = None
-                new._names[fold(path)] = (*new._names.get(fold(path), ()), path)
-        for path in tuple(touched):  # a collision that came or went also changes its other side
-            for other in (*self._names.get(fold(path), ()), *new._names.get(fold(path), ())):
-                touched[other] = None
-        new._order = _resorted(self._order, {*removed, *found}, self._found, new._found)
+            if was != now:
+                key = fold(path)
+                known = names[key] if key in names else self._names.get(key)
+                others = tuple(other for other in known or () if other != path)
+                names[key] = ((*others, path) if now else others) or None
+                touched.update(dict.fromkeys(others))  # a collision that comes or goes has two sides
+        new._names = self._names.changed(names)
+        new._order = _resorted(self._order, changes, self._found, new._found)
         new.keys = _resorted(self.keys, touched, self._listed(touched), new._listed(touched))
         return new, _difference(self, new, touched)
 
-    def _forget_name(self, path: str) -> None:
-        rest = tuple(other for other in self._names[fold(path)] if other != path)
-        if rest:
-            self._names[fold(path)] = rest
-        else:
-            del self._names[fold(path)]
+    def _is_skill(self, path: str) -> bool:
+        found = self._found.get(path)
+        return found is not None and found.is_skill
 
     def _listed(self, paths: Iterable[str]) -> set[str]:
         records = ((path, self.record(path)) for path in paths)
@@ -120,7 +118,8 @@ class Snapshot:
         """Every problem once, in the order of paths."""
         seen: dict[Diagnostic, None] = {}
         for path in self._order:
-            seen.update(dict.fromkeys(self._found[path].problems))
+            found = self._found.get(path)
+            seen.update(dict.fromkeys(found.problems if found else ()))
         for paths in self._names.values():
             if len(paths) > 1:
                 seen.update(dict.fromkeys(_collided(sorted(paths))))
@@ -156,7 +155,7 @@ def _difference(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> Change:
     return Change(frozenset(added), frozenset(changed), frozenset(removed))
 
 
-def _resorted(keys: list[str], paths: Iterable[str], before: Container[str], after: Container[str]) -> list[str]:
+def _resorted(keys: list[str], paths: Iterable[str], before: _Holds, after: _Holds) -> list[str]:
     """``keys``, sorted, with each of ``paths`` in it only if it is in ``after``."""
     gone = [path for path in paths if path in before and path not in after]
     come = [path for path in paths if path in after and path not in before]

@@ -294,6 +294,17 @@ async def test_a_collision_that_comes_and_goes_moves_both_sides(tmp_path: Path) 
     assert (await catalog.refresh(["team"])).added == {"skill://Team/one/SKILL.md"}
 
 
+async def test_a_folder_renamed_in_case_only_is_no_collision_with_itself(tmp_path: Path) -> None:
+    """B5, S1: one leaves and the other comes in one batch of events."""
+    write_tree(tmp_path, {"Team/one/SKILL.md": skill_md("one")})
+    catalog = DirectoryCatalog(tmp_path)
+    catalog.load()
+    (tmp_path / "Team").rename(tmp_path / "team")
+    change = await catalog.refresh(["Team", "team"])
+    assert (change.removed, change.added) == ({"skill://Team/one/SKILL.md"}, {"skill://team/one/SKILL.md"})
+    assert await paths_in(catalog) == ["team/one"]
+
+
 async def test_changes_on_disk_are_seen_by_watching(tmp_path: Path) -> None:
     """S1: with the operating system's events."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})

@@ -1,0 +1,64 @@
+"""S1, B5: however a snapshot is changed step by step, it equals one that is built at once."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillwire.catalog import layered
+from skillwire.catalog.layered import Layered
+from skillwire.catalog.records import Found, SkillRecord
+from skillwire.catalog.snapshot import Snapshot
+from skillwire.skill.entry import SkillEntry, SkillMeta
+
+PATHS = st.sampled_from(["a", "A", "a/b", "A/b", "a/B", "c", "c/d", "C/d", "e-f"])
+FACTS = st.tuples(st.sampled_from(["served", "unlisted", "refused", "note"]), st.integers(0, 2))
+
+
+def found(path: str, kind: str, version: int) -> Found:
+    if kind == "note":
+        return Found()
+    entry = SkillEntry(f"skill://{path}/SKILL.md", {"v": version}, (), SkillMeta(listed=kind == "served"))
+    return Found(True, None if kind == "refused" else SkillRecord(entry, {}, frozenset()))
+
+
+STEPS = st.lists(st.tuples(st.dictionaries(PATHS, FACTS, max_size=4), st.sets(PATHS, max_size=4)), max_size=8)
+
+
+@given(STEPS)
+def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
+    steps: list[tuple[dict[str, tuple[str, int]], set[str]]],
+) -> None:
+    snapshot, state = Snapshot(), dict[str, Found]()
+    for additions, removals in steps:
+        before = snapshot
+        new = {path: found(path, *facts) for path, facts in additions.items()}
+        gone = [path for path in sorted(removals | additions.keys()) if path in state]
+        snapshot, change = snapshot.updated(gone, new)
+        state = {path: item for path, item in state.items() if path not in gone} | new
+        whole, _ = Snapshot().updated((), state)
+        assert snapshot.keys == whole.keys
+        assert list(snapshot.records()) == list(whole.records())
+        assert snapshot.paths_below("") == whole.paths_below("")
+        assert set(snapshot.problems()) == set(whole.problems())
+        old = {path: record.entry for path, record in before.records()}
+        now = {path: record.entry for path, record in snapshot.records()}
+        assert change.added == {now[path].uri for path in now.keys() - old.keys()}
+        assert change.removed == {old[path].uri for path in old.keys() - now.keys()}
+        assert change.changed == {now[path].uri for path in now.keys() & old.keys() if now[path] != old[path]}
+
+
+@given(st.lists(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.integers(), max_size=4), max_size=10))
+def test_a_layered_mapping_equals_a_plain_one(steps: list[dict[str, int | None]]) -> None:
+    limit, layered._MAX_LAYER = layered._MAX_LAYER, 3  # pyright: ignore - so that layers are folded in, too
+    try:
+        mapping, plain = Layered[int](), dict[str, int]()
+        for step in steps:
+            before, kept = mapping, dict(plain)
+            mapping = mapping.changed(step)
+            plain = {key: value for key, value in {**plain, **step}.items() if value is not None}
+            assert sorted(mapping.values()) == sorted(plain.values())
+            assert {key: mapping.get(key) for key in "abcdef"} == {key: plain.get(key) for key in "abcdef"}
+            assert sorted(before.values()) == sorted(kept.values())
+    finally:
+        layered._MAX_LAYER = limit  # pyright: ignore
