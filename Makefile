@@ -39,7 +39,7 @@ test: .venv/dev  ## every test that needs nothing but package registries
 	$(BIN)/python -m pytest -n auto tests
 
 test-interop: .venv/interop $(PEERS)/node_modules/.installed  ## against programs we did not write (npm, FastMCP)
-	$(BIN)/python -m pytest -n 2 --dist loadscope tests/interop
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx tests/interop
 
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .

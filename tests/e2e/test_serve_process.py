@@ -8,6 +8,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -158,6 +159,18 @@ def test_it_says_what_it_serves_and_left_out_once(root: Path) -> None:
         assert "serving 6 skills:\n  skill://acme/billing/refunds/SKILL.md\n" in process.talk
         entry = json.loads(process.talk[process.talk.index("{\n") : process.talk.index("\n}") + 2])
         assert entry == {"mcpServers": {"acme": {"type": "http", "url": f"http://127.0.0.1:{process.port}/mcp"}}}
+
+
+def test_the_command_it_suggests_works_as_printed(root: Path) -> None:
+    with serving(str(root), "--http", "0") as process:
+        process.wait_for_talk("listening at")
+        command = next(line for line in process.talk.splitlines() if line.startswith("  curl "))
+        words = shlex.split(command)  # sent as curl would send it, which may not be installed
+        headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+        connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=PATIENCE)
+        connection.request("POST", "/mcp", words[words.index("-d") + 1], headers)
+        assert len(json.loads(connection.getresponse().read())["result"]["skills"]) == 6
+        connection.close()
 
 
 def test_the_stdio_entry_starts_the_same_server(root: Path) -> None:

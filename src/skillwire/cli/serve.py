@@ -34,6 +34,11 @@ examples:
 """
 _LOOPBACK = "127.0.0.1"
 _SHOWN = 20
+_CURL_META = {
+    "protocolVersion": "2026-07-28",
+    "clientInfo": {"name": "curl", "version": "1"},
+    "clientCapabilities": {},
+}
 _MAX_INSTRUCTIONS = 64 * 1024
 
 
@@ -208,12 +213,26 @@ def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printe
     printer.talk("a host connects with this entry:")
     printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
     printer.talk(f"or: claude mcp add --transport http {arguments.name} {url}")
-    printer.talk(
-        f"try next, in another terminal: npx @modelcontextprotocol/inspector --cli {url} --method skills/list"
-    )
+    printer.talk("try next, in another terminal:")
+    printer.talk(f"  npx @modelcontextprotocol/inspector --cli {url} --method skills/list --verify")
+    printer.talk(f"  {_curl(url)}")
     if is_open:
         printer.talk("note: whoever can reach this address can read every skill; --access decides who may")
     printer.talk(f"listening at {url} (Ctrl-C ends)")
+
+
+def _curl(url: str) -> str:
+    """The same question without Node: one self-contained request of the stateless era."""
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in _CURL_META.items()}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": meta}}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": _CURL_META["protocolVersion"],
+        "Mcp-Method": "skills/list",
+    }
+    words = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
+    return shlex.join(["curl", "-s", url, *words, "-d", json.dumps(body, separators=(",", ":"))])
 
 
 def _absolute(word: str, paths: list[str]) -> str:

@@ -1,0 +1,122 @@
+"""FastMCP's client, which reads skills in the modern era only and refuses a page for any entry it dislikes."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from contextlib import asynccontextmanager
+from hashlib import sha256
+from typing import TYPE_CHECKING
+
+import pytest
+from fastmcp import Client
+from fastmcp.client.transports import StdioTransport
+from fastmcp.skills import SkillsClientExtension
+from mcp_types import TextResourceContents
+from pydantic import ValidationError
+
+from interop.honest import CORE_SCHEMA, hashes, path_of, skills_of
+from interop.running import VERSIONS
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from interop.running import Serve, Served, Transport
+
+pytestmark = pytest.mark.anyio
+
+
+@asynccontextmanager
+async def connected(served: Served, transport: Transport, mode: str = "auto") -> AsyncIterator[Client]:
+    command, *words = served.command
+    target = served.url if transport == "http" else StdioTransport(command, words, keep_alive=False)
+    async with Client(target, mode=mode, extensions=[SkillsClientExtension()]) as client:
+        yield client
+
+
+async def read_bytes(client: Client, uri: str) -> bytes:
+    [content] = await client.read_resource(uri)
+    return content.text.encode() if isinstance(content, TextResourceContents) else b64decode(content.blob)
+
+
+async def check_all_read(client: Client, served: Served) -> None:
+    """Everything is listed, got and read, and is what the entries and the disk say."""
+    assert client.protocol_version == VERSIONS["modern"]
+    read: dict[str, str] = {}
+    listed = await client.list_skills()
+    for skill in listed:
+        assert await client.get_skill(skill.uri) == skill
+        assert skill.resources != "dynamic"
+        for resource in skill.resources:
+            data = await read_bytes(client, resource.uri)
+            read[path_of(resource.uri)] = sha256(data).hexdigest()
+            assert (resource.digest, resource.size) == (f"sha256:{sha256(data).hexdigest()}", len(data))
+    assert sorted(path_of(skill.uri).removesuffix("/SKILL.md") for skill in listed) == skills_of(served.tree)
+    assert read == hashes(served.tree)
+
+
+@pytest.mark.parametrize("name", ["examples", "nasty"])
+async def test_every_file_is_read(serve: Serve, name: str, transport: Transport) -> None:
+    """K1, K3, L1, G1, R1, E2, E3, E4, F4, F6, U4, U7, V1."""
+    served = serve(name)
+    async with connected(served, transport) as client:
+        await check_all_read(client, served)
+
+
+async def test_fields_mean_what_yaml_1_2_says(serve: Serve) -> None:
+    """F4: not booleans, octals, sexagesimals, dates or thousands."""
+    async with connected(serve("nasty"), "http") as client:
+        fields = (await client.get_skill("skill://core-schema/SKILL.md")).frontmatter.root
+    for index, (text, meaning) in enumerate(CORE_SCHEMA):
+        value = fields[f"field-{index}"]
+        assert (value, isinstance(value, bool)) == (meaning, isinstance(meaning, bool)), text
+    assert fields["metadata"] == {"quoted": "yes", "octal": "012", "date": "2026-01-01", "on": "off"}
+
+
+@pytest.mark.parametrize("name", ["wide", "bom", "kept"])
+async def test_pages_a_byte_order_mark_and_a_kept_block_are_read(serve: Serve, name: str) -> None:
+    """L1, L3, F5, F6: it compares no frontmatter, so it has no quarrel with any."""
+    served = serve(name)
+    async with connected(served, "http") as client:
+        await check_all_read(client, served)
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("metadata", "metadata must map string keys to string values"),
+        ("tools", "allowed-tools must be a string"),
+    ],
+)
+async def test_fastmcp_refuses_the_page_for_one_loose_entry_but_gets_the_others(
+    serve: Serve, name: str, complaint: str
+) -> None:
+    """F7, the peer's way: it wants the letter of F3, and one entry that differs costs it the whole page."""
+    served = serve(name)
+    async with connected(served, "http") as client:
+        with pytest.raises(ValidationError, match=complaint) as caught:
+            await client.list_skills()
+        assert caught.value.error_count() == 1
+        with pytest.raises(ValidationError, match=complaint):
+            await client.get_skill("skill://loose/SKILL.md")
+        assert (await client.get_skill("skill://clean/SKILL.md")).frontmatter.name == "clean"
+        assert await read_bytes(client, "skill://loose/SKILL.md") == served.tree["loose/SKILL.md"]
+
+
+async def test_fastmcp_asks_for_skills_in_the_modern_era_only(serve: Serve) -> None:
+    """K2, the peer's way: in the handshake era it does not ask. Plain reads work."""
+    served = serve("examples")
+    async with connected(served, "http", mode="legacy") as client:
+        assert client.protocol_version == VERSIONS["legacy"]
+        with pytest.raises(RuntimeError, match="requires a modern MCP connection"):
+            await client.list_skills()
+        listed = {path_of(str(resource.uri)) for resource in await client.list_resources()}
+        assert listed == {f"{skill}/SKILL.md" for skill in skills_of(served.tree)}
+        assert await read_bytes(client, "skill://release/SKILL.md") == served.tree["release/SKILL.md"]
+
+
+async def test_skills_attached_to_a_fastmcp_server_are_read_by_its_own_client(
+    attached: Served, transport: Transport
+) -> None:
+    """K1, K3, L1, G1, R1."""
+    async with connected(attached, transport) as client:
+        await check_all_read(client, attached)

@@ -1,0 +1,133 @@
+"""The MCP Inspector's command line verifies what we serve: envelopes, entries, sizes, digests, frontmatter."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pytest
+
+from interop.honest import by_path, files_by_skill, hashes, skills_of
+
+if TYPE_CHECKING:
+    from interop.running import Era, Node, Serve, Served, Transport
+
+INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js"
+OK, VIOLATION = 0, 7
+
+
+class Verdict(NamedTuple):
+    """What the Inspector said: its exit code, one report per skill by the skill's path, and the last line."""
+
+    code: int
+    reports: dict[str, dict[str, Any]]
+    summary: str
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """What it computed for each file it read, by the file's path."""
+        files = [file for report in self.reports.values() for file in report["files"]]
+        assert {file["status"] for file in files} == {"verified"}
+        return by_path({file["uri"]: file["actualDigest"].removeprefix("sha256:") for file in files})
+
+    @property
+    def issues(self) -> list[tuple[str, str, str]]:
+        """Everything it remarked on: severity, code, skill."""
+        return sorted(
+            (issue["severity"], issue["code"], skill)
+            for skill, report in self.reports.items()
+            for issue in report["conformance"] + report["frontmatter"]
+        )
+
+
+def verify(node: Node, target: list[str], era: Era, *method: str) -> Verdict:
+    options = ["--method", *(method or ["skills/list"]), "--verify", "--require-digests", "--format", "json"]
+    done = node.run(INSPECTOR, *target, "--protocol-era", era, *options)
+    reports = [json.loads(line) for line in done.stdout.splitlines()]
+    summary = done.stderr.strip().rpartition("\n")[2]
+    return Verdict(done.returncode, {_skill(report): report for report in reports}, summary)
+
+
+def _skill(report: dict[str, Any]) -> str:
+    return next(iter(by_path({report["uri"]: None}))).removesuffix("/SKILL.md")
+
+
+def check_all_verified(verdict: Verdict, served: Served) -> None:
+    """Every skill and every file on disk was read, hashed and found to be what the listing promised."""
+    assert verdict.code == OK, verdict.summary
+    assert sorted(verdict.reports) == skills_of(served.tree)
+    assert verdict.digests == hashes(served.tree)
+    skills, files = len(verdict.reports), sum(map(len, files_by_skill(served.tree).values()))
+    assert verdict.summary == f"Verified {skills} skills and {files} files: no conformance errors."
+
+
+def test_the_examples_verify_without_a_remark(node: Node, serve: Serve, transport: Transport, era: Era) -> None:
+    """K1, L1, R1, E2, E3, V1, V4."""
+    served = serve("examples")
+    verdict = verify(node, served.target(transport), era)
+    check_all_verified(verdict, served)
+    assert verdict.issues == []
+
+
+def test_whatever_honest_authors_write_verifies(node: Node, serve: Serve, transport: Transport, era: Era) -> None:
+    """E2, E3, E4, E5, F3, F4, F5, F6, L2, R1, U4, U7, V1, V4: all it remarks is that three skills share a name."""
+    served = serve("nasty")
+    verdict = verify(node, served.target(transport), era)
+    check_all_verified(verdict, served)
+    shared = [skill for skill in skills_of(served.tree) if skill.endswith("/review")]
+    assert len(shared) == 3
+    assert verdict.issues == [("warning", "duplicate-name", skill) for skill in shared]
+
+
+def test_one_skill_is_got_by_its_uri_and_verifies(node: Node, serve: Serve, era: Era) -> None:
+    """G1, U7: an authority that is no host name, in percent-encoding."""
+    uri = "skill://%C3%89quipe%201/review/SKILL.md"
+    verdict = verify(node, serve("nasty").target("http"), era, "skills/get", "--uri", uri)
+    assert (verdict.code, verdict.issues) == (OK, [])
+    assert sorted(verdict.digests) == ["Équipe 1/review/SKILL.md", "Équipe 1/review/été/à faire.md"]
+
+
+def test_three_pages_of_skills_verify(node: Node, serve: Serve, era: Era) -> None:
+    """L1, L3."""
+    served = serve("wide")
+    check_all_verified(verify(node, served.target("http"), era), served)
+
+
+@pytest.mark.parametrize("name", ["bom", "metadata", "tools"])
+def test_what_other_peers_decline_verifies(node: Node, serve: Serve, name: str) -> None:
+    """F6, F7: a byte order mark, metadata that is not text, tools in a list."""
+    served = serve(name)
+    check_all_verified(verify(node, served.target("http"), "modern"), served)
+
+
+def test_skills_that_may_not_be_offered_do_not_spoil_the_one_that_may(node: Node, serve: Serve) -> None:
+    """F7."""
+    served = serve("spoiled")
+    verdict = verify(node, served.target("http"), "modern")
+    assert verdict.code == OK
+    assert list(verdict.reports) == ["clean"]
+    assert verdict.summary == "Verified 1 skill and 2 files: no conformance errors."
+
+
+def test_inspector_loses_the_last_line_break_of_a_kept_block(node: Node, serve: Serve) -> None:
+    """F5, the peer's fault: it cuts the frontmatter before the line break that precedes the closing line.
+
+    Its YAML library puts one back for ``|`` and ``>``, so only ``|+`` shows it. The official TypeScript client
+    reads the same three line breaks as we do.
+    """
+    verdict = verify(node, serve("kept").target("http"), "modern")
+    assert verdict.code == VIOLATION
+    assert verdict.issues == [("error", "frontmatter-mismatch", "kept")]
+    [difference] = verdict.reports["kept"]["frontmatter"]
+    assert difference["message"] == (
+        r'Field "notes" differs: the listing says "one\n\n\n" but the served SKILL.md says "one\n\n".'
+    )
+    assert Counter(report["outcome"] for report in verdict.reports.values()) == {"failed": 1, "verified": 1}
+
+
+def test_skills_attached_to_a_fastmcp_server_verify(node: Node, attached: Served, era: Era) -> None:
+    """K1, L1, R1, E2, E3, V1, V4: FastMCP alone serves skills in the modern era only."""
+    verdict = verify(node, attached.target("http"), era)
+    check_all_verified(verdict, attached)
+    assert verdict.issues == []
