@@ -19,7 +19,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from skillwire.catalog.changes import ChangeStream
     from skillwire.skill import Diagnostic, SkillEntry
@@ -91,27 +91,13 @@ class Catalog(ABC):
         """Watch the source and publish what changes, until cancelled. Returns if there is nothing to watch."""
         return
 
-    async def entries(self) -> AsyncIterator[SkillEntry]:
+    def entries(self) -> AsyncIterator[SkillEntry]:
         """Every listed entry, page by page."""
-        cursor: str | None = None
-        while True:
-            page = await self.list_skills(cursor)
-            for entry in page.items:
-                yield entry
-            if page.next_cursor is None:
-                return
-            cursor = page.next_cursor
+        return _all_pages(self.list_skills)
 
-    async def children(self, uri: str) -> AsyncIterator[DirectoryChild]:
+    def children(self, uri: str) -> AsyncIterator[DirectoryChild]:
         """Everything directly inside a directory, page by page."""
-        cursor: str | None = None
-        while True:
-            page = await self.read_directory(uri, cursor)
-            for child in page.items:
-                yield child
-            if page.next_cursor is None:
-                return
-            cursor = page.next_cursor
+        return _all_pages(lambda cursor: self.read_directory(uri, cursor))
 
     async def walk(self, uri: str) -> AsyncIterator[DirectoryChild]:
         """Every file below a directory, folders first-come, parents before children."""
@@ -122,3 +108,14 @@ class Catalog(ABC):
                     pending.append(child.uri)
                 else:
                     yield child
+
+
+async def _all_pages(ask: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:
+    cursor: str | None = None
+    while True:
+        page = await ask(cursor)
+        for item in page.items:
+            yield item
+        if page.next_cursor is None:
+            return
+        cursor = page.next_cursor

@@ -98,11 +98,12 @@ class Notices:
         """Tell it no longer."""
         self._session(session).uris.pop(uri, None)
 
-    async def run(self, catalog: Catalog) -> None:
-        """Watch the catalog and tell, until cancelled."""
+    async def run(self, catalog: Catalog, *, watch: bool) -> None:
+        """Tell, until cancelled, what changes: seen by watching the source, or only when something is read."""
         with catalog.changes() as changes:
             async with anyio.create_task_group() as group:
-                group.start_soon(_follow, catalog)
+                if watch:
+                    group.start_soon(_follow, catalog)
                 async for change in changes:
                     await self.tell(catalog, change)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
@@ -106,8 +107,7 @@ class Skills:
         notices = Notices(subscription_bus(low, NoticeBus(sees)), sees)
         low.extensions[EXTENSION_ID] = {"directoryRead": True}
         low.middleware.append(Router(low, answers, notices))
-        if self._watch:
-            self._follow_with(low, notices)
+        self._tell_with(low, notices)
         return server
 
     def _caller_catalog(self, ctx: Any) -> Catalog:  # noqa: ARG002 - the caller is known from the request's context
@@ -116,14 +116,14 @@ class Skills:
     def _sees(self) -> Callable[[str], bool]:
         return everything if self._viewer is None else self._viewer.sees()
 
-    def _follow_with(self, low: Server[Any], notices: Notices) -> None:
-        """Watch for changes as long as the server runs."""
+    def _tell_with(self, low: Server[Any], notices: Notices) -> None:
+        """Tell of changes as long as the server runs."""
         inner = low.lifespan
 
         @asynccontextmanager
         async def lifespan(app: Server[Any]) -> AsyncGenerator[Any]:
             async with anyio.create_task_group() as group:
-                group.start_soon(notices.run, self.catalog)
+                group.start_soon(partial(notices.run, self.catalog, watch=self._watch))
                 async with inner(app) as state:
                     yield state
                 group.cancel_scope.cancel()
