@@ -55,6 +55,7 @@ format: .venv/dev  ## rewrite files in the house style
 
 bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.scan
+	$(BIN)/python -m benchmarks.serve
 
 clean:  ## remove the environment and caches
-	rm -rf .venv .ruff_cache .hypothesis
+	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache

@@ -25,7 +25,7 @@ from skillwire.server.notices import NoticeBus, Notices, everything
 from skillwire.server.routing import Router
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
-from skillwire.wire.extension import EXTENSION_ID, Freshness
+from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
@@ -96,7 +96,7 @@ class Skills:
     def attach(self, server: S) -> S:
         """Serve the skills on ``server``, which is returned."""
         low = lowlevel_server(server)
-        if EXTENSION_ID in low.extensions:
+        if EXTENSION_ID in low.extensions or low.get_request_handler(SKILLS_LIST) is not None:
             raise FormatError(
                 "skills-attached", "this server has skills already", "put several sources into one CombinedCatalog"
             )
