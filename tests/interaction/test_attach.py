@@ -11,8 +11,9 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 
 from interaction.conftest import Wire
-from skillwire import FormatError, MemoryCatalog, Skill, SkillMeta
+from skillwire import FormatError, MemoryCatalog, NotFoundError, Skill, SkillMeta
 from skillwire.server.skills import Skills
+from skillwire.wire.extension import Freshness
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -156,6 +157,30 @@ def test_a_meta_key_without_a_prefix_of_its_own_is_refused(key: str) -> None:
     """R4."""
     with pytest.raises(FormatError):
         SkillMeta(meta={key: 1})
+
+
+def test_a_folder_that_is_not_there_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        Skills(tmp_path / "typo")
+
+
+async def test_a_merged_page_is_kept_no_longer_than_either_side_allows() -> None:
+    async def list_resources(ctx: Any, params: Any) -> dict[str, Any]:
+        return {"resources": [], "ttlMs": 5, "cacheScope": "private", "resultType": "complete"}
+
+    server = Server("low", on_list_resources=list_resources)  # pyright: ignore
+    Skills(MemoryCatalog(), freshness=Freshness(1000, "public")).attach(server)
+    async with Client(server) as client:
+        result = await Wire(client, "modern").call("resources/list")
+        assert (result["ttlMs"], result["cacheScope"]) == (5, "private")
+
+
+async def test_a_subscription_to_nothing_is_refused(tmp_path: Path) -> None:
+    """S1: as unknown, not as an unknown method."""
+    async with Client(Skills(tmp_path).attach(Server("x")), mode="legacy") as client:
+        with pytest.raises(MCPError) as caught:
+            await Wire(client, "legacy").call("resources/subscribe", uri="skill://nothing/SKILL.md")
+        assert caught.value.error.code == -32602
 
 
 def test_attaching_twice_or_to_something_else_is_refused(tmp_path: Path) -> None:

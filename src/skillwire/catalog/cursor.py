@@ -34,15 +34,15 @@ def encode_cursor(listing: str, key: str) -> str:
 def decode_cursor(listing: str, cursor: str, max_length: int = DEFAULT_LIMITS.max_cursor_length) -> str:
     """The key in a cursor of the listing named ``listing``; ``ProtocolError`` for any other text."""
     if len(cursor) > max_length or not cursor.isascii():
-        raise _bad_cursor()
+        raise bad_cursor()
     try:
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         check, key = raw[:_CHECK_BYTES], raw[_CHECK_BYTES:]
         if check != _check(listing, key):
-            raise _bad_cursor()
+            raise bad_cursor()
         return key.decode()
     except (binascii.Error, ValueError) as error:
-        raise _bad_cursor() from error
+        raise bad_cursor() from error
 
 
 def page_of(
@@ -69,7 +69,8 @@ def _person(listing: str) -> bytes:
     return blake2b(listing.encode(), digest_size=16).digest()
 
 
-def _bad_cursor() -> ProtocolError:
+def bad_cursor() -> ProtocolError:
+    """The refusal of a cursor."""
     return ProtocolError(
         "cursor-invalid",
         "the cursor is not one that this listing gave",

@@ -61,14 +61,18 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def load(self, on_skill: Callable[[int], None] | None = None) -> None:
         """Read the whole tree. ``NotFoundError`` if the root is not a folder. ``on_skill`` counts along."""
+        self.demand_root()
+        with self._lock:
+            self._rescan_all(on_skill)
+
+    def demand_root(self) -> None:
+        """``NotFoundError`` if there is no folder to read."""
         if not self.root.is_dir():
             raise NotFoundError(
                 "folder-unknown",
                 f"there is no folder {self.root.name!r} to serve",
                 "give the path of a folder",
             )
-        with self._lock:
-            self._rescan_all(on_skill)
 
     async def refresh(self, paths: Iterable[str] | None = None) -> Change:
         """Read again what changed at ``paths`` (below the root; default: everything) and tell who listens."""

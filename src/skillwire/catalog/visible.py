@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
-from skillwire.catalog.snapshot import no_directory, no_file, no_skill
+from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.errors import NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
 
@@ -37,7 +37,9 @@ class VisibleCatalog(Catalog):
     def __init__(self, inner: Catalog, prefixes: Iterable[str]) -> None:
         self._inner = inner
         self._prefixes = frozenset(parse_path(prefix) for prefix in prefixes)
-        self._uris: list[str] | None = None
+        self._uris: dict[str, str] = {}  # by path, sorted
+        self._paths: list[str] | None = None  # the keys of _uris; None when skills came or went
+        self._generation = 0
         self._watch = inner.changes()
         self._watch.forward(self._forget)
 
@@ -47,8 +49,8 @@ class VisibleCatalog(Catalog):
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of what the caller may see."""
-        uris = await self._listing()
-        page = page_of("visible", uris, lambda uri: uri, cursor, limit)
+        paths = await self._listing()
+        page = page_of("visible", paths, self._uris.__getitem__, cursor, limit)
         entries = [entry for uri in page.items if (entry := await self._entry(uri)) is not None]
         return Page(entries, page.next_cursor)
 
@@ -74,8 +76,7 @@ class VisibleCatalog(Catalog):
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
         """Paths of visible skills that begin with ``beginning``."""
-        found = await self._inner.suggest(beginning, limit * 10)
-        return [path for path in found if self.may_see(path)][:limit]
+        return beginning_with(await self._listing(), beginning, limit)
 
     async def problems(self) -> Sequence[Diagnostic]:
         """Problems of visible skills."""
@@ -97,9 +98,13 @@ class VisibleCatalog(Catalog):
         await self._inner.follow()
 
     async def _listing(self) -> list[str]:
-        if self._uris is None:
-            self._uris = sorted([entry.uri async for entry in self._inner.entries() if self.may_see(entry.path)])
-        return self._uris
+        while self._paths is None:
+            generation = self._generation
+            seen = [(entry.path, entry.uri) async for entry in self._inner.entries() if self.may_see(entry.path)]
+            if generation == self._generation:  # nothing came or went meanwhile
+                self._uris = dict(sorted(seen))
+                self._paths = list(self._uris)
+        return self._paths
 
     async def _entry(self, uri: str) -> SkillEntry | None:
         try:
@@ -121,7 +126,8 @@ class VisibleCatalog(Catalog):
 
     def _forget(self, change: Change) -> None:
         if change.added or change.removed:
-            self._uris = None
+            self._generation += 1
+            self._paths = None
 
     def _visible(self, change: Change) -> Change:
         def seen(uris: frozenset[str]) -> frozenset[str]:

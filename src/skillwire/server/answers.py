@@ -8,9 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams, RequestParams
+from mcp_types import CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
 
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
+from skillwire.catalog.cursor import bad_cursor
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
@@ -49,7 +50,7 @@ class Answers:
             extension.DIRECTORY_READ: (extension.ReadDirectoryParams, self._read_directory),
             OWN_RESOURCES_LIST: (PaginatedRequestParams, self._list_resources),
             OWN_RESOURCES_READ: (ReadResourceRequestParams, self._read_resource),
-            OWN_TEMPLATES_LIST: (RequestParams, self._list_templates),
+            OWN_TEMPLATES_LIST: (PaginatedRequestParams, self._list_templates),
             OWN_COMPLETE: (CompleteRequestParams, self._complete),
         }
         return {method: (params, self._bound(method, answer)) for method, (params, answer) in methods.items()}
@@ -84,7 +85,9 @@ class Answers:
     async def _read_resource(self, catalog: Catalog, params: ReadResourceRequestParams) -> Answer:
         return extension.read_result(await catalog.read_file(str(params.uri)))
 
-    async def _list_templates(self, catalog: Catalog, params: RequestParams) -> Answer:  # noqa: ARG002 - one for all
+    async def _list_templates(self, catalog: Catalog, params: PaginatedRequestParams) -> Answer:  # noqa: ARG002
+        if params.cursor is not None:  # there is one page, so no cursor can be good
+            raise bad_cursor()
         return extension.templates_result(self.scheme)
 
     async def _complete(self, catalog: Catalog, params: CompleteRequestParams) -> Answer:

@@ -19,8 +19,10 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
+from skillwire.catalog.snapshot import no_file
 from skillwire.server import answers
 from skillwire.wire import extension
+from skillwire.wire.errors import to_rpc_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -89,11 +91,14 @@ class Router:
             if isinstance(cursor, str) and cursor.startswith(_OWN_CURSOR):
                 inner = cursor.removeprefix(_OWN_CURSOR)
                 return _marked(await self._ask(ctx, call_next, own_method, cursor=inner))
-            theirs = await self._theirs(ctx, call_next)
-            if theirs is not None and theirs.get("nextCursor"):
+            if self._server.get_request_handler(ctx.method) is None:
+                params = {} if cursor is None else {"cursor": cursor}  # nobody's cursor: ours to refuse
+                return _marked(await self._ask(ctx, call_next, own_method, **params))
+            theirs = cast("dict[str, Any]", await call_next(ctx))
+            if theirs.get("nextCursor"):
                 return theirs
             ours = _marked(await self._ask(ctx, call_next, own_method))
-            return ours if theirs is None else {**ours, field: [*theirs.get(field, ()), *ours[field]]}
+            return {**_strictest(theirs, ours), field: [*theirs.get(field, ()), *ours[field]]}
 
         return listed
 
@@ -124,7 +129,11 @@ class Router:
         """The handshake era's subscriptions; the stateless era has ``subscriptions/listen``."""
         uri = (ctx.params or {}).get("uri")
         modern = ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
-        if modern or not isinstance(uri, str) or not await self._own.has_file(ctx, uri):
+        if modern or not isinstance(uri, str):
+            return await call_next(ctx)
+        if not await self._own.has_file(ctx, uri):
+            if self._server.get_request_handler(ctx.method) is None:
+                raise to_rpc_error(no_file(uri))
             return await call_next(ctx)
         if ctx.method == "resources/subscribe":
             self._notices.subscribe(ctx.session, uri)
@@ -143,10 +152,14 @@ class Router:
         inner = {key: value for key, value in (ctx.params or {}).items() if key != "cursor"} | params
         return cast("dict[str, Any]", await call_next(replace(ctx, method=method, params=inner)))
 
-    async def _theirs(self, ctx: Context, call_next: CallNext) -> dict[str, Any] | None:
-        if self._server.get_request_handler(ctx.method) is None:
-            return None
-        return cast("dict[str, Any]", await call_next(ctx))
+
+def _strictest(theirs: dict[str, Any], ours: dict[str, Any]) -> dict[str, Any]:
+    """Our result, kept no longer and shared no wider than either side allows."""
+    if "ttlMs" not in ours:
+        return ours
+    private = "private" in (theirs.get("cacheScope"), ours["cacheScope"])
+    ttl = min(int(theirs.get("ttlMs", 0)), int(ours["ttlMs"]))
+    return {**ours, "ttlMs": ttl, "cacheScope": "private" if private else "public"}
 
 
 def _marked(result: dict[str, Any]) -> dict[str, Any]:

@@ -65,6 +65,7 @@ class Skills:
     ) -> None:
         if isinstance(source, str | os.PathLike):
             source = DirectoryCatalog(source, scheme=scheme)
+            source.demand_root()
         self._source = source
         self._declared = GeneratedCatalog(scheme=scheme)
         self._scheme = scheme

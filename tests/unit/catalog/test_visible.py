@@ -1,0 +1,72 @@
+"""What one caller may see of a catalog; what may not be seen does not exist."""
+
+from __future__ import annotations
+
+import anyio
+import pytest
+
+from skillwire import MemoryCatalog, NotFoundError, Skill
+from skillwire.catalog.visible import VisibleCatalog
+from trees import skill_md
+
+pytestmark = pytest.mark.anyio
+
+
+def skill(path: str, **files: str) -> Skill:
+    return Skill(path, {"SKILL.md": skill_md(path.rpartition("/")[2]), **files})
+
+
+async def paths(catalog: VisibleCatalog, limit: int = 1) -> list[str]:
+    seen: list[str] = []
+    cursor = None
+    while True:
+        page = await catalog.list_skills(cursor, limit)
+        seen += [entry.path for entry in page.items]
+        cursor = page.next_cursor
+        if cursor is None:
+            return seen
+
+
+async def test_only_what_lies_under_the_prefixes_is_seen() -> None:
+    inner = MemoryCatalog([skill("a/x"), skill("a/y"), skill("ab/z"), skill("b"), skill("c/d/e")])
+    catalog = VisibleCatalog(inner, ["a", "c/d"])
+    assert await paths(catalog) == ["a/x", "a/y", "c/d/e"]
+    assert await catalog.suggest("a") == ["a/x", "a/y"]
+    for uri in ("skill://ab/z/SKILL.md", "skill://b/SKILL.md"):
+        for ask in (catalog.get_skill, catalog.read_file):
+            with pytest.raises(NotFoundError):
+                await ask(uri)
+    with pytest.raises(NotFoundError):
+        await catalog.read_directory("skill://b")
+
+
+async def test_the_listing_follows_what_comes_and_goes() -> None:
+    """S1."""
+    inner = MemoryCatalog([skill("a/x"), skill("b")])
+    catalog = VisibleCatalog(inner, ["a"])
+    assert await paths(catalog) == ["a/x"]
+    inner.put(skill("a/new"))
+    assert await paths(catalog) == ["a/new", "a/x"]
+    inner.remove("a/x")
+    assert await paths(catalog) == ["a/new"]
+
+
+async def test_changes_of_what_is_not_seen_are_not_told() -> None:
+    """S1."""
+    inner = MemoryCatalog()
+    catalog = VisibleCatalog(inner, ["a"])
+    with catalog.changes() as changes, anyio.fail_after(5):
+        inner.put(skill("b"))
+        inner.put(skill("a/x"))
+        change = await anext(changes)
+        assert (change.added, change.changed, change.removed) == (
+            {"skill://a/x/SKILL.md"},
+            frozenset(),
+            frozenset(),
+        )
+
+
+async def test_a_caller_with_no_prefix_sees_nothing() -> None:
+    catalog = VisibleCatalog(MemoryCatalog([skill("a")]), [])
+    assert await paths(catalog) == []
+    assert await catalog.suggest("") == []
