@@ -19,6 +19,7 @@ from skillwire import (
     PackageCatalog,
     Skill,
 )
+from skillwire.catalog.visible import VisibleCatalog
 from trees import files_of, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -123,7 +124,13 @@ def combined_with_prefix(tmp_path: Path, names: Iterator[str]) -> Sample:
     return of_memory(rest, CombinedCatalog([Mount(acme, "company", prefix="acme"), Mount(rest, "own")]))
 
 
-CHANGEABLE = [memory, directory, generated, combined_of_one, combined_with_prefix]
+def seen_by_a_caller(tmp_path: Path, names: Iterator[str]) -> Sample:
+    inner = MemoryCatalog(skills())
+    prefixes = ["acme", "flat", "odd-names", "windows", "aaa", "zzz", "fresh"]
+    return of_memory(inner, VisibleCatalog(inner, prefixes))
+
+
+CHANGEABLE = [memory, directory, generated, combined_of_one, combined_with_prefix, seen_by_a_caller]
 KINDS = [*CHANGEABLE, package, zipped_package]
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillwire.errors import NotFoundError
 from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
@@ -110,8 +109,4 @@ class Claims:
         return Claim(mount, inner) if await self.visible_path(mount, rest) == path else None
 
     async def _has(self, mount: Mount, path: str) -> bool:
-        try:
-            await mount.catalog.get_skill(skill_md_uri(path, self._scheme))
-        except NotFoundError:
-            return False
-        return True
+        return await mount.catalog.has_skill(skill_md_uri(path, self._scheme))

@@ -18,6 +18,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
+from skillwire.errors import NotFoundError
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
@@ -82,6 +84,14 @@ class Catalog(ABC):
     @abstractmethod
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1)."""
+
+    async def has_skill(self, uri: str) -> bool:
+        """Whether ``get_skill`` would answer; for those who only want to know that."""
+        try:
+            await self.get_skill(uri)
+        except NotFoundError:
+            return False
+        return True
 
     async def problems(self) -> Sequence[Diagnostic]:
         """What is wrong with the source, including what was left out because of it."""

@@ -26,7 +26,7 @@ from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.entry import DEFAULT_META, DYNAMIC, SkillMeta
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, parse_uri, skill_root
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
@@ -97,6 +97,10 @@ class GeneratedCatalog(SnapshotCatalog):
         if owner is not None and self._makers[owner].dynamic:
             await self.regenerate(owner)
         return await super().get_skill(uri)
+
+    async def has_skill(self, uri: str) -> bool:
+        """Whether there is such a skill, without making a dynamic one anew."""
+        return (await self._current()).record(skill_root(parse_uri(uri)).path) is not None
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, made now if the skill is dynamic."""

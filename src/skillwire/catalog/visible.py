@@ -116,12 +116,9 @@ class VisibleCatalog(Catalog):
         """Whether some skill at or around ``path`` is visible. One further out, unseen, does not count."""
         scheme = parse_uri(uri).scheme
         while path and self.may_see(path):
-            try:
-                await self._inner.get_skill(skill_md_uri(path, scheme))
-            except NotFoundError:
-                path = path.rpartition("/")[0]
-            else:
+            if await self._inner.has_skill(skill_md_uri(path, scheme)):
                 return True
+            path = path.rpartition("/")[0]
         return False
 
     def _forget(self, change: Change) -> None:

@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
-from skillwire import GeneratedCatalog, Limits, NotFoundError, Skill, SkillMeta, UpstreamError
+from skillwire import (
+    CombinedCatalog,
+    GeneratedCatalog,
+    Limits,
+    MemoryCatalog,
+    Mount,
+    NotFoundError,
+    Skill,
+    SkillMeta,
+    UpstreamError,
+)
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -70,6 +80,16 @@ async def test_listing_calls_each_function_once() -> None:
     for _ in range(3):
         assert [entry.path async for entry in catalog.entries()] == ["a", "b"]
     assert calls == ["a", "b"]
+
+
+async def test_listing_beside_another_source_calls_no_function_again() -> None:
+    """E2: to know that a dynamic skill exists, it is not made."""
+    generated, calls = GeneratedCatalog(), list[int]()
+    generated.add("now", lambda: calls.append(1) or {"SKILL.md": skill_md("now")}, dynamic=True)
+    catalog = CombinedCatalog([Mount(MemoryCatalog(), "files"), Mount(generated, "code")])
+    for _ in range(3):
+        assert [entry.path async for entry in catalog.entries()] == ["now"]
+    assert calls == [1]
 
 
 async def test_an_unlisted_skill_is_served_and_absent_from_the_listing() -> None:
