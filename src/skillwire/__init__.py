@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from skillwire.errors import SkillwireError as SkillwireError
     from skillwire.errors import UpstreamError as UpstreamError
     from skillwire.limits import Limits as Limits
+    from skillwire.server.skills import Skills as Skills
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
     from skillwire.skill.entry import Resource as Resource
     from skillwire.skill.entry import SkillEntry as SkillEntry
@@ -59,6 +60,7 @@ _HOMES = {
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
     "SkillMeta": "skill.entry",
+    "Skills": "server.skills",
     "SkillwireError": "errors",
     "UpstreamError": "errors",
     "check_path": "catalog.check",

@@ -149,13 +149,14 @@ def test_stdio_carries_nothing_but_protocol(root: Path) -> None:
 
 def test_it_says_what_it_serves_and_left_out_once(root: Path) -> None:
     """F7."""
-    write_tree(root, {"bad/SKILL.md": b"none"})
+    write_tree(root, {"bad/SKILL.md": b"none", "flat/.DS_Store": b"", "flat/.env": b"SECRET=1"})
     with serving(str(root), "--http", "0", "--name", "acme") as process:
         for _ in range(3):
             process.rpc("skills/list")
         process.popen.terminate()
         process.wait_for_talk("stopped")
         assert process.talk.count("left out bad/SKILL.md") == 1
+        assert process.talk.count("left out by name: flat/.DS_Store, flat/.env\n") == 1
         assert "serving 6 skills:\n  skill://acme/billing/refunds/SKILL.md\n" in process.talk
         entry = json.loads(process.talk[process.talk.index("{\n") : process.talk.index("\n}") + 2])
         assert entry == {"mcpServers": {"acme": {"type": "http", "url": f"http://127.0.0.1:{process.port}/mcp"}}}

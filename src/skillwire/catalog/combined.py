@@ -134,6 +134,10 @@ class CombinedCatalog(Catalog):
                     problems.append(_collision(plain, visible, mount.label))
         return problems
 
+    async def ignored(self) -> list[str]:
+        """What any source left out because of its name."""
+        return [mount.outer(path) for mount in self._mounts for path in await mount.catalog.ignored()]
+
     def changes(self) -> ChangeStream:
         """What changes in any source, under the URIs a caller sees."""
         return _CombinedStream(self._mounts, self._scheme)

@@ -97,6 +97,10 @@ class Catalog(ABC):
         """What is wrong with the source, including what was left out because of it."""
         return ()
 
+    async def ignored(self) -> Sequence[str]:
+        """Paths that were left out because of their names: version control, litter, credentials."""
+        return ()
+
     async def follow(self) -> None:
         """Watch the source and publish what changes, until cancelled. Returns if there is nothing to watch."""
         return

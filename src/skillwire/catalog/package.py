@@ -69,6 +69,10 @@ class PackageCatalog(Catalog):
         """What is wrong with the packaged skills."""
         return await self._inner.problems()
 
+    async def ignored(self) -> Sequence[str]:
+        """What was left out because of its name."""
+        return await self._inner.ignored()
+
     def changes(self) -> ChangeStream:
         """Never speaks for an installed package; it is replaced with a restart."""
         return self._inner.changes()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 from rich.tree import Tree
 
-from skillwire.cli.printer import Printer, counted, size_of, visible
+from skillwire.cli.printer import Printer, counted, said_ignored, size_of, visible
 
 if TYPE_CHECKING:
     from skillwire.catalog.records import SkillRecord
@@ -21,6 +21,8 @@ def print_tree(title: str, snapshot: Snapshot, printer: Printer) -> None:
     files = {resource.uri: resource.size for record in skills.values() for resource in record.entry.files}
     total = size_of(sum(files.values()))
     printer.data(f"{counted(len(skills), 'skill')}, {counted(len(files), 'file')}, {total}")
+    if snapshot.ignored():
+        printer.talk(said_ignored(snapshot.ignored()))
     for problem in snapshot.problems():
         if problem.refuses:
             printer.talk(f"not served: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.text import Text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator
+    from collections.abc import Callable, Generator, Sequence
 
     from rich.console import RenderableType
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 1.0
 _WIDE = 10_000
+_IGNORED_SHOWN = 5
 
 
 class Printer:
@@ -101,6 +102,13 @@ def visible(text: str) -> str:
 
 def _spelled(character: str) -> str:
     return " " if character == "\t" else f"<U+{ord(character):04X}>"
+
+
+def said_ignored(paths: Sequence[str]) -> str:
+    """What was left out because of its name, in one line."""
+    shown = ", ".join(visible(path) for path in paths[:_IGNORED_SHOWN])
+    more = f" and {len(paths) - _IGNORED_SHOWN} more" if len(paths) > _IGNORED_SHOWN else ""
+    return f"left out by name: {shown}{more}"
 
 
 def size_of(count: int) -> str:

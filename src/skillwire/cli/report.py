@@ -9,7 +9,7 @@ from urllib.parse import quote
 from rich.text import Text
 
 from skillwire import __version__
-from skillwire.cli.printer import Printer, counted, visible
+from skillwire.cli.printer import Printer, counted, said_ignored, visible
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _COLOURS = {"error": "bold red", "warning": "yellow"}
 _CONTEXT = 50
-_IGNORED_SHOWN = 5
 
 
 def print_text(reports: Sequence[CheckReport], printer: Printer) -> None:
@@ -31,7 +30,7 @@ def print_text(reports: Sequence[CheckReport], printer: Printer) -> None:
                 printer.data(_problem(report, problem))
     for report in reports:
         if report.ignored:
-            printer.data(Text(_ignored(report.ignored), style="dim"))
+            printer.data(Text(said_ignored(report.ignored), style="dim"))
     printer.data(_summary(reports))
 
 
@@ -96,12 +95,6 @@ def _excerpt(source: str, line: int, column: int | None) -> str:
     gutter = f"    {line} | "
     caret = " " * (len(gutter) - 2) + "| " + " " * len(lead + before) + "^" if column else ""
     return f"{gutter}{lead}{before}{after}{tail}" + (f"\n{caret}" if caret else "")
-
-
-def _ignored(paths: Sequence[str]) -> str:
-    shown = ", ".join(visible(path) for path in paths[:_IGNORED_SHOWN])
-    more = f" and {len(paths) - _IGNORED_SHOWN} more" if len(paths) > _IGNORED_SHOWN else ""
-    return f"left out by name: {shown}{more}"
 
 
 def _summary(reports: Sequence[CheckReport]) -> Text:

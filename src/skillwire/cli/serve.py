@@ -181,7 +181,7 @@ def _instructions(path: Path | None) -> str | None:
 
 
 async def _introduce(catalog: Catalog, printer: Printer) -> None:
-    from skillwire.cli.printer import counted, visible
+    from skillwire.cli.printer import counted, said_ignored, visible
 
     entries = [entry async for entry in catalog.entries()]
     printer.talk(f"serving {counted(len(entries), 'skill')}:")
@@ -194,6 +194,9 @@ async def _introduce(catalog: Catalog, printer: Printer) -> None:
             printer.talk(f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
         elif problem.reference == "catalog-collision":
             printer.talk(f"note: {visible(problem.message)}")
+    ignored = await catalog.ignored()
+    if ignored:
+        printer.talk(said_ignored(ignored))
 
 
 def _say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
@@ -202,7 +205,15 @@ def _say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
     entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
     printer.talk("speaking MCP on stdin and stdout; a host starts it with this entry:")
     printer.talk(json.dumps(entry, indent=2))
-    printer.talk(f"or: claude mcp add {arguments.name} -- {shlex.join([command, *words])}")
+    start = shlex.join([command, *words])
+    printer.talk("or with one line:")
+    for line in (
+        f"claude mcp add {arguments.name} -- {start}",
+        f"codex mcp add {arguments.name} -- {start}",
+        f"gemini mcp add {arguments.name} {start}",
+        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, "command": command, "args": words})]),
+    ):
+        printer.talk(f"  {line}")
 
 
 def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
@@ -212,7 +223,14 @@ def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printe
         entry["headers"] = {"Authorization": "Bearer YOUR-TOKEN"}
     printer.talk("a host connects with this entry:")
     printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
-    printer.talk(f"or: claude mcp add --transport http {arguments.name} {url}")
+    printer.talk("or with one line:")
+    for line in (
+        f"claude mcp add --transport http {arguments.name} {url}",
+        f"codex mcp add {arguments.name} --url {url}",
+        f"gemini mcp add --transport http {arguments.name} {url}",
+        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, **entry})]),
+    ):
+        printer.talk(f"  {line}")
     printer.talk("try next, in another terminal:")
     printer.talk(f"  npx @modelcontextprotocol/inspector --cli {url} --method skills/list --verify")
     printer.talk(f"  {_curl(url)}")
