@@ -205,19 +205,19 @@ def _say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
     entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
     printer.talk("speaking MCP on stdin and stdout; a host starts it with this entry:")
     printer.talk(json.dumps(entry, indent=2))
-    start = shlex.join([command, *words])
+    name, start = shlex.quote(arguments.name), shlex.join([command, *words])
     printer.talk("or with one line:")
     for line in (
-        f"claude mcp add {arguments.name} -- {start}",
-        f"codex mcp add {arguments.name} -- {start}",
-        f"gemini mcp add {arguments.name} {start}",
+        f"claude mcp add {name} -- {start}",
+        f"codex mcp add {name} -- {start}",
+        f"gemini mcp add {name} {start}",
         shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, "command": command, "args": words})]),
     ):
         printer.talk(f"  {line}")
 
 
 def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
-    url = arguments.public_url or url
+    name, url = shlex.quote(arguments.name), arguments.public_url or url
     entry: dict[str, object] = {"type": "http", "url": url}
     if arguments.access is not None:
         entry["headers"] = {"Authorization": "Bearer YOUR-TOKEN"}
@@ -225,9 +225,9 @@ def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printe
     printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
     printer.talk("or with one line:")
     for line in (
-        f"claude mcp add --transport http {arguments.name} {url}",
-        f"codex mcp add {arguments.name} --url {url}",
-        f"gemini mcp add --transport http {arguments.name} {url}",
+        f"claude mcp add --transport http {name} {url}",
+        f"codex mcp add {name} --url {url}",
+        f"gemini mcp add --transport http {name} {url}",
         shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, **entry})]),
     ):
         printer.talk(f"  {line}")

@@ -119,8 +119,9 @@ class Notices:
             await self._bus.list_changed(change.uris)
         else:  # the bus of a server that has things of its own
             await self._bus.publish(ResourcesListChanged())
-        for key, session in list(self._sessions.items()):
-            await self._tell_session(key, session, change.uris, files)
+        async with anyio.create_task_group() as group:  # one that is slow does not make the others wait
+            for key, session in list(self._sessions.items()):
+                group.start_soon(self._tell_session, key, session, change.uris, files)
 
     async def _tell_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
         try:
