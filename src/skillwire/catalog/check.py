@@ -5,6 +5,7 @@ Works on one ``SKILL.md``, one skill or a whole tree. Reads through the same saf
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +19,6 @@ from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterator
 
     from skillwire.catalog.records import SkillRecord
@@ -68,7 +68,7 @@ class Checker:
         given = Path(path)
         if given.is_file() and given.name.lower() == SKILL_MD.lower():
             given = given.parent
-        elif not given.is_dir():
+        elif not os.fspath(path) or not given.is_dir():  # an empty path would mean the current folder
             raise NotFoundError(
                 "path-unknown",
                 f"{str(path)!r} is neither a folder nor a SKILL.md",

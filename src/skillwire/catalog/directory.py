@@ -8,6 +8,7 @@ system (``follow``) and cost work in proportion to what changed (S1).
 from __future__ import annotations
 
 import gc
+import os
 import threading
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,6 @@ from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Generator, Iterable
 
     from skillwire.catalog.changes import Change
@@ -53,6 +53,7 @@ class DirectoryCatalog(SnapshotCatalog):
     ) -> None:
         super().__init__(scheme)
         self._describe = describe
+        self._given = os.fspath(root)
         self.root = Path(root).resolve()
         self._limits = limits
         self.base = ""  # the logical path of the root: its name if it is itself a skill
@@ -67,7 +68,7 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def demand_root(self) -> None:
         """``NotFoundError`` if there is no folder to read."""
-        if not self.root.is_dir():
+        if not self._given or not self.root.is_dir():  # an empty path would mean the current folder
             raise NotFoundError(
                 "folder-unknown",
                 f"there is no folder {self.root.name!r} to serve",

@@ -63,7 +63,7 @@ def test_wrong_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture
 
 def test_a_path_that_is_no_skill_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "README.md").touch()
-    for path in (tmp_path / "gone", tmp_path / "README.md"):
+    for path in (tmp_path / "gone", tmp_path / "README.md", ""):
         assert run(["check", str(path)]) == 2
         assert "[path-unknown]" in capsys.readouterr().err
 
