@@ -33,6 +33,7 @@ class Limits:
 
     # One request.
     max_uri_length: int = 4 * KIB
+    max_uri_segments: int = 128
     max_cursor_length: int = 8 * KIB
     max_page_size: int = 1_000
 

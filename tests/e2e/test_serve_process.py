@@ -236,6 +236,8 @@ def test_options_shape_what_is_served(root: Path, tmp_path: Path) -> None:
         (["--http", "0", "--access", "no-such.toml"], "access-file-unknown"),
         (["--instructions", "no-such.txt"], "instructions-unreadable"),
         (["--prefix", "../up"], "path-invalid"),
+        (["--http", "9" * 5000], "address-invalid"),
+        (["--http", "0", "--public-url", "nonsense"], "url-invalid"),
         (["--http", "0", "--access", "x.toml", "--cache-scope", "public"], "cache-not-public"),
     ],
 )

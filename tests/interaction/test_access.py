@@ -258,11 +258,11 @@ def test_an_access_file_is_read(tmp_path: Path) -> None:
     file = tmp_path / "access.toml"
     file.write_text(
         f'[[token]]\nsubject = "a"\nsha256 = "{digest_token("t")}"\nsee = ["x"]\n'
-        '[jwt]\nissuer = "i"\naudience = "u"\njwks = "k"\n[see]\n"b" = ["*"]\n'
+        '[jwt]\nissuer = "https://i"\naudience = "u"\njwks = "https://i/k"\n[see]\n"b" = ["*"]\n'
     )
     access = read_access(file)
     assert access.tokens == {digest_token("t"): "a"}
-    assert access.jwt == JwtSettings("i", "u", "k")
+    assert access.jwt == JwtSettings("https://i", "u", "https://i/k")
     assert (access.prefixes("a"), access.prefixes("b"), access.prefixes("c"), access.prefixes(None)) == (
         ("x",),
         ("*",),
@@ -277,7 +277,8 @@ def test_an_access_file_is_read(tmp_path: Path) -> None:
         "", "x = 1", "[[token]]", "[token]\nsubject='a'", "[[token]]\nsubject='a'\nsha256='short'",
         "[[token]]\nsubject='a'\nsha256='" + "0" * 64 + "'\nsee='x'",
         "[[token]]\nsubject='a'\nsha256='" + "0" * 64 + "'\nsee=['../x']",
-        "[jwt]\nissuer='i'", "[jwt]\nissuer=1\naudience='a'\njwks='k'", "see = 1", "[see]\na = [1]", "not toml",
+        "[jwt]\nissuer='i'", "[jwt]\nissuer='i'\naudience='a'\njwks='k'",
+        "[jwt]\nissuer=1\naudience='a'\njwks='k'", "see = 1", "[see]\na = [1]", "not toml",
     ],
 )  # fmt: skip
 def test_a_wrong_access_file_is_refused(tmp_path: Path, text: str) -> None:

@@ -74,6 +74,20 @@ async def test_updates_and_a_changed_list_reach_the_client(connect: Connect, set
     heard.close()
 
 
+async def test_a_strange_folder_does_not_end_the_server(connect: Connect, root: Path) -> None:
+    """S1, U7: what cannot be served is left out by watching as it is by scanning."""
+    async with connect() as wire:
+        await wire.call("skills/list")
+        write_tree(root, {"ba\\d/refunds/SKILL.md": skill_md("refunds"), "good/SKILL.md": skill_md("good")})
+        with anyio.fail_after(PATIENCE):
+            while True:
+                listing = await wire.call("skills/list")
+                if any(entry["uri"] == "skill://good/SKILL.md" for entry in listing["skills"]):
+                    break
+                await anyio.lowlevel.checkpoint()
+        assert not any("%5C" in entry["uri"] for entry in listing["skills"])
+
+
 async def test_the_template_is_listed_and_completed(connect: Connect) -> None:
     """T1: skills first, then the files of the one that is named."""
     async with connect() as wire:
@@ -91,5 +105,6 @@ async def test_the_template_is_listed_and_completed(connect: Connect) -> None:
         assert await complete("acme/billing/refunds/t") == ["acme/billing/refunds/templates/reply.md"]
         assert await complete("nothing") == []
         assert await complete("../..") == []
+        assert await complete("q/" * 30_000) == []
         for path in await complete(""):
             assert (await wire.call("resources/read", uri=f"skill://{path}"))["contents"]

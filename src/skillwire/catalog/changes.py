@@ -76,11 +76,6 @@ class ChangeStream:
         self._wake = anyio.Event()
         self._closed = False
         self._sink: Callable[[Change], None] | None = None
-        self._closers: list[Callable[[], None]] = []
-
-    def on_close(self, closer: Callable[[], None]) -> None:
-        """Call ``closer`` when this stream is closed."""
-        self._closers.append(closer)
 
     def forward(self, sink: Callable[[Change], None]) -> None:
         """From now on hand every change to ``sink`` at once instead of keeping it."""
@@ -100,8 +95,6 @@ class ChangeStream:
         """Stop listening; an iteration under way ends."""
         self._closed = True
         self._feed.drop(self)
-        for closer in self._closers:
-            closer()
         self._wake.set()
 
     def __aiter__(self) -> Self:

@@ -66,9 +66,9 @@ class Checker:
 
     def __init__(self, path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> None:
         given = Path(path)
-        if given.is_file() and given.name.lower() == SKILL_MD.lower():
+        if os.path.isfile(given) and given.name.lower() == SKILL_MD.lower():
             given = given.parent
-        elif not os.fspath(path) or not given.is_dir():  # an empty path would mean the current folder
+        elif not os.fspath(path) or not os.path.isdir(given):  # an empty path would mean the current folder
             raise NotFoundError(
                 "path-unknown",
                 f"{str(path)!r} is neither a folder nor a SKILL.md",

@@ -109,4 +109,4 @@ class Claims:
         return Claim(mount, inner) if await self.visible_path(mount, rest) == path else None
 
     async def _has(self, mount: Mount, path: str) -> bool:
-        return await mount.catalog.has_skill(skill_md_uri(path, self._scheme))
+        return await mount.catalog.peek_skill(skill_md_uri(path, self._scheme)) is not None

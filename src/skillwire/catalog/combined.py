@@ -18,7 +18,6 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChil
 from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import (
     DEFAULT_SCHEME,
@@ -48,14 +47,14 @@ class CombinedCatalog(Catalog):
     """A catalog of catalogs, in the order given. Labels must differ."""
 
     def __init__(self, mounts: Sequence[Mount], *, scheme: str = DEFAULT_SCHEME) -> None:
-        self._mounts = tuple(mounts)
+        self.mounts = tuple(mounts)
         self._scheme = scheme
-        labels = [mount.label for mount in self._mounts]
+        labels = [mount.label for mount in self.mounts]
         if len(set(labels)) != len(labels):
             raise FormatError(
                 "label-duplicate", "two sources have the same label", "give each source a label of its own"
             )
-        for mount in self._mounts:
+        for mount in self.mounts:
             parse_path(mount.label)
             parse_path(mount.prefix or "-")
 
@@ -65,17 +64,17 @@ class CombinedCatalog(Catalog):
         room = clamp_limit(limit)
         claims = self._claims()
         entries: list[SkillEntry] = []
-        while index < len(self._mounts) and len(entries) < room:
-            mount = self._mounts[index]
+        while index < len(self.mounts) and len(entries) < room:
+            mount = self.mounts[index]
             page = await mount.catalog.list_skills(inner, room - len(entries))
             for entry in page.items:
                 visible = await claims.visible_path(mount, mount.outer(entry.path))
                 entries.append(_moved(entry, visible, self._scheme))
             inner = page.next_cursor
             index += inner is None
-        if index == len(self._mounts):
+        if index == len(self.mounts):
             return Page(entries)
-        return Page(entries, encode_cursor("combined", f"{self._mounts[index].label}\n{inner or ''}"))
+        return Page(entries, encode_cursor("combined", f"{self.mounts[index].label}\n{inner or ''}"))
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, under its visible URI."""
@@ -114,7 +113,7 @@ class CombinedCatalog(Catalog):
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
         """Paths of listed skills, as they are visible, that begin with ``beginning``."""
         claims, found = self._claims(), set[str]()
-        for mount in self._mounts:
+        for mount in self.mounts:
             for plain in (beginning, beginning.removeprefix(f"{mount.label}/")):
                 for inner in await mount.catalog.suggest(mount.inner_beginning(plain), limit):
                     found.add(await claims.visible_path(mount, mount.outer(inner)))
@@ -124,7 +123,7 @@ class CombinedCatalog(Catalog):
         """The problems of every source, and every collision between them."""
         problems: list[Diagnostic] = []
         claims = self._claims()
-        for mount in self._mounts:
+        for mount in self.mounts:
             own = await mount.catalog.problems()
             problems += [problem.under(mount.prefix) if mount.prefix else problem for problem in own]
             async for entry in mount.catalog.entries():
@@ -136,20 +135,20 @@ class CombinedCatalog(Catalog):
 
     async def ignored(self) -> list[str]:
         """What any source left out because of its name."""
-        return [mount.outer(path) for mount in self._mounts for path in await mount.catalog.ignored()]
+        return [mount.outer(path) for mount in self.mounts for path in await mount.catalog.ignored()]
 
     def changes(self) -> ChangeStream:
         """What changes in any source, under the URIs a caller sees."""
-        return _CombinedStream(self._mounts, self._scheme)
+        return _CombinedStream(self.mounts, self._scheme)
 
     async def follow(self) -> None:
         """Watch every source until cancelled."""
         async with anyio.create_task_group() as group:
-            for mount in self._mounts:
+            for mount in self.mounts:
                 group.start_soon(mount.catalog.follow)
 
     def _claims(self) -> Claims:
-        return Claims(self._mounts, self._scheme)
+        return Claims(self.mounts, self._scheme)
 
     async def _home(self, claims: Claims, path: str, uri: str) -> _Home | None:
         """The skill visible at exactly ``path``."""
@@ -179,7 +178,7 @@ class CombinedCatalog(Catalog):
 
     def _path(self, uri: str) -> str:
         parsed = parse_uri(uri)
-        if parsed.scheme != self._scheme or len(parsed.segments) > 2 * DEFAULT_LIMITS.max_depth:
+        if parsed.scheme != self._scheme:
             raise no_skill(uri)
         return parsed.path
 
@@ -187,7 +186,7 @@ class CombinedCatalog(Catalog):
         if cursor is None:
             return 0, None
         label, _, inner = decode_cursor("combined", cursor).partition("\n")
-        labels = [mount.label for mount in self._mounts]
+        labels = [mount.label for mount in self.mounts]
         return (labels.index(label), inner or None) if label in labels else (len(labels), None)
 
 

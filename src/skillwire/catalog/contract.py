@@ -85,13 +85,12 @@ class Catalog(ABC):
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1)."""
 
-    async def has_skill(self, uri: str) -> bool:
-        """Whether ``get_skill`` would answer; for those who only want to know that."""
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """The entry as it is known, if there is one; nothing is made anew for it."""
         try:
-            await self.get_skill(uri)
+            return await self.get_skill(uri)
         except NotFoundError:
-            return False
-        return True
+            return None
 
     async def problems(self) -> Sequence[Diagnostic]:
         """What is wrong with the source, including what was left out because of it."""

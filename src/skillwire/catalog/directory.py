@@ -54,7 +54,7 @@ class DirectoryCatalog(SnapshotCatalog):
         super().__init__(scheme)
         self._describe = describe
         self._given = os.fspath(root)
-        self.root = Path(root).resolve()
+        self.root = Path(os.path.realpath(root))
         self._limits = limits
         self.base = ""  # the logical path of the root: its name if it is itself a skill
         self._loaded = False
@@ -68,7 +68,7 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def demand_root(self) -> None:
         """``NotFoundError`` if there is no folder to read."""
-        if not self._given or not self.root.is_dir():  # an empty path would mean the current folder
+        if not self._given or not os.path.isdir(self.root):  # an empty path would mean the current folder
             raise NotFoundError(
                 "folder-unknown",
                 f"there is no folder {self.root.name!r} to serve",
@@ -124,7 +124,7 @@ class DirectoryCatalog(SnapshotCatalog):
                 self._rescan_all(None)
 
     def _rescan_all(self, on_skill: Callable[[int], None] | None = None) -> Change:
-        base = self.root.name if (self.root / SKILL_MD).is_file() else ""
+        base = self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
         moved = base != self.base
         self.base = base
         scan = self._scan(Snapshot() if moved else self._snapshot, on_skill=on_skill)
@@ -166,8 +166,8 @@ class DirectoryCatalog(SnapshotCatalog):
         folder, _, name = path.rpartition("/")
         if name.lower() == SKILL_MD.lower():
             return folder
-        on_disk = self.root / self.on_disk(path)
-        if on_disk.is_dir() or not on_disk.exists():
+        on_disk = f"{self.root}/{self.on_disk(path)}"
+        if os.path.isdir(on_disk) or not os.path.lexists(on_disk):
             return path
         return None  # a file outside every skill
 

@@ -8,6 +8,7 @@ bytes that do not exist yet (E2). A function that fails costs its own skill, nev
 from __future__ import annotations
 
 import inspect
+import logging
 import os
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
@@ -21,12 +22,20 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, 
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.memory import Skill, find_skills
 from skillwire.catalog.records import Found, SkillRecord
-from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog, child_of, children_of, no_directory, no_file
+from skillwire.catalog.snapshot import (
+    Snapshot,
+    SnapshotCatalog,
+    child_of,
+    children_of,
+    no_directory,
+    no_file,
+    no_skill,
+)
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.entry import DEFAULT_META, DYNAMIC, SkillMeta
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, parse_uri, skill_root
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, skill_md_uri
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
@@ -35,6 +44,8 @@ Files = Mapping[str, "bytes | str"]
 Made: TypeAlias = "Files | Skill | str | os.PathLike[str]"
 MakeFiles = Callable[[], "Made | Awaitable[Made]"]
 F = TypeVar("F", bound=MakeFiles)
+
+log = logging.getLogger("skillwire.catalog")
 
 
 class _Maker(NamedTuple):
@@ -68,9 +79,9 @@ class GeneratedCatalog(SnapshotCatalog):
 
     def discard(self, path: str) -> None:
         """Serve it no longer."""
-        del self._makers[path]
+        self._makers.pop(path, None)
         self._unmade.pop(path, None)
-        self._replace(path, {})
+        self._replace(path, {}, None)
 
     def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
         """``add``, as a decorator."""
@@ -85,22 +96,29 @@ class GeneratedCatalog(SnapshotCatalog):
         """Call the function for ``path`` again. ``UpstreamError`` if it fails; the skill is then left out."""
         async with self._lock:
             self._unmade.pop(path, None)
-            found, error = await self._attempt(path)
-            self._replace(path, found)
+            maker = self._maker(path)
+            found, error = await self._attempt(path, maker)
+            self._replace(path, found, maker)
         if error is not None:
             raise error
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill; a dynamic one is made anew, so that its frontmatter is today's."""
-        await self._current()
+        known = await self.peek_skill(uri)
         owner = self._owner(self._path(uri))
-        if owner is not None and self._makers[owner].dynamic:
+        if (
+            owner is not None
+            and self._makers[owner].dynamic
+            and (known or uri == skill_md_uri(owner, self._scheme))
+        ):
             await self.regenerate(owner)
         return await super().get_skill(uri)
 
-    async def has_skill(self, uri: str) -> bool:
-        """Whether there is such a skill, without making a dynamic one anew."""
-        return (await self._current()).record(skill_root(parse_uri(uri)).path) is not None
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """The entry as it was last made."""
+        snapshot, path = await self._current(), self._path(uri)
+        record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
+        return record.entry if record else None
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, made now if the skill is dynamic."""
@@ -143,9 +161,11 @@ class GeneratedCatalog(SnapshotCatalog):
             async with self._lock:
                 while self._unmade:
                     path = next(iter(self._unmade))
-                    found, _ = await self._attempt(path)
-                    self._unmade.pop(path, None)
-                    self._replace(path, found)
+                    maker = self._makers[path]
+                    found, _ = await self._attempt(path, maker)
+                    if self._makers.get(path) is maker:
+                        self._unmade.pop(path, None)
+                    self._replace(path, found, maker)
         return self._snapshot
 
     def _owner(self, path: str) -> str | None:
@@ -159,32 +179,39 @@ class GeneratedCatalog(SnapshotCatalog):
         if owner is None or not self._makers[owner].dynamic:
             return None
         async with self._lock:
-            found = await self._make(owner)
-            self._replace(owner, {key: _as_dynamic(item) for key, item in found.items()})
+            maker = self._maker(owner)
+            found = await self._make(owner, maker)
+            self._replace(owner, {key: _as_dynamic(item) for key, item in found.items()}, maker)
         record = found[owner].record
         if record is None:
             raise _failed(owner, "its SKILL.md breaks a rule")
         return owner, record
 
-    async def _attempt(self, path: str) -> tuple[dict[str, Found], SkillwireError | None]:
+    def _maker(self, path: str) -> _Maker:
+        maker = self._makers.get(path)
+        if maker is None:  # discarded while somebody waited
+            raise no_skill(skill_md_uri(path, self._scheme))
+        return maker
+
+    async def _attempt(self, path: str, maker: _Maker) -> tuple[dict[str, Found], SkillwireError | None]:
         try:
-            found = await self._make(path)
+            found = await self._make(path, maker)
         except SkillwireError as error:
             reference = error.reference if error.reference in KINDS else "generator-failed"
             problem = Diagnostic(reference, error.message, error.hint, file=f"{path}/{SKILL_MD}", skill=path)
             return {path: Found(True, None, (problem,))}, error
-        if self._makers[path].dynamic:
+        if maker.dynamic:
             found = {key: _as_dynamic(item) for key, item in found.items()}
         return found, None
 
-    async def _make(self, path: str) -> dict[str, Found]:
-        maker = self._makers[path]
+    async def _make(self, path: str, maker: _Maker) -> dict[str, Found]:
         try:
             with anyio.fail_after(self._limits.max_generate_seconds):
                 files = await _call(maker.make)
         except TimeoutError as error:
             raise _failed(path, f"it took longer than {self._limits.max_generate_seconds} s") from error
         except Exception as error:
+            log.warning("the function that makes the skill %r failed", path, exc_info=error)
             raise _failed(path, f"it raised {type(error).__name__}") from error
         tree = Skill(path, await _files_of(path, files, self._limits)).tree()
         metas = {path: maker.meta}
@@ -193,7 +220,10 @@ class GeneratedCatalog(SnapshotCatalog):
             raise _failed(path, "it returned no SKILL.md")
         return found
 
-    def _replace(self, path: str, found: Mapping[str, Found]) -> None:
+    def _replace(self, path: str, found: Mapping[str, Found], maker: _Maker | None) -> None:
+        """Put ``found``, made by ``maker``, into the snapshot, unless another has taken its place meanwhile."""
+        if self._makers.get(path) is not maker:
+            return
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(path), found)
         self._feed.publish(change)
 

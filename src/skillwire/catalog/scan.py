@@ -68,6 +68,8 @@ class Scan:
         """Everything worth remembering at or below the logical ``path``; nothing if it is gone."""
         inside = path[len(self.base) :].strip("/") if self.base else path
         segments = inside.split("/") if inside else []
+        if len(segments) > self.limits.max_depth or any(_is_barred(segment) for segment in segments):
+            return self.found  # a whole scan would not have come here either
         try:
             with open_root(self.root) as root, open_folder(root, segments) as folder:
                 self._folder(folder, path, len(segments), ())
@@ -292,6 +294,10 @@ class Scan:
             path,
             collectors,
         )
+
+
+def _is_barred(folder: str) -> bool:
+    return bool(segment_problem(folder)) or is_ignored(folder, is_folder=True)
 
 
 def _name(entry: os.DirEntry[str]) -> str:

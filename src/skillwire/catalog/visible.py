@@ -17,7 +17,7 @@ from skillwire.errors import NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from skillwire.skill import Diagnostic, SkillEntry
 
@@ -58,13 +58,19 @@ class VisibleCatalog(Catalog):
         """One entry, if the caller may see it."""
         if not self.may_see(parse_uri(uri).parent.path):
             raise no_skill(uri)
-        return await self._inner.get_skill(uri)
+        try:
+            return await self._inner.get_skill(uri)
+        except NotFoundError as error:  # its words may name what the caller may not see
+            raise no_skill(uri) from error
 
     async def read_file(self, uri: str) -> SkillFile:
         """One file, if it is a visible skill's."""
         if not await self._in_visible_skill(uri, parse_uri(uri).parent.path):
             raise no_file(uri)
-        return await self._inner.read_file(uri)
+        try:
+            return await self._inner.read_file(uri)
+        except NotFoundError as error:
+            raise no_file(uri) from error
 
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
@@ -72,7 +78,10 @@ class VisibleCatalog(Catalog):
         """One page of a directory, if it is a visible skill's."""
         if not await self._in_visible_skill(uri, parse_uri(uri).path):
             raise no_directory(uri)
-        return await self._inner.read_directory(uri, cursor, limit)
+        try:
+            return await self._inner.read_directory(uri, cursor, limit)
+        except NotFoundError as error:
+            raise no_directory(uri) from error
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
         """Paths of visible skills that begin with ``beginning``."""
@@ -86,16 +95,15 @@ class VisibleCatalog(Catalog):
 
     def changes(self) -> ChangeStream:
         """Changes of visible skills."""
-        feed = ChangeFeed()
-        stream = feed.subscribe()
-        source = self._inner.changes()
-        source.forward(lambda change: stream.push(self._visible(change)))
-        stream.on_close(source.close)
-        return stream
+        return _VisibleStream(self._inner.changes(), self._visible)
 
     async def follow(self) -> None:
         """Watch the source until cancelled."""
         await self._inner.follow()
+
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """The entry as it is known, if the caller may see it."""
+        return await self._inner.peek_skill(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
     async def _listing(self) -> list[str]:
         while self._paths is None:
@@ -116,7 +124,7 @@ class VisibleCatalog(Catalog):
         """Whether some skill at or around ``path`` is visible. One further out, unseen, does not count."""
         scheme = parse_uri(uri).scheme
         while path and self.may_see(path):
-            if await self._inner.has_skill(skill_md_uri(path, scheme)):
+            if await self._inner.peek_skill(skill_md_uri(path, scheme)) is not None:
                 return True
             path = path.rpartition("/")[0]
         return False
@@ -131,3 +139,22 @@ class VisibleCatalog(Catalog):
             return frozenset(uri for uri in uris if self.may_see(skill_root(parse_uri(uri)).path))
 
         return Change(seen(change.added), seen(change.changed), seen(change.removed))
+
+
+class _VisibleStream(ChangeStream):
+    """What is left of another stream's changes when all that may not be seen is taken out."""
+
+    def __init__(self, source: ChangeStream, visible: Callable[[Change], Change]) -> None:
+        super().__init__(ChangeFeed())
+        self._source = source
+        self._visible = visible
+
+    def close(self) -> None:
+        """Stop listening."""
+        self._source.close()
+        super().close()
+
+    async def __anext__(self) -> Change:
+        while not (change := self._visible(await anext(self._source))):
+            pass
+        return change

@@ -36,7 +36,7 @@ class Printer:
 
     def data(self, what: RenderableType) -> None:
         """A result, for stdout."""
-        self.out.print(what, soft_wrap=True, highlight=False, markup=False)
+        self.out.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def json(self, value: Any) -> None:
         """A result for programs, for stdout."""
@@ -44,7 +44,7 @@ class Printer:
 
     def talk(self, what: RenderableType) -> None:
         """A word to the person, for stderr."""
-        self.err.print(what, soft_wrap=True, highlight=False, markup=False)
+        self.err.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def error(self, error: SkillwireError) -> None:
         """What went wrong and what to do, for stderr."""

@@ -145,7 +145,7 @@ def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | No
 def parse_address(text: str) -> tuple[str, int]:
     """``8000``, ``0.0.0.0:8000`` or ``[::1]:8000``."""
     host, _, port = text.rpartition(":")
-    if not (port.isascii() and port.isdigit() and int(port) < 65536):
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
         raise FormatError(
             "address-invalid", f"{text!r} is not [HOST:]PORT", "write --http 8000 or --http 0.0.0.0:8000"
         )
@@ -155,6 +155,10 @@ def parse_address(text: str) -> tuple[str, int]:
 def _check_words(arguments: argparse.Namespace) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
         raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
+    if arguments.public_url is not None and not re.fullmatch(
+        r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?", arguments.public_url
+    ):
+        raise FormatError("url-invalid", f"{arguments.public_url!r} is not a URL", "write --public-url https://…")
     if arguments.http is None:
         for option in ("access", "public_url", "access_log"):
             if getattr(arguments, option):

@@ -38,8 +38,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.server.access import EVERYTHING, new_token  # late: the SDK is behind it
 
     token, digest = new_token()
-    subject = json.dumps(arguments.subject)
-    see = json.dumps(arguments.see or [EVERYTHING])
+    subject = json.dumps(arguments.subject, ensure_ascii=False)
+    see = json.dumps(arguments.see or [EVERYTHING], ensure_ascii=False)
     printer.data(f'[[token]]\nsubject = {subject}\nsha256 = "{digest}"\nsee = {see}\n')
     printer.talk(f"the token, shown only now: {token}")
     return Exit.OK

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 EVERYTHING = "*"
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
+_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?\Z")
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MAX_TOKEN = 16 * 1024
 
@@ -122,7 +123,10 @@ def _jwt(value: Any) -> JwtSettings | None:
     texts = [fields.get(name) for name in ("issuer", "audience", "jwks")]
     if len(fields) != 3 or not all(isinstance(text, str) and text for text in texts):
         raise _invalid("[jwt] needs issuer, audience and jwks as text, and nothing else")
-    return JwtSettings(*cast("list[str]", texts))
+    settings = JwtSettings(*cast("list[str]", texts))
+    if not _URL.match(settings.issuer) or not _URL.match(settings.jwks):
+        raise _invalid("[jwt] needs issuer and jwks as URLs")
+    return settings
 
 
 def _see(value: Any) -> dict[str, tuple[str, ...]]:

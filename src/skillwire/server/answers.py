@@ -12,7 +12,8 @@ from mcp_types import CompleteRequestParams, PaginatedRequestParams, ReadResourc
 
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.cursor import bad_cursor
-from skillwire.errors import FormatError, NotFoundError, SkillwireError
+from skillwire.errors import FormatError, SkillwireError
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
 from skillwire.wire import extension
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
     from mcp.server.context import ServerRequestContext
     from pydantic import BaseModel
+
+    from skillwire.skill import SkillEntry
 
 Answer = dict[str, Any]
 
@@ -93,11 +96,12 @@ class Answers:
     async def _complete(self, catalog: Catalog, params: CompleteRequestParams) -> Answer:
         """T1: skills while the path names none, then the files of the one it names."""
         typed = params.argument.value
+        if len(typed) > DEFAULT_LIMITS.max_uri_length or typed.count("/") > DEFAULT_LIMITS.max_uri_segments:
+            return extension.completion_result([])
         path = typed
         while path := path.rpartition("/")[0]:
-            try:
-                entry = await catalog.get_skill(skill_md_uri(path, self.scheme))
-            except (NotFoundError, FormatError):
+            entry = await self._peek(catalog, path)
+            if entry is None:
                 continue
             files = sorted(parse_uri(file.uri).path for file in entry.files)
             return extension.completion_result([file for file in files if file.startswith(typed)])
@@ -108,11 +112,17 @@ class Answers:
         """What is said about the skill that a directory belongs to."""
         path = parse_uri(uri).path
         while path:
-            try:
-                return (await catalog.get_skill(skill_md_uri(path, self.scheme))).meta
-            except NotFoundError:
-                path = path.rpartition("/")[0]
+            entry = await self._peek(catalog, path)
+            if entry is not None:
+                return entry.meta
+            path = path.rpartition("/")[0]
         return DEFAULT_META
+
+    async def _peek(self, catalog: Catalog, path: str) -> SkillEntry | None:
+        try:
+            return await catalog.peek_skill(skill_md_uri(path, self.scheme))
+        except FormatError:  # typed by a person who is not done yet
+            return None
 
     async def has_file(self, ctx: Any, uri: str) -> bool:
         """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
@@ -124,9 +134,8 @@ class Answers:
             return False
         catalog, path = self.catalog_for(ctx), parsed.parent.path
         while path:
-            try:
-                entry = await catalog.get_skill(skill_md_uri(path, self.scheme))
-            except SkillwireError:
+            entry = await self._peek(catalog, path)
+            if entry is None:
                 path = path.rpartition("/")[0]
                 continue
             return entry.is_dynamic or any(

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING
 import anyio
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
 
-from skillwire.errors import SkillwireError
+from skillwire.errors import LimitError, SkillwireError
+from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -91,8 +92,13 @@ class Notices:
     def subscribe(self, session: ServerSession, uri: str) -> None:
         """Tell ``session`` when the file at ``uri`` changes."""
         uris = self._session(session).uris
-        if len(uris) < _MAX_SUBSCRIPTIONS:
-            uris[uri] = None
+        if len(uris) >= _MAX_SUBSCRIPTIONS:
+            raise LimitError(
+                "too-many-subscriptions",
+                f"a session may subscribe to {_MAX_SUBSCRIPTIONS} files",
+                "drop some first",
+            )
+        uris[uri] = None
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         """Tell it no longer."""
@@ -105,7 +111,10 @@ class Notices:
                 if watch:
                     group.start_soon(_follow, catalog)
                 async for change in changes:
-                    await self.tell(catalog, change)
+                    try:
+                        await self.tell(catalog, change)
+                    except Exception:  # whatever it is, the server must not end because of a notice
+                        log.exception("a change could not be told")
 
     async def tell(self, catalog: Catalog, change: Change) -> None:
         """One change, to everybody whom it concerns."""
@@ -127,7 +136,7 @@ class Notices:
         try:
             with anyio.fail_after(_PATIENCE_SECONDS):
                 for uri in list(session.uris):
-                    if uri in files:
+                    if str(parse_uri(uri)) in files or _was_in(uri, uris):
                         await session.session.send_resource_updated(uri)
                 if any(session.sees(uri) for uri in uris):
                     await session.session.send_resource_list_changed()
@@ -139,15 +148,23 @@ class Notices:
         # The SDK makes a session object for each request; the connection behind it is what stays.
         key = id(getattr(session, "_connection", session))
         known = self._sessions.get(key)
-        if known is None:
+        if known is not None:
+            self._sessions.move_to_end(key)
+        else:
             known = self._sessions[key] = _Session(session, self._sees())
             while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         return known
 
 
+def _was_in(uri: str, skills: frozenset[str]) -> bool:
+    """Whether the file at ``uri`` is, or was, in one of ``skills``: one that is gone is in no entry any more."""
+    file = parse_uri(uri)
+    return any(is_within(skill_root(parse_uri(skill)), file) for skill in skills)
+
+
 async def _follow(catalog: Catalog) -> None:
     try:
         await catalog.follow()
-    except SkillwireError as error:
+    except Exception as error:  # as above: reads stay correct without watching
         log.warning("changes on disk are no longer noticed, but reads stay correct: %s", error)

@@ -20,6 +20,7 @@ from mcp_types import METHOD_NOT_FOUND
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillwire.catalog.snapshot import no_file
+from skillwire.errors import SkillwireError
 from skillwire.server import answers
 from skillwire.wire import extension
 from skillwire.wire.errors import to_rpc_error
@@ -135,10 +136,13 @@ class Router:
             if self._server.get_request_handler(ctx.method) is None:
                 raise to_rpc_error(no_file(uri))
             return await call_next(ctx)
-        if ctx.method == "resources/subscribe":
-            self._notices.subscribe(ctx.session, uri)
-        else:
-            self._notices.unsubscribe(ctx.session, uri)
+        try:
+            if ctx.method == "resources/subscribe":
+                self._notices.subscribe(ctx.session, uri)
+            else:
+                self._notices.unsubscribe(ctx.session, uri)
+        except SkillwireError as error:
+            raise to_rpc_error(error) from error
         return {}
 
     async def _complete(self, ctx: Context, call_next: CallNext) -> HandlerResult:

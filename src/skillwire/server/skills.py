@@ -86,7 +86,11 @@ class Skills:
             elif self._declared.is_empty:
                 return self._source
             else:
-                mounts = [Mount(self._source, "files"), Mount(self._declared, "declared")]
+                if isinstance(self._source, CombinedCatalog):  # one level of names, whoever combined them
+                    sources = self._source.mounts
+                else:
+                    sources = (Mount(self._source, "files"),)
+                mounts = (*sources, Mount(self._declared, "declared"))
                 self._catalog = CombinedCatalog(mounts, scheme=self._scheme)
         return self._catalog
 

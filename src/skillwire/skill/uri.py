@@ -61,6 +61,8 @@ def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> Ski
     rest = text[match.end() :]
     if "?" in rest or "#" in rest:
         raise _invalid(text, "has a query or a fragment")
+    if rest.count("/") >= DEFAULT_LIMITS.max_uri_segments:
+        raise _invalid(text, f"has more than {DEFAULT_LIMITS.max_uri_segments} segments")
     segments = tuple(_decode_segment(text, raw) for raw in rest.split("/"))
     return SkillUri(match.group(1).lower(), segments)
 

@@ -305,6 +305,18 @@ async def test_a_folder_renamed_in_case_only_is_no_collision_with_itself(tmp_pat
     assert await paths_in(catalog) == ["team/one"]
 
 
+@pytest.mark.parametrize("folder", ["ba\\d", "a\nb", ".git", "/".join(["d"] * 70)])
+async def test_a_refresh_finds_nothing_that_a_whole_scan_would_not(tmp_path: Path, folder: str) -> None:
+    """U7, S1, B1: bad names, ignored names and depth are refused on the way down, too."""
+    write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})
+    catalog = DirectoryCatalog(tmp_path)
+    catalog.load()
+    write_tree(tmp_path, {f"{folder}/refunds/SKILL.md": skill_md("refunds")})
+    for path in (f"{folder}/refunds/SKILL.md", f"{folder}/refunds", folder):
+        assert not await catalog.refresh([path])
+    assert await paths_in(catalog) == ["a"]
+
+
 async def test_changes_on_disk_are_seen_by_watching(tmp_path: Path) -> None:
     """S1: with the operating system's events."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})

@@ -92,6 +92,42 @@ async def test_listing_beside_another_source_calls_no_function_again() -> None:
     assert calls == [1]
 
 
+async def test_a_skill_discarded_while_it_is_made_stays_away() -> None:
+    """S1: neither back in the listing, nor a foreign error."""
+    catalog, begun, go_on = GeneratedCatalog(), anyio.Event(), anyio.Event()
+    calls: list[int] = []
+
+    async def make() -> Files:
+        calls.append(1)
+        if len(calls) > 1:
+            begun.set()
+            await go_on.wait()
+        return {"SKILL.md": skill_md("now")}
+
+    catalog.add("now", make, dynamic=True)
+    await catalog.list_skills()
+    with anyio.fail_after(5):
+        async with anyio.create_task_group() as group:
+            group.start_soon(catalog.read_file, "skill://now/SKILL.md")
+            await begun.wait()
+            catalog.discard("now")
+            go_on.set()
+    assert [entry async for entry in catalog.entries()] == []
+    with pytest.raises(NotFoundError):
+        await catalog.get_skill("skill://now/SKILL.md")
+
+
+async def test_a_question_about_no_skill_makes_nothing() -> None:
+    """B4: however deep below a dynamic skill it points."""
+    catalog, calls = GeneratedCatalog(), list[int]()
+    catalog.add("now", lambda: calls.append(1) or {"SKILL.md": skill_md("now")}, dynamic=True)
+    await catalog.list_skills()
+    for depth in range(1, 50):
+        with pytest.raises(NotFoundError):
+            await catalog.get_skill(f"skill://now/{'a/' * depth}SKILL.md")
+    assert calls == [1]
+
+
 async def test_an_unlisted_skill_is_served_and_absent_from_the_listing() -> None:
     """L2, G1."""
     catalog = GeneratedCatalog()

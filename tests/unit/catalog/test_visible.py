@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 import pytest
 
-from skillwire import MemoryCatalog, NotFoundError, Skill
+from skillwire import CombinedCatalog, MemoryCatalog, Mount, NotFoundError, Skill
 from skillwire.catalog.visible import VisibleCatalog
 from trees import skill_md
 
@@ -64,6 +64,25 @@ async def test_changes_of_what_is_not_seen_are_not_told() -> None:
             frozenset(),
             frozenset(),
         )
+
+
+async def test_an_ambiguous_name_does_not_tell_who_else_has_it() -> None:
+    """N1: the candidates are not the caller's to know."""
+    sources = [Mount(MemoryCatalog([skill("refunds")]), label) for label in ("team-a", "secret-team")]
+    catalog = VisibleCatalog(CombinedCatalog(sources), ["refunds"])
+    for ask in (catalog.get_skill, catalog.read_file):
+        with pytest.raises(NotFoundError) as caught:
+            await ask("skill://refunds/SKILL.md")
+        assert "secret" not in str(caught.value)
+
+
+async def test_changes_of_combined_sources_have_the_uris_a_caller_sees() -> None:
+    """S1."""
+    inner = MemoryCatalog()
+    catalog = VisibleCatalog(CombinedCatalog([Mount(inner, "x", prefix="acme")]), ["acme"])
+    with catalog.changes() as changes, anyio.fail_after(5):
+        inner.put(skill("refunds"))
+        assert (await anext(changes)).added == {"skill://acme/refunds/SKILL.md"}
 
 
 async def test_a_caller_with_no_prefix_sees_nothing() -> None:

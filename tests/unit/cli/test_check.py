@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import select
 import subprocess
 import sys
 import time
+import tomllib
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -63,7 +65,8 @@ def test_wrong_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture
 
 def test_a_path_that_is_no_skill_exits_with_2(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "README.md").touch()
-    for path in (tmp_path / "gone", tmp_path / "README.md", ""):
+    (tmp_path / "loop").symlink_to("loop")
+    for path in (tmp_path / "gone", tmp_path / "README.md", "", "x" * 300, tmp_path / "loop"):
         assert run(["check", str(path)]) == 2
         assert "[path-unknown]" in capsys.readouterr().err
 
@@ -191,3 +194,13 @@ def test_watch_checks_again_and_ends_on_interrupt(clean: Path) -> None:
         process.kill()
         process.stdout.close()
         process.wait()
+
+
+def test_a_token_is_written_as_it_was_asked_for(capsys: pytest.CaptureFixture[str]) -> None:
+    for subject in ("svc:key:prod", "\U0001f600", 'a"b'):
+        assert run(["token", subject, "--see", "acme"]) == 0
+        captured = capsys.readouterr()
+        (token,) = tomllib.loads(captured.out)["token"]
+        assert (token["subject"], token["see"]) == (subject, ["acme"])
+        handed_out = captured.err.split(": ")[1].strip()
+        assert token["sha256"] == hashlib.sha256(handed_out.encode()).hexdigest()
