@@ -218,7 +218,8 @@ class _CombinedStream(ChangeStream):
         return merged
 
     def _note(self, mount: Mount, change: Change) -> None:
-        self._waiting[mount] = self._waiting.get(mount, Change()).then(change)
+        if self._sink is None:  # forwarded, a change only says that there is one: nothing waits to be taken
+            self._waiting[mount] = self._waiting.get(mount, Change()).then(change)
         self.push(change)
 
     async def _outside(self, claims: Claims, mount: Mount, change: Change) -> Change:

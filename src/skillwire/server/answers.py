@@ -5,6 +5,7 @@ No answer waits for a scan. An error of ours becomes JSON-RPC's in one place.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.entry import DEFAULT_META, SkillMeta
+from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
 from skillwire.wire import extension
 from skillwire.wire.errors import to_rpc_error
@@ -80,7 +81,8 @@ class Answers:
 
     async def _read_directory(self, catalog: Catalog, params: extension.ReadDirectoryParams) -> Answer:
         page = await catalog.read_directory(params.uri, params.cursor, self.page_size)
-        return extension.directory_result(page, await self._meta_around(catalog, params.uri))
+        entry = await self._skill_around(catalog, parse_uri(params.uri).path)
+        return extension.directory_result(page, entry.meta if entry else DEFAULT_META)
 
     async def _list_resources(self, catalog: Catalog, params: PaginatedRequestParams) -> Answer:
         return extension.resources_result(await catalog.list_skills(params.cursor, self.page_size))
@@ -98,31 +100,22 @@ class Answers:
         typed = params.argument.value
         if len(typed) > DEFAULT_LIMITS.max_uri_length or typed.count("/") > DEFAULT_LIMITS.max_uri_segments:
             return extension.completion_result([])
-        path = typed
-        while path := path.rpartition("/")[0]:
-            entry = await self._peek(catalog, path)
-            if entry is None:
-                continue
+        entry = await self._skill_around(catalog, typed.rpartition("/")[0])
+        if entry is not None:
             files = sorted(parse_uri(file.uri).path for file in entry.files)
             return extension.completion_result([file for file in files if file.startswith(typed)])
         found = await catalog.suggest(typed, 101)
         return extension.completion_result([f"{skill}/SKILL.md" for skill in found])
 
-    async def _meta_around(self, catalog: Catalog, uri: str) -> SkillMeta:
-        """What is said about the skill that a directory belongs to."""
-        path = parse_uri(uri).path
+    async def _skill_around(self, catalog: Catalog, path: str) -> SkillEntry | None:
+        """The innermost skill at or around ``path``, as it is known."""
         while path:
-            entry = await self._peek(catalog, path)
-            if entry is not None:
-                return entry.meta
+            with suppress(FormatError):  # typed by a person who is not done yet
+                entry = await catalog.peek_skill(skill_md_uri(path, self.scheme))
+                if entry is not None:
+                    return entry
             path = path.rpartition("/")[0]
-        return DEFAULT_META
-
-    async def _peek(self, catalog: Catalog, path: str) -> SkillEntry | None:
-        try:
-            return await catalog.peek_skill(skill_md_uri(path, self.scheme))
-        except FormatError:  # typed by a person who is not done yet
-            return None
+        return None
 
     async def has_file(self, ctx: Any, uri: str) -> bool:
         """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
@@ -132,13 +125,8 @@ class Answers:
             return False
         if parsed.scheme != self.scheme:
             return False
-        catalog, path = self.catalog_for(ctx), parsed.parent.path
-        while path:
-            entry = await self._peek(catalog, path)
-            if entry is None:
-                path = path.rpartition("/")[0]
-                continue
-            return entry.is_dynamic or any(
-                file.uri == format_uri(parsed.path, self.scheme) for file in entry.files
-            )
-        return False
+        entry = await self._skill_around(self.catalog_for(ctx), parsed.parent.path)
+        if entry is None:
+            return False
+        wanted = format_uri(parsed.path, self.scheme)
+        return entry.is_dynamic or any(file.uri == wanted for file in entry.files)

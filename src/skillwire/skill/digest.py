@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from hashlib import sha256
+from typing import TypeGuard
 
 from skillwire.errors import FormatError
 
@@ -15,14 +16,14 @@ def digest_of(data: bytes) -> str:
     return "sha256:" + sha256(data).hexdigest()
 
 
-def is_digest(text: object) -> bool:
+def is_digest(text: object) -> TypeGuard[str]:
     """Whether ``text`` is spelled as E3 asks."""
     return isinstance(text, str) and _DIGEST.match(text) is not None
 
 
 def parse_digest(text: object) -> str:
     """``text`` if it is a digest, else ``FormatError``."""
-    if isinstance(text, str) and _DIGEST.match(text):
+    if is_digest(text):
         return text
     raise FormatError(
         "digest-invalid",

@@ -35,11 +35,6 @@ class SkillDocument:
     body_line: int
     positions: Mapping[str, Position]
 
-    @property
-    def name(self) -> Json:
-        """The field ``name`` as written; checked by ``check_frontmatter``."""
-        return self.frontmatter.get("name")
-
 
 def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocument:
     """Read the bytes of a ``SKILL.md``. ``FormatError`` if there is no frontmatter that can be read."""

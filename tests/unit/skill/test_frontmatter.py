@@ -41,7 +41,7 @@ def test_a_skill_md_is_fields_between_two_lines_and_a_body() -> None:
     assert document.frontmatter == {"name": "refunds", "description": "Refund an order."}
     assert document.body == "\n# Refunds\n"
     assert document.body_line == 5
-    assert document.name == "refunds"
+    assert document.frontmatter["name"] == "refunds"
     assert tuple(document.positions["description"]) == (3, 14)
 
 
@@ -53,7 +53,7 @@ def test_fields_the_format_does_not_know_pass_through() -> None:
 
 def test_a_document_without_a_name_has_none() -> None:
     """F2"""
-    assert parse_skill_md(b"---\ndescription: x\n---\n").name is None
+    assert "name" not in parse_skill_md(b"---\ndescription: x\n---\n").frontmatter
 
 
 @pytest.mark.parametrize(
