@@ -23,47 +23,91 @@ if TYPE_CHECKING:
     from skillwire.catalog.memory import MemoryCatalog as MemoryCatalog
     from skillwire.catalog.memory import Skill as Skill
     from skillwire.catalog.package import PackageCatalog as PackageCatalog
+    from skillwire.client.dialects.named import Activation as Activation
+    from skillwire.client.dialects.named import NamedSkill as NamedSkill
+    from skillwire.client.opening import Discovered as Discovered
+    from skillwire.client.opening import Listing as Listing
+    from skillwire.client.opening import SkillsExtension as SkillsExtension
+    from skillwire.client.opening import connect as connect
+    from skillwire.client.opening import discover_and_build_catalog as discover_and_build_catalog
+    from skillwire.client.opening import list_many as list_many
+    from skillwire.client.refresh import Refresh as Refresh
+    from skillwire.client.remote import RemoteCatalog as RemoteCatalog
+    from skillwire.client.skills import SkillsClient as SkillsClient
+    from skillwire.client.skills import UnverifiedFile as UnverifiedFile
     from skillwire.errors import FormatError as FormatError
     from skillwire.errors import LimitError as LimitError
     from skillwire.errors import NotFoundError as NotFoundError
     from skillwire.errors import ProtocolError as ProtocolError
     from skillwire.errors import SkillwireError as SkillwireError
     from skillwire.errors import UpstreamError as UpstreamError
+    from skillwire.errors import VerificationError as VerificationError
     from skillwire.limits import Limits as Limits
     from skillwire.server.skills import Skills as Skills
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
+    from skillwire.skill.entry import Partial as Partial
     from skillwire.skill.entry import Resource as Resource
     from skillwire.skill.entry import SkillEntry as SkillEntry
     from skillwire.skill.entry import SkillMeta as SkillMeta
+    from skillwire.skill.model import READ_RESOURCE_TOOL as READ_RESOURCE_TOOL
+    from skillwire.skill.model import READ_SKILL_TOOL as READ_SKILL_TOOL
+    from skillwire.skill.model import TokenEstimate as TokenEstimate
+    from skillwire.skill.model import build_catalog as build_catalog
+    from skillwire.skill.model import build_summary as build_summary
+    from skillwire.skill.model import estimate_tokens as estimate_tokens
+    from skillwire.skill.verify import VerifiedFile as VerifiedFile
+    from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Activation": "client.dialects.named",
     "Catalog": "catalog.contract",
     "Change": "catalog.changes",
     "CombinedCatalog": "catalog.combined",
     "Diagnostic": "skill.diagnostics",
     "DirectoryCatalog": "catalog.directory",
     "DirectoryChild": "catalog.contract",
+    "Discovered": "client.opening",
     "FormatError": "errors",
     "GeneratedCatalog": "catalog.generated",
     "LimitError": "errors",
     "Limits": "limits",
+    "Listing": "client.opening",
     "MemoryCatalog": "catalog.memory",
     "Mount": "catalog.claims",
+    "NamedSkill": "client.dialects.named",
     "NotFoundError": "errors",
     "PackageCatalog": "catalog.package",
     "Page": "catalog.contract",
+    "Partial": "skill.entry",
     "ProtocolError": "errors",
+    "READ_RESOURCE_TOOL": "skill.model",
+    "READ_SKILL_TOOL": "skill.model",
+    "Refresh": "client.refresh",
+    "RemoteCatalog": "client.remote",
     "Resource": "skill.entry",
     "Skill": "catalog.memory",
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
     "SkillMeta": "skill.entry",
     "Skills": "server.skills",
+    "SkillsClient": "client.skills",
+    "SkillsExtension": "client.opening",
     "SkillwireError": "errors",
+    "TokenEstimate": "skill.model",
+    "UnverifiedFile": "client.skills",
     "UpstreamError": "errors",
+    "VerificationError": "errors",
+    "VerifiedFile": "skill.verify",
+    "VerifiedSkill": "skill.verify",
+    "build_catalog": "skill.model",
+    "build_summary": "skill.model",
     "check_path": "catalog.check",
+    "connect": "client.opening",
+    "discover_and_build_catalog": "client.opening",
+    "estimate_tokens": "skill.model",
+    "list_many": "client.opening",
 }
 
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll] - a test compares both lists

@@ -1,15 +1,17 @@
 """Every error skillwire raises, in one tree.
 
-    SkillwireError            reference · message · hint
+    SkillwireError            reference · message · hint · rule
     ├── FormatError           the author's or caller's text breaks a rule of the format (line, column)
     ├── NotFoundError         no such skill, file or directory here
     ├── ProtocolError         a message breaks the protocol; ``side`` says whose: "local" or "remote"
+    ├── VerificationError     what came is not what its entry claims, or claims nothing that could be checked
     ├── LimitError            a bound of ``limits.py`` was reached before the work was done
     └── UpstreamError         what holds the skills could not answer now; trying again may help
 
-``reference`` is stable and kebab-case: people search for it, programs match on it. ``message`` says what
-happened and where, ``hint`` what to do next. A new class appears only when a caller would act differently.
-Messages name skills, URIs and paths inside a catalog, never a path of the machine.
+``reference`` is stable and kebab-case: people search for it, programs match on it. ``message`` says what happened
+and where, ``hint`` what to do next, ``rule`` the rule of the protocol it is about, if there is one. A new class
+appears only when a caller would act differently. Messages name skills, URIs and paths inside a catalog, never a
+path of the machine.
 """
 
 from __future__ import annotations
@@ -20,14 +22,20 @@ from typing import Literal
 class SkillwireError(Exception):
     """What happened (``message``), its stable name (``reference``), and what to do next (``hint``)."""
 
-    def __init__(self, reference: str, message: str, hint: str = "") -> None:
+    def __init__(self, reference: str, message: str, hint: str = "", *, rule: str = "") -> None:
         super().__init__(message)
         self.reference = reference
         self.message = message
         self.hint = hint
+        self.rule = rule
+
+    @property
+    def label(self) -> str:
+        """The reference and the rule, as they stand behind a message."""
+        return f"[{self.reference}, rule {self.rule}]" if self.rule else f"[{self.reference}]"
 
     def __str__(self) -> str:
-        return f"{self.message} [{self.reference}]" + (f"\n  hint: {self.hint}" if self.hint else "")
+        return f"{self.message} {self.label}" + (f"\n  hint: {self.hint}" if self.hint else "")
 
 
 class FormatError(SkillwireError):
@@ -41,8 +49,9 @@ class FormatError(SkillwireError):
         *,
         line: int | None = None,
         column: int | None = None,
+        rule: str = "",
     ) -> None:
-        super().__init__(reference, message, hint)
+        super().__init__(reference, message, hint, rule=rule)
         self.line = line
         self.column = column
 
@@ -55,10 +64,20 @@ class ProtocolError(SkillwireError):
     """A message that breaks the protocol, sent by us (``local``) or by the other side (``remote``)."""
 
     def __init__(
-        self, reference: str, message: str, hint: str = "", *, side: Literal["local", "remote"] = "remote"
+        self,
+        reference: str,
+        message: str,
+        hint: str = "",
+        *,
+        side: Literal["local", "remote"] = "remote",
+        rule: str = "",
     ) -> None:
-        super().__init__(reference, message, hint)
+        super().__init__(reference, message, hint, rule=rule)
         self.side = side
+
+
+class VerificationError(SkillwireError):
+    """Bytes or fields that are not what the entry claims; they are never used (V1, V2, V4, V7)."""
 
 
 class LimitError(SkillwireError):

@@ -37,6 +37,20 @@ class Limits:
     max_cursor_length: int = 8 * KIB
     max_page_size: int = 1_000
 
+    # One server that we are a client of (B1-B4).
+    max_message_bytes: int = 64 * MIB
+    max_file_bytes: int = 32 * MIB
+    max_server_bytes: int = 1024 * MIB
+    max_index_bytes: int = 16 * MIB
+    max_pages: int = 10_000
+    max_entries: int = 100_000
+    max_call_seconds: float = 30.0
+    max_connect_attempts: int = 4
+
+    # One archive (I3): what it may unpack to, beside the bounds of one skill.
+    max_archive_bytes: int = 32 * MIB
+    max_archive_ratio: int = 200
+
     # One check of one file's text (links, hidden text); larger files are only measured.
     max_checked_text: int = 2 * MIB
     # One call of a function that generates a skill.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import sys
 import zipfile
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -20,10 +21,14 @@ from skillwire import (
     Skill,
 )
 from skillwire.catalog.visible import VisibleCatalog
+from skillwire.client.opening import connect
+from skillwire.client.remote import RemoteCatalog
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
 from trees import files_of, small_tree, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
     from pathlib import Path
 
     from skillwire import Catalog
@@ -130,7 +135,40 @@ def seen_by_a_caller(tmp_path: Path, names: Iterator[str]) -> Sample:
     return of_memory(inner, VisibleCatalog(inner, prefixes))
 
 
-CHANGEABLE = [memory, directory, generated, combined_of_one, combined_with_prefix, seen_by_a_caller]
+async def of_server(mode: str) -> AsyncIterator[Sample]:
+    inner = MemoryCatalog(skills())
+    async with connect(build_server(Skills(inner)), mode=mode) as client:
+        remote = RemoteCatalog(client)
+
+        async def put(skill: Skill) -> None:
+            inner.put(skill)
+            await remote.refresh()
+
+        async def remove(path: str) -> None:
+            inner.remove(path)
+            await remote.refresh()
+
+        yield Sample(remote, put, remove)
+
+
+def remote_modern(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]:
+    return of_server("auto")
+
+
+def remote_legacy(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]:
+    return of_server("legacy")
+
+
+CHANGEABLE = [
+    memory,
+    directory,
+    generated,
+    combined_of_one,
+    combined_with_prefix,
+    seen_by_a_caller,
+    remote_modern,
+    remote_legacy,
+]
 KINDS = [*CHANGEABLE, package, zipped_package]
 
 
@@ -144,8 +182,11 @@ def package_names(request: pytest.FixtureRequest) -> Iterator[str]:
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
-def sample(request: pytest.FixtureRequest, tmp_path: Path, package_names: Iterator[str]) -> Sample:
-    return request.param(tmp_path, package_names)
+async def sample(
+    request: pytest.FixtureRequest, tmp_path: Path, package_names: Iterator[str]
+) -> AsyncIterator[Sample]:
+    async with opened(request.param(tmp_path, package_names)) as sample:
+        yield sample
 
 
 @pytest.fixture
@@ -154,5 +195,16 @@ def catalog(sample: Sample) -> Catalog:
 
 
 @pytest.fixture(params=CHANGEABLE, ids=lambda kind: kind.__name__)
-def changeable(request: pytest.FixtureRequest, tmp_path: Path) -> Sample:
-    return request.param(tmp_path, iter(()))
+async def changeable(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sample]:
+    async with opened(request.param(tmp_path, iter(()))) as sample:
+        yield sample
+
+
+@asynccontextmanager
+async def opened(sample: Sample | AsyncIterator[Sample]) -> AsyncIterator[Sample]:
+    """A sample that is there, or that lives as long as a connection."""
+    if isinstance(sample, Sample):
+        yield sample
+    else:
+        async with asynccontextmanager(lambda: sample)() as connected:
+            yield connected

@@ -17,16 +17,30 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interop import honest
-from interop.running import EXAMPLES, FASTMCP_SERVER, PEERS, SKILLWIRE, Era, Listening, Node, Served, Transport
+from interop.running import (
+    EXAMPLES,
+    FASTMCP_SERVER,
+    FASTMCP_SKILLS_SERVER,
+    PEERS,
+    SKILLWIRE,
+    Era,
+    Listening,
+    Node,
+    Served,
+    Transport,
+)
 from trees import write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from pathlib import Path
 
-    from interop.running import Serve
+    from interop.running import PeerServer, Serve
     from trees import Tree
 
 TREES: dict[str, Callable[[], Tree]] = {
+    "flat": honest.flat_tree,
+    "disputed": honest.disputed_tree,
     "nasty": honest.nasty_tree,
     "wide": honest.wide_tree,
     "bom": honest.bom_tree,
@@ -35,6 +49,13 @@ TREES: dict[str, Callable[[], Tree]] = {
     "metadata": lambda: honest.lenient_tree("metadata:\n  version: 1.5\n  beta: true\n"),
     "tools": lambda: honest.lenient_tree("allowed-tools: [Read, Grep]\n"),
 }
+
+NODE_SERVERS = {
+    "typescript": "serve_typescript.mjs",
+    "ext-skills": "serve_ext_skills.mjs",
+    "ext-skills-0.12": "serve_ext_skills_0_12.mjs",
+}
+FASTMCP_SERVERS = {"fastmcp": (), "fastmcp-old": ("old",)}
 
 
 @pytest.fixture(scope="session")
@@ -52,8 +73,9 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
 
 
 def named_peers() -> dict[str, str]:
-    """The Node peers and the versions that these tests describe."""
-    return json.loads((PEERS / "package.json").read_text())["dependencies"]
+    """The Node peers and the versions that these tests describe; one may have an alias (``npm:NAME@VERSION``)."""
+    named = json.loads((PEERS / "package.json").read_text())["dependencies"]
+    return {name: wanted.rpartition("@")[2] for name, wanted in named.items()}
 
 
 def installed_peers() -> dict[str, str]:
@@ -63,16 +85,13 @@ def installed_peers() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
-    """``serve("nasty")``: a tree by name, served by ``skillwire serve`` until the tests end."""
+def listen() -> Iterator[Callable[..., str]]:
+    """``listen("PROGRAM", "WORD")``: start a server, say where it listens, end it when the tests end."""
     running: list[Listening] = []
 
-    @cache
-    def start(name: str) -> Served:
-        root = EXAMPLES if name == "examples" else write_tree(tmp_path_factory.mktemp(name), TREES[name]())
-        command = (SKILLWIRE, "serve", str(root))
-        running.append(Listening([*command, "--http", "127.0.0.1:0"]))
-        return Served(honest.read_tree(root), running[-1].url, command)
+    def start(*command: str) -> str:
+        running.append(Listening(command))
+        return running[-1].url
 
     yield start
     for server in running:
@@ -82,14 +101,67 @@ def serve(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Serve]:
 
 
 @pytest.fixture(scope="session")
-def attached() -> Iterator[Served]:
+def tree_on_disk(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """``tree_on_disk("nasty")``: a tree by name, written once."""
+
+    @cache
+    def write(name: str) -> Path:
+        return EXAMPLES if name == "examples" else write_tree(tmp_path_factory.mktemp(name), TREES[name]())
+
+    return write
+
+
+@pytest.fixture(scope="session")
+def serve(listen: Callable[..., str], tree_on_disk: Callable[[str], Path]) -> Serve:
+    """``serve("nasty")``: a tree by name, served by ``skillwire serve`` until the tests end."""
+
+    @cache
+    def start(name: str) -> Served:
+        root = tree_on_disk(name)
+        command = (SKILLWIRE, "serve", str(root))
+        return Served(honest.read_tree(root), listen(*command, "--http", "127.0.0.1:0"), command)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def peer_server(
+    request: pytest.FixtureRequest, listen: Callable[..., str], tree_on_disk: Callable[[str], Path]
+) -> PeerServer:
+    """``peer_server("typescript", "flat")``: a tree by name, served by a program that we did not write."""
+
+    def command_of(name: str, root: str) -> tuple[str, ...]:
+        if name in FASTMCP_SERVERS:
+            return (sys.executable, FASTMCP_SKILLS_SERVER, root, *FASTMCP_SERVERS[name])
+        node: Node = request.getfixturevalue("node")
+        return (str(node.program), str(PEERS / NODE_SERVERS[name]), root)
+
+    @cache
+    def start(name: str, tree: str) -> Served:
+        root = tree_on_disk(tree)
+        command = command_of(name, str(root))
+        return Served(honest.read_tree(root), listen(*command, "http"), command)
+
+    return lambda name, tree="flat": start(name, tree)
+
+
+@pytest.fixture(scope="session")
+def generated_server(node: Node, listen: Callable[..., str]) -> PeerServer:
+    """``generated_server("typescript")``: one skill that a Node peer generates on each read; it has no tree."""
+
+    @cache
+    def start(name: str) -> Served:
+        command = (str(node.program), str(PEERS / "serve_generated.mjs"), name)
+        return Served({}, listen(*command, "http"), command)
+
+    return start
+
+
+@pytest.fixture(scope="session")
+def attached(listen: Callable[..., str]) -> Served:
     """A FastMCP server with a tool, a resource and a prompt of its own, to which the examples are attached."""
     command = (sys.executable, FASTMCP_SERVER, str(EXAMPLES))
-    server = Listening([*command, "http"])
-    try:
-        yield Served(honest.read_tree(EXAMPLES), server.url, command)
-    finally:
-        server.end()
+    return Served(honest.read_tree(EXAMPLES), listen(*command, "http"), command)
 
 
 @pytest.fixture(params=["modern", "legacy"])

@@ -119,6 +119,42 @@ def nasty_tree() -> Tree:
     }
 
 
+def flat_tree() -> Tree:
+    """Three skills, one level deep, that every peer's server serves to the last byte."""
+    return {
+        "alone/SKILL.md": skill_md("alone"),
+        "pixels/SKILL.md": skill_md("pixels", "Größe, 大小, \U0001f40d."),
+        "pixels/assets/empty": b"",
+        "pixels/assets/empty.txt": b"",
+        "pixels/assets/every-byte.bin": bytes(range(256)),
+        "refunds/SKILL.md": skill_md("refunds", extra="license: MIT\nmetadata:\n  owner: billing\n"),
+        "refunds/data.json": b'{"limit": 500}\n',
+        "refunds/references/limits.csv": b"tier,limit\ngold,500\n",
+        "refunds/templates/reply.md": "Très cher client,\n".encode(),
+    }
+
+
+def disputed_tree() -> Tree:
+    """Skills with one trait each that some peer's server does not serve as it is, and a clean one among them."""
+    return {
+        "clean/SKILL.md": skill_md("clean"),
+        "acme/billing/invoice/SKILL.md": skill_md("invoice"),
+        "crlf/SKILL.md": b"---\r\nname: crlf\r\ndescription: Lines end as on Windows\r\n---\r\n\r\nOne\r\n",
+        "crlf/notes.txt": b"one\r\ntwo\r\n",
+        "hidden/SKILL.md": skill_md("hidden"),
+        "hidden/.env": b"A=1\n",
+        "latin/SKILL.md": skill_md("latin"),
+        "latin/notes.md": b"na\xefve\n",
+        "manifest/SKILL.md": skill_md("manifest"),
+        "manifest/_manifest": b"a file of that name\n",
+        "marked/SKILL.md": b"\xef\xbb\xbf" + skill_md("marked"),
+        "outer/SKILL.md": skill_md("outer"),
+        "outer/inner/SKILL.md": skill_md("inner"),
+        "spaces/SKILL.md": skill_md("spaces"),
+        "spaces/two words.md": b"two words\n",
+    }
+
+
 def wide_tree() -> Tree:
     """230 skills: three pages of ``skills/list`` (L1, L3)."""
     return {f"group-{index % 3}/skill-{index:03}/SKILL.md": skill_md(f"skill-{index:03}") for index in range(230)}

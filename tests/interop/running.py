@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from trees import Tree
 
     Serve = Callable[[str], "Served"]
+    PeerServer = Callable[..., "Served"]
 
 Era = Literal["modern", "legacy"]
 Transport = Literal["stdio", "http"]
@@ -27,6 +28,7 @@ SKILLWIRE = str(Path(sys.executable).with_name("skillwire"))
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"
 FASTMCP_SERVER = str(HERE / "fastmcp_server.py")
+FASTMCP_SKILLS_SERVER = str(HERE / "fastmcp_skills_server.py")
 EXAMPLES = HERE.parents[1] / "examples" / "skills"
 
 _PATIENCE = 60.0

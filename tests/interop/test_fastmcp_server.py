@@ -5,67 +5,26 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from base64 import b64decode
-from contextlib import asynccontextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from fastmcp import FastMCP
 from fastmcp.server.providers.skills import SkillsDirectoryProvider
 from fastmcp.skills.extension import SkillsExtension
-from mcp import Client, StdioServerParameters
-from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
-from mcp_types import BlobResourceContents, Request, Result, TextContent, TextResourceContents
-from pydantic import ConfigDict
+from mcp_types import TextContent
 
 from interop.honest import hashes, path_of, skills_of
-from interop.running import EXAMPLES, VERSIONS
+from interop.running import EXAMPLES
+from interop.wire import EXTENSION, INVALID_PARAMS, call, connected, read_bytes
 from skillwire.errors import FormatError
 from skillwire.server.skills import Skills
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
-
     from interop.running import Era, Served, Transport
 
 pytestmark = pytest.mark.anyio
-
-EXTENSION = "io.modelcontextprotocol/skills"
-INVALID_PARAMS = -32602
-
-
-class AnyResult(Result):
-    """Whatever the server said, with nothing dropped."""
-
-    model_config = ConfigDict(extra="allow")
-
-
-@asynccontextmanager
-async def connected(served: Served, transport: Transport, era: Era) -> AsyncIterator[Client]:
-    """The official Python SDK's client."""
-    command, *words = served.command
-    target: Any = (
-        served.url if transport == "http" else stdio_client(StdioServerParameters(command=command, args=words))
-    )
-    async with Client(target, mode="legacy" if era == "legacy" else "auto") as client:
-        assert client.protocol_version == VERSIONS[era]
-        yield client
-
-
-async def call(client: Client, method: str, **params: Any) -> dict[str, Any]:
-    request = Request[dict[str, Any], str](method=method, params=params)
-    result = await client.session.send_request(request, AnyResult)
-    return result.model_dump(by_alias=True, exclude_unset=True)
-
-
-async def read_bytes(client: Client, uri: str) -> bytes:
-    [content] = (await client.read_resource(uri)).contents
-    if isinstance(content, BlobResourceContents):
-        return b64decode(content.blob)
-    assert isinstance(content, TextResourceContents)
-    return content.text.encode()
 
 
 async def test_its_tool_resource_template_and_prompt_still_work(

@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of, is_digest
-from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, fold, parse_entry
+from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, fold
+from skillwire.skill.received import parse_entry
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 SEGMENT = st.text(

@@ -19,6 +19,7 @@ from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.entry import Partial
 from skillwire.skill.uri import (
     DEFAULT_SCHEME,
     SKILL_MD,
@@ -32,7 +33,7 @@ from skillwire.skill.uri import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from skillwire.skill import SkillEntry
+    from skillwire.skill import Resource, SkillEntry
 
 
 class _Home(NamedTuple):
@@ -258,12 +259,18 @@ def _moved(entry: SkillEntry, path: str, scheme: str) -> SkillEntry:
     if inner == path:
         return entry
     resources = entry.resources
-    if not isinstance(resources, str):
-        resources = tuple(
-            resource._replace(uri=format_uri(path + parse_uri(resource.uri).path[len(inner) :], scheme))
-            for resource in resources
-        )
-    return replace(entry, uri=skill_md_uri(path, scheme), resources=resources)
+    if isinstance(resources, tuple):
+        resources = _moved_files(resources, inner, path, scheme)
+    elif isinstance(resources, Partial):
+        inside = tuple(file for file in resources.known if parse_uri(file.uri).path.startswith(f"{inner}/"))
+        resources = Partial(_moved_files(inside, inner, path, scheme))
+    return replace(entry, uri=skill_md_uri(path, scheme), resources=resources, received=None)
+
+
+def _moved_files(files: tuple[Resource, ...], inner: str, path: str, scheme: str) -> tuple[Resource, ...]:
+    return tuple(
+        file._replace(uri=format_uri(path + parse_uri(file.uri).path[len(inner) :], scheme)) for file in files
+    )
 
 
 def _collision(plain: str, visible: str, label: str) -> Diagnostic:

@@ -18,7 +18,7 @@ def print_tree(title: str, snapshot: Snapshot, printer: Printer) -> None:
     """The tree and its totals; then, for the person, what would not be served."""
     skills = dict(snapshot.records())
     printer.data(_Drawing(title, skills).root)
-    files = {resource.uri: resource.size for record in skills.values() for resource in record.entry.files}
+    files = {resource.uri: resource.size or 0 for record in skills.values() for resource in record.entry.files}
     total = size_of(sum(files.values()))
     printer.data(f"{counted(len(skills), 'skill')}, {counted(len(files), 'file')}, {total}")
     if snapshot.ignored():

@@ -48,7 +48,7 @@ class Printer:
 
     def error(self, error: SkillwireError) -> None:
         """What went wrong and what to do, for stderr."""
-        self.talk(Text.assemble(("error", "bold red"), f": {visible(error.message)} [{error.reference}]"))
+        self.talk(Text.assemble(("error", "bold red"), f": {visible(error.message)} {error.label}"))
         if error.hint:
             self.talk(Text.assemble(("hint", "cyan"), f": {visible(error.hint)}"))
 

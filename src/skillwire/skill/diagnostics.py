@@ -72,12 +72,20 @@ KINDS: dict[str, Kind] = {
     # Catalogs
     "catalog-collision": Kind("N1", "warning", False, "Two sources hold a skill at one path"),
     "generator-failed": Kind("R2", "error", True, "The function that makes the skill failed"),
+    # Servers
+    "entry-invalid": Kind("E1", "error", True, "A server lists an entry that breaks a rule"),
+    "entry-repeated": Kind("E5", "error", True, "A server lists one URI twice"),
+    "entry-template": Kind("I1", "warning", False, "A server lists a template instead of a skill"),
+    "child-invalid": Kind("D1", "error", True, "A server lists something in a directory that is not inside it"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem. ``file`` is a path inside the tree that was checked; ``source`` is the line it is about."""
+    """One problem. ``file`` is a path inside the tree that was checked; ``source`` is the line it is about.
+
+    ``broken`` is the rule's id where the kind alone does not tell it.
+    """
 
     reference: str
     message: str
@@ -87,6 +95,7 @@ class Diagnostic:
     column: int | None = None
     source: str | None = None
     skill: str | None = None
+    broken: str = ""
 
     @property
     def kind(self) -> Kind:
@@ -96,7 +105,7 @@ class Diagnostic:
     @property
     def rule(self) -> str:
         """The id of the rule that is broken."""
-        return self.kind.rule
+        return self.broken or self.kind.rule
 
     @property
     def severity(self) -> Severity:

@@ -29,4 +29,5 @@ def parse_digest(text: object) -> str:
         "digest-invalid",
         f"{text!r:.100} is not a digest",
         "a digest is 'sha256:' and 64 lowercase hexadecimal digits",
+        rule="E3",
     )

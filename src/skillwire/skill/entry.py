@@ -1,6 +1,9 @@
 """Entries: what a server claims about a skill (E1–E5).
 
-A ``SkillEntry`` is a claim, whoever made it. Nothing here makes it true; bytes that match it do.
+A ``SkillEntry`` is a claim, whoever made it. Nothing here makes it true; bytes that match it do (``verify.py``).
+What a server did not promise is absent from the value, never made up: a missing ``size`` or ``digest`` is
+``None``, a list of files that may not be all is ``Partial``, and ``gaps`` says it in words (E2b, and the older
+dialects).
 """
 
 from __future__ import annotations
@@ -8,19 +11,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from skillwire.errors import FormatError
-from skillwire.skill.digest import parse_digest
-from skillwire.skill.uri import (
-    DEFAULT_SCHEME,
-    SkillUri,
-    format_uri,
-    is_within,
-    parse_uri,
-    skill_md_uri,
-    skill_root,
-)
+from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -30,6 +24,7 @@ if TYPE_CHECKING:
 Audience: TypeAlias = Literal["user", "assistant"]
 Dynamic: TypeAlias = Literal["dynamic"]
 DYNAMIC: Dynamic = "dynamic"
+Gap: TypeAlias = Literal["manifest", "digest", "size", "frontmatter"]
 RESERVED_META = "io.modelcontextprotocol"
 
 _META_KEY = re.compile(
@@ -38,11 +33,21 @@ _META_KEY = re.compile(
 
 
 class Resource(NamedTuple):
-    """One file of a skill: where it is, what its bytes hash to, how many they are (E2, E3)."""
+    """One file of a skill: where it is, what its bytes hash to, how many they are (E2, E3).
+
+    ``None`` where the server did not say. The servers of this package, and of the extension, always say.
+    """
 
     uri: str
-    digest: str
-    size: int
+    digest: str | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Partial:
+    """Files that a server named without promising that there are no others."""
+
+    known: tuple[Resource, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +79,19 @@ DEFAULT_META = SkillMeta()
 class SkillEntry:
     """``{uri, frontmatter, resources}``: the address of a ``SKILL.md``, all its fields, all its files.
 
-    ``resources`` is ``"dynamic"`` for a skill whose bytes are made when they are read. ``meta`` and ``modified``
-    are not part of the claim.
+    ``resources`` is ``"dynamic"`` for a skill whose bytes are made when they are read, and ``Partial`` where a
+    dialect has no complete list. ``whole_frontmatter`` is false where only some fields were sent. ``meta``,
+    ``modified`` and ``received`` (the entry as it came, if it had fields that we do not know) are not part of the
+    claim.
     """
 
     uri: str
     frontmatter: Mapping[str, Json]
-    resources: tuple[Resource, ...] | Dynamic
+    resources: tuple[Resource, ...] | Partial | Dynamic
     meta: SkillMeta = field(default=DEFAULT_META, compare=False)
     modified: float | None = field(default=None, compare=False)
+    whole_frontmatter: bool = True
+    received: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
 
     @property
     def name(self) -> str:
@@ -105,14 +114,47 @@ class SkillEntry:
         return self.resources == DYNAMIC
 
     @property
+    def is_complete(self) -> bool:
+        """Whether ``files`` are all the files there are (E2)."""
+        return isinstance(self.resources, tuple)
+
+    @property
     def size(self) -> int:
-        """All bytes of the skill; 0 for a dynamic one."""
-        return sum(resource.size for resource in self.files)
+        """All bytes of the skill, as far as they are known; 0 for a dynamic one."""
+        return sum(resource.size or 0 for resource in self.files)
 
     @property
     def files(self) -> tuple[Resource, ...]:
-        """The resources, or none for a dynamic skill."""
-        return () if isinstance(self.resources, str) else self.resources
+        """The files that are known; none for a dynamic skill."""
+        match self.resources:
+            case str():
+                return ()
+            case Partial(known):
+                return known
+            case resources:
+                return resources
+
+    @property
+    def gaps(self) -> frozenset[Gap]:
+        """What the server did not promise. Nothing is missing from an entry of the extension as it is now."""
+        gaps: set[Gap] = set()
+        if not self.is_complete:
+            gaps.add("manifest")
+        if not self.files or any(resource.digest is None for resource in self.files):
+            gaps.add("digest")
+        if not self.files or any(resource.size is None for resource in self.files):
+            gaps.add("size")
+        if not self.whole_frontmatter:
+            gaps.add("frontmatter")
+        return frozenset(gaps)
+
+    def resource(self, uri: str) -> Resource | None:
+        """What is claimed about one file, whatever the spelling of its URI."""
+        for resource in self.files:
+            if resource.uri == uri:
+                return resource
+        wanted = parse_uri(uri)
+        return next((resource for resource in self.files if parse_uri(resource.uri) == wanted), None)
 
     @property
     def path(self) -> str:
@@ -120,13 +162,20 @@ class SkillEntry:
         return skill_root(parse_uri(self.uri)).path
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as the extension sends it, and nothing else: strict clients reject extra fields."""
-        resources = self.resources
+        """The entry as the extension sends it, and nothing else: strict clients reject extra fields.
+
+        An entry with gaps goes out as ``"dynamic"``: nothing about it can be verified as the extension asks.
+        """
+        whole = isinstance(self.resources, tuple) and not self.gaps
         return {
             "uri": self.uri,
             "frontmatter": dict(self.frontmatter),
-            "resources": resources if isinstance(resources, str) else [item._asdict() for item in resources],
+            "resources": [item._asdict() for item in self.files] if whole else DYNAMIC,
         }
+
+    def as_received(self) -> dict[str, Any]:
+        """The entry with every field that the server sent, those included that we do not know."""
+        return self.to_json() if self.received is None else dict(self.received)
 
 
 def build_entry(
@@ -149,63 +198,8 @@ def build_entry(
     return SkillEntry(uri, frontmatter, tuple(resources), meta, modified)
 
 
-def parse_entry(value: object) -> SkillEntry:
-    """An entry as it came off the wire, or ``FormatError`` (``entry-invalid``) saying which rule it breaks."""
-    fields = _mapping(value, "an entry")
-    uri = _text(fields, "uri")
-    root = skill_root(parse_uri(uri))
-    frontmatter = _mapping(fields.get("frontmatter"), "'frontmatter'")
-    for field_name in ("name", "description"):
-        _text(frontmatter, field_name)
-    if frontmatter["name"] != root.segments[-1]:
-        raise _invalid(f"the name {frontmatter['name']!r:.80} differs from the URI's last segment (U3)")
-    return SkillEntry(uri, frontmatter, _parse_resources(fields.get("resources"), root))
-
-
-def _parse_resources(value: object, root: SkillUri) -> tuple[Resource, ...] | Dynamic:
-    if value == DYNAMIC:
-        return DYNAMIC
-    if not isinstance(value, list):
-        raise _invalid("'resources' is neither a list nor \"dynamic\" (E2)")
-    resources = tuple(_parse_resource(item, root) for item in cast("list[object]", value))
-    paths = {parse_uri(resource.uri).path for resource in resources}
-    if len(paths) != len(resources):
-        raise _invalid("'resources' lists a file twice (E2)")
-    if f"{root.path}/SKILL.md" not in paths:
-        raise _invalid("'resources' does not list the SKILL.md (E2)")
-    return resources
-
-
-def _parse_resource(value: object, root: SkillUri) -> Resource:
-    fields = _mapping(value, "a resource")
-    uri = _text(fields, "uri")
-    if not is_within(root, parse_uri(uri)):
-        raise _invalid(f"the resource {uri!r:.200} is outside the skill (E4)")
-    size = fields.get("size")
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise _invalid(f"the size of {uri!r:.200} is not a number of bytes (E3)")
-    return Resource(uri, parse_digest(fields.get("digest")), size)
-
-
 def fold(path: str) -> str:
     """What a case-insensitive, normalising disk makes of ``path``: equal folds collide there (B5)."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
-
-
-def _mapping(value: object, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _invalid(f"{what} is not an object (E1)")
-    return cast("dict[str, Any]", value)
-
-
-def _text(fields: Mapping[str, object], name: str) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str):
-        raise _invalid(f"'{name}' is missing or not text (E1)")
-    return value
-
-
-def _invalid(message: str) -> FormatError:
-    return FormatError("entry-invalid", message, "the server that sent this entry has to be corrected")

@@ -58,6 +58,8 @@ def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> Ski
     match = _SCHEME.match(text)
     if match is None:
         raise _invalid(text, "has no scheme", "a skill's URI looks like skill://acme/refunds/SKILL.md")
+    if match.group(1).lower() == "file":  # O3: no skill names a file of somebody's machine
+        raise _invalid(text, "names a file of a machine")
     rest = text[match.end() :]
     if "?" in rest or "#" in rest:
         raise _invalid(text, "has a query or a fragment")

@@ -9,7 +9,8 @@ import pytest
 
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, SkillMeta, build_entry, fold, parse_entry
+from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, SkillMeta, build_entry, fold
+from skillwire.skill.received import parse_entry
 
 SKILL_MD = b"---\nname: refunds\ndescription: Refund an order.\n---\nDo it.\n"
 FRONTMATTER = {"name": "refunds", "description": "Refund an order.", "x": [1, None, {"y": True}]}
@@ -156,7 +157,7 @@ def test_the_name_equals_the_last_segment_of_the_skill_path(name: str) -> None:
     """U3"""
     error = refusal(good() | {"frontmatter": {"name": name, "description": "x"}})
     assert error.reference == "entry-invalid"
-    assert "U3" in error.message
+    assert error.rule == "U3"
 
 
 def test_the_last_segment_is_compared_decoded() -> None:
@@ -193,7 +194,7 @@ def test_a_resource_outside_the_skill_is_refused(uri: str) -> None:
     value["resources"].append({"uri": uri, "digest": digest_of(b"x"), "size": 1})
     error = refusal(value)
     assert error.reference == "entry-invalid"
-    assert "E4" in error.message
+    assert error.rule == "E4"
 
 
 @pytest.mark.parametrize(

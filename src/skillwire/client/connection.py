@@ -1,0 +1,320 @@
+"""One server for as long as it takes: a session that is opened, used, lost and opened again.
+
+Every call to a server goes through ``Connection.request``: it has a time limit (B4), its failures become ours here
+and nowhere else, and a connection of our own that breaks is opened anew, with growing pauses, before the call is
+made again. All calls of this package read; making one twice does no harm.
+
+The SDK's client must be entered and left by one task, so a connection of our own lives in a task that does nothing
+else. Cancelling a call cancels it at the server; leaving the ``async with`` block ends the connection.
+"""
+
+from __future__ import annotations
+
+import random
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import TYPE_CHECKING, Any, cast
+
+import anyio
+import httpx2
+from mcp import Client, ClientSession, MCPError
+from mcp.client.subscriptions import SubscriptionLost, listen
+from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR, Request
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic import RootModel, ValidationError
+
+from skillwire.client.http import too_slow
+from skillwire.client.meter import Meter
+from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Awaitable, Callable
+
+    from anyio.abc import TaskStatus
+    from mcp.client.subscriptions import Subscription
+    from mcp_types import ServerCapabilities
+
+    OpenClient = Callable[["OwnConnection"], Client]
+
+_RESOURCE_NOT_FOUND = -32002  # what servers said before -32602 was agreed on
+_FIRST_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
+_GOODBYE_SECONDS = 10.0
+_CONNECTING = "connecting"
+_REFUSED = {401: "wants to know who you are", 403: "does not let you in"}
+
+
+class _Answer(RootModel[dict[str, Any]]):
+    """Whatever the server said, with nothing dropped and nothing interpreted."""
+
+
+class Connection:
+    """A server to ask. ``session`` is the SDK's, given by the caller or opened by ``open_connection``."""
+
+    def __init__(self, session: ClientSession | None, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self.meter = Meter(limits)
+        self._session = session
+        self._heard = anyio.Event()  # the server said that something changed
+
+    @property
+    def session(self) -> ClientSession:
+        """The SDK's session."""
+        if self._session is None:
+            raise UpstreamError("not-connected", "the connection is closed", "ask inside the 'async with' block")
+        return self._session
+
+    @property
+    def capabilities(self) -> ServerCapabilities | None:
+        """What the server declared."""
+        return self.session.server_capabilities
+
+    @property
+    def instructions(self) -> str | None:
+        """What the server says to the model."""
+        return self.session.instructions
+
+    @property
+    def is_modern(self) -> bool:
+        """Whether the stateless era is spoken."""
+        return self.session.protocol_version in MODERN_PROTOCOL_VERSIONS
+
+    async def request(self, method: str, **params: Any) -> dict[str, Any]:
+        """The server's answer, or one of our errors: ``NotFoundError`` for what it does not know (-32602)."""
+        return await self._ask(method, params)
+
+    async def discover(self) -> dict[str, Any]:
+        """Stateless era: everything that the server declares, those capabilities included that the SDK drops."""
+        with self._translated("server/discover"), anyio.fail_after(self.limits.max_call_seconds):
+            return await self.session.send_discover(str(self.session.protocol_version))
+
+    def hear(self) -> None:
+        """The server said that its skills or resources changed."""
+        self._heard.set()
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncGenerator[Callable[[float], Awaitable[None]]]:
+        """Inside the block, call what it gives to wait until something changed, or for so many seconds."""
+        async with AsyncExitStack() as stack:
+            subscription: Subscription | None = None
+            if self.is_modern:
+                with suppress(
+                    MCPError, RuntimeError, TimeoutError
+                ):  # a server that does not tell is asked instead
+                    subscription = await stack.enter_async_context(
+                        listen(self.session, resources_list_changed=True)
+                    )
+
+            async def wait(seconds: float) -> None:
+                with anyio.move_on_after(seconds):
+                    if subscription is None:
+                        await self._heard.wait()
+                    else:
+                        await _next_event(subscription)
+                self._heard = anyio.Event()
+
+            yield wait
+
+    async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        request = Request[dict[str, Any], str](method=method, params=params)
+        with self._translated(method), anyio.fail_after(self.limits.max_call_seconds):
+            return (await self.session.send_request(request, _Answer)).root
+
+    def _translated(self, method: str) -> _Translation:
+        return _Translation(self.meter, method, self.limits.max_call_seconds)
+
+
+class OwnConnection(Connection):
+    """A connection that ``open_client`` makes, and makes again when it is lost."""
+
+    def __init__(self, open_client: OpenClient, limits: Limits = DEFAULT_LIMITS) -> None:
+        super().__init__(None, limits)
+        self._open_client = open_client
+        self._lost = anyio.Event()  # somebody noticed; set to have the task open another
+        self._ready = anyio.Event()
+        self._closing = False
+        self._failure: SkillwireError | None = None
+        self.opened = 0
+
+    async def request(self, method: str, **params: Any) -> dict[str, Any]:
+        """The server's answer; a connection that broke is opened again first."""
+        opened, attempt = self.opened, 0
+        while True:
+            try:
+                if attempt:
+                    await self._reopened(opened)
+                    opened = self.opened
+                return await self._ask(method, params)
+            except UpstreamError as error:
+                attempt += 1
+                if error.reference != "connection-lost" or attempt >= self.limits.max_connect_attempts:
+                    raise
+            await anyio.sleep(pause_before(attempt))
+
+    async def _reopened(self, seen: int) -> None:
+        """Wait for a connection newer than the one that broke; many may notice, one asks."""
+        if self.opened == seen and not self._lost.is_set():
+            self._ready = anyio.Event()
+            self._lost.set()
+        await self._ready.wait()
+        if self._failure is not None:
+            raise self._failure
+
+    async def run(self, *, task_status: TaskStatus[None]) -> None:
+        """Hold connections, one after another, until closed. The first one that fails fails the opening."""
+        while not self._closing:
+            self._lost = anyio.Event()
+            before = self.opened
+            try:
+                await self._hold(task_status if not before else None)
+            except Exception as error:  # whatever transports raise: it becomes ours, once, here
+                if not self.opened:
+                    raise self._why(error) from error
+                if self.opened == before:  # whoever waits for it learns why there is none
+                    self._failure = self._why(error)
+                    self._ready.set()
+                await self._lost.wait()  # until somebody asks again
+
+    async def _hold(self, task_status: TaskStatus[None] | None) -> None:
+        with anyio.CancelScope() as opening:
+            opening.deadline = anyio.current_time() + self.limits.max_call_seconds
+            async with self._open_client(self) as client:
+                opening.deadline = float("inf")
+                self._session, self._failure = client.session, None
+                self.opened += 1
+                self._ready.set()
+                if task_status is not None:
+                    task_status.started()
+                await self._lost.wait()
+        if opening.cancelled_caught:
+            raise too_slow(self.limits.max_call_seconds)
+
+    def close(self) -> None:
+        """Let the task end its connection."""
+        self._closing = True
+        self._lost.set()
+
+    def _why(self, error: Exception) -> SkillwireError:
+        return _as_ours(_innermost(error), self.meter, _CONNECTING, self.limits.max_call_seconds)
+
+
+@asynccontextmanager
+async def open_connection(
+    open_client: OpenClient, limits: Limits = DEFAULT_LIMITS
+) -> AsyncGenerator[OwnConnection]:
+    """A connection that stays open, or opens again, while the block runs."""
+    connection = OwnConnection(open_client, limits)
+    error: BaseException | None = None
+    try:
+        async with anyio.create_task_group() as group:
+            await group.start(connection.run)
+            try:
+                yield connection
+            except Exception as raised:  # the block's own, to be raised as itself and not as a group
+                error = raised
+            finally:
+                connection.close()
+                group.cancel_scope.deadline = anyio.current_time() + _GOODBYE_SECONDS
+    except ExceptionGroup as failed:
+        if error is None:
+            raise _innermost(failed) from failed
+    if error is not None:
+        raise error
+
+
+async def _next_event(subscription: Subscription) -> None:
+    try:
+        await anext(subscription)
+    except (StopAsyncIteration, SubscriptionLost) as error:
+        raise UpstreamError("connection-lost", "the server ended its stream of changes") from error
+
+
+def pause_before(attempt: int) -> float:
+    """Doubling, bounded, and never the same for all: a crowd should not come back at once."""
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+
+
+class _Translation:
+    """A ``with`` block in which foreign exceptions become ours."""
+
+    def __init__(self, meter: Meter, method: str, seconds: float) -> None:
+        self._meter = meter
+        self._method = method
+        self._seconds = seconds
+
+    def __enter__(self) -> None:
+        return
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if isinstance(error, Exception) and not isinstance(error, SkillwireError):
+            raise _as_ours(error, self._meter, self._method, self._seconds) from error
+
+
+def _as_ours(error: Exception, meter: Meter, method: str, seconds: float) -> SkillwireError:
+    """The one table from the SDK's exceptions to ours."""
+    match error:
+        case SkillwireError():
+            return error
+        case MCPError():
+            return _from_rpc(error, meter, method)
+        case TimeoutError():
+            return too_slow(seconds)
+        case ValidationError():
+            return ProtocolError("answer-invalid", f"the answer to {method} is not what the protocol says")
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+            return ProtocolError("url-invalid", "the URL is none that HTTP can reach", side="local")
+        case _:  # refused, reset, resolved to nothing: whatever a network or a process can do
+            return meter.take_failure() or _lost(meter, f"{type(error).__name__}: {error}"[:200])
+
+
+def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
+    said = f"{error.message:.300}"
+    if error.code in (CONNECTION_CLOSED, PARSE_ERROR):
+        failure = meter.take_failure()
+        if failure is not None:
+            return failure
+    if meter.status in _REFUSED:
+        return UpstreamError(
+            "not-allowed",
+            f"the server {_REFUSED[meter.status]} (HTTP {meter.status})",
+            "send the header it expects, such as 'Authorization: Bearer …'",
+        )
+    if error.code == CONNECTION_CLOSED or (error.code == -32600 and "Session terminated" in said):
+        return _lost(meter, said)
+    if error.code in (INVALID_PARAMS, _RESOURCE_NOT_FOUND):
+        return NotFoundError(
+            "not-served", f"the server refuses {method}: {said}", "ask for what its listing names"
+        )
+    status = f"HTTP {meter.status}" if meter.status and meter.status >= 400 else f"{error.code}"
+    if method == _CONNECTING:
+        return UpstreamError(
+            "not-mcp", f"what answers there does not speak MCP: {said} ({status})", "a server's path is often /mcp"
+        )
+    if error.code == METHOD_NOT_FOUND:
+        return ProtocolError(
+            "method-unknown", f"the server does not know {method}", "it may speak another dialect"
+        )
+    if error.code == PARSE_ERROR:
+        return ProtocolError(
+            "message-invalid", f"the server sent a message that cannot be read: {said}", rule="B1"
+        )
+    return UpstreamError("server-failed", f"the server failed at {method}: {said} ({status})", "try again later")
+
+
+def _lost(meter: Meter, said: str) -> UpstreamError:
+    words = meter.last_words.strip().splitlines()
+    last = f"; its last words: {words[-1]:.300}" if words else ""
+    return UpstreamError(
+        "connection-lost",
+        f"the connection to the server is gone ({said}){last}",
+        "see whether the server runs and can be reached from here",
+    )
+
+
+def _innermost(error: Exception) -> Exception:
+    """The first exception that is no group."""
+    return (
+        _innermost(cast("ExceptionGroup[Exception]", error).exceptions[0])
+        if isinstance(error, ExceptionGroup)
+        else error
+    )

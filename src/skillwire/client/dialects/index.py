@@ -1,0 +1,220 @@
+"""The ``index`` dialect: ``skill://index.json`` of both generations, and packed skills (I1–I3).
+
+Listing reads the index and nothing else (V5). An entry of the older generation has a name, a description and a
+URL; one of the newer generation has the frontmatter and the digest of its ``SKILL.md``. Neither lists a skill's
+files, so the entries are partial. Getting a skill that is packed fetches and unpacks the archive, in memory; if
+the index gave the archive's digest, every file in it is promised by that, and the entry is complete.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, cast
+
+from skillwire.client.content import read_content, read_if_there
+from skillwire.client.dialects.contract import Dialect
+from skillwire.client.shapes import as_list, as_object, as_text
+from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.archive import archive_format, archive_root, unpack
+from skillwire.skill.digest import digest_of, parse_digest
+from skillwire.skill.entry import Partial, Resource, SkillEntry
+from skillwire.skill.received import invalid_entry
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from skillwire.client.connection import Connection
+    from skillwire.skill import Diagnostic
+
+INDEX_URI = "skill://index.json"
+_TEMPLATE = "mcp-resource-template"
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A packed skill: where it is, of which kind, and what its bytes hash to if the index says so."""
+
+    uri: str
+    media_type: str | None
+    digest: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedSkill:
+    """One entry of the index, and the archive that holds the whole skill, if there is one."""
+
+    entry: SkillEntry
+    archive: Archive | None = None
+
+
+class IndexDialect(Dialect):
+    """A server with a ``skill://index.json``."""
+
+    name = "index"
+
+    def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
+        super().__init__(connection, report)
+        self._skills: dict[SkillUri, IndexedSkill] | None = None  # by root, as last seen
+        self._unpacked: OrderedDict[Archive, dict[str, bytes]] = OrderedDict()  # used last stands last
+
+    async def pages(self) -> AsyncIterator[list[SkillEntry]]:
+        """The index, as one page."""
+        yield [skill.entry for skill in (await self._load()).values()]
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry from the index as it is now; a packed skill is fetched and unpacked for it."""
+        skill = (await self._load()).get(skill_root(parse_uri(uri)))
+        if skill is None:
+            raise NotFoundError("skill-unknown", f"the index has no skill at {uri!r:.300}", "list the skills")
+        if skill.archive is None:
+            return skill.entry
+        return _with_files(skill.entry, await self._files(skill.archive), skill.archive)
+
+    async def read(self, uri: str, at_most: int) -> bytes:
+        """From the archive if the skill is packed, else as any resource."""
+        place = parse_uri(uri)
+        skills = self._skills if self._skills is not None else await self._load()
+        for depth in range(len(place.segments) - 1, 0, -1):
+            skill = skills.get(SkillUri(place.scheme, place.segments[:depth]))
+            if skill is not None and skill.archive is not None:
+                data = (await self._files(skill.archive)).get("/".join(place.segments[depth:]))
+                if data is None:
+                    raise NotFoundError("file-unknown", f"the archive has no file for {uri!r:.300}")
+                return data
+        return await read_content(self.connection, uri, at_most)
+
+    async def _load(self) -> dict[SkillUri, IndexedSkill]:
+        data = await read_if_there(self.connection, INDEX_URI, self.limits.max_index_bytes)
+        if data is None:
+            raise ProtocolError("index-missing", f"the server has no {INDEX_URI}", rule="I1")
+        skills: dict[SkillUri, IndexedSkill] = {}
+        for item in parse_index(data, self.limits):
+            try:
+                skill = parse_index_entry(item)
+                root = skill_root(parse_uri(skill.entry.uri))
+                skills[root] = _merged(skills[root], skill) if root in skills else skill
+            except FormatError as error:
+                self.leave_out(error, item.get("url"))
+        self._skills = skills
+        return skills
+
+    async def _files(self, archive: Archive) -> dict[str, bytes]:
+        """What an archive holds, fetched once; the ones used last are kept, up to the size of one skill."""
+        files = self._unpacked.pop(archive, None)
+        if files is None:
+            form = archive_format(archive.uri, archive.media_type)
+            data = await read_content(self.connection, archive.uri, self.limits.max_archive_bytes)
+            if archive.digest is not None and digest_of(data) != archive.digest:
+                raise VerificationError(
+                    "digest-mismatch",
+                    f"the archive {archive.uri!r:.300} is {digest_of(data)}, the index says {archive.digest}",
+                    "read the index again",
+                    rule="V1",
+                )
+            files = unpack(data, form, self.limits)
+        self._unpacked[archive] = files
+        while len(self._unpacked) > 1 and self._held() > self.limits.max_skill_bytes:
+            self._unpacked.popitem(last=False)
+        return files
+
+    def _held(self) -> int:
+        return sum(len(data) for files in self._unpacked.values() for data in files.values())
+
+
+def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
+    """Some servers list a skill once as a file and once packed. Anything else that comes twice is a mistake."""
+    if (first.archive is None) == (second.archive is None):
+        raise FormatError("entry-repeated", "the URI is listed twice; the first one counts", rule="E5")
+    plain, packed = (second, first) if first.archive is not None else (first, second)
+    return IndexedSkill(plain.entry, packed.archive)
+
+
+def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, Any]]:
+    """The entries of a ``skill://index.json``, unchecked (I1)."""
+    try:
+        document: object = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise ProtocolError("index-invalid", f"{INDEX_URI} is not JSON", rule="I1") from error
+    skills = as_object(document).get("skills")
+    if not isinstance(skills, list):
+        raise ProtocolError("index-invalid", f"{INDEX_URI} has no list of skills", rule="I1")
+    items = as_list(cast("object", skills))
+    if len(items) > limits.max_entries:
+        raise LimitError("listing-too-long", f"{INDEX_URI} has more than {limits.max_entries} entries", rule="B3")
+    return [as_object(item) for item in items]
+
+
+def parse_index_entry(item: dict[str, Any]) -> IndexedSkill:
+    """An entry of either generation; ``FormatError`` says why it cannot be used."""
+    if item.get("type") == _TEMPLATE:
+        raise FormatError(
+            "entry-template",
+            "the entry is a template: its skills are made from values that a person chooses",
+            "complete the template, then get the skill by its URI",
+            rule="I1",
+        )
+    return _newer(item) if isinstance(item.get("frontmatter"), dict) else _older(item)
+
+
+def _newer(item: dict[str, Any]) -> IndexedSkill:
+    """``url`` and ``digest`` are of the ``SKILL.md``; a skill that is only packed has neither."""
+    archive = next((_archive(packed) for packed in map(as_object, as_list(item.get("archives")))), None)
+    uri = _absolute(item.get("url")) if "url" in item or archive is None else _unpacked_uri(archive)
+    entry = _entry(uri, item["frontmatter"], _digest(item.get("digest")), whole=True)
+    return IndexedSkill(entry, archive)
+
+
+def _older(item: dict[str, Any]) -> IndexedSkill:
+    """Some servers leave out name and description; the name is in the URL."""
+    archive = _archive(item) if item.get("type") == "archive" else None
+    uri = _absolute(item.get("url")) if archive is None else _unpacked_uri(archive)
+    fields = {"name": skill_root(parse_uri(uri)).segments[-1], "description": ""}
+    fields |= {key: item[key] for key in fields if key in item}
+    return IndexedSkill(
+        _entry(uri, fields, _digest(item.get("digest")) if not archive else None, whole=False), archive
+    )
+
+
+def _archive(item: dict[str, Any]) -> Archive:
+    return Archive(_absolute(item.get("url")), as_text(item.get("mimeType")) or None, _digest(item.get("digest")))
+
+
+def _unpacked_uri(archive: Archive) -> str:
+    return f"{archive_root(archive.uri)}/{SKILL_MD}"
+
+
+def _entry(uri: str, frontmatter: dict[str, Any], digest: str | None, *, whole: bool) -> SkillEntry:
+    root = skill_root(parse_uri(uri))
+    if frontmatter.get("name") != root.segments[-1]:
+        raise invalid_entry(f"the name {frontmatter.get('name')!r:.80} differs from the URI's last segment", "U3")
+    if not isinstance(frontmatter.get("description"), str):
+        raise invalid_entry("'description' is missing or not text", "E1")
+    return SkillEntry(uri, frontmatter, Partial((Resource(uri, digest, None),)), whole_frontmatter=whole)
+
+
+def _with_files(entry: SkillEntry, files: dict[str, bytes], archive: Archive) -> SkillEntry:
+    """All files of a packed skill. They are promised if the archive's digest was (I2)."""
+    root = skill_root(parse_uri(entry.uri))
+    promised = archive.digest is not None
+    resources = tuple(
+        Resource(format_uri(f"{root.path}/{path}", root.scheme), digest_of(data) if promised else None, len(data))
+        for path, data in sorted(files.items())
+    )
+    return replace(entry, resources=resources if promised else Partial(resources))
+
+
+def _absolute(value: object) -> str:
+    """An index may write URLs relative to itself."""
+    url = as_text(value)
+    if not url:
+        raise invalid_entry("'url' is missing or not text", "I1")
+    return url if "://" in url else f"skill://{url.removeprefix('./').lstrip('/')}"
+
+
+def _digest(value: object) -> str | None:
+    """A digest if the index gives one; a broken one is an error, not a missing one."""
+    return None if value is None else parse_digest(value)

@@ -1,0 +1,123 @@
+"""The ``fallback`` of a client: skills found among plain resources, where a server says nothing else (I4).
+
+Every listed resource whose URI ends in ``/SKILL.md`` is taken for a skill. Its name is the folder's; fields,
+digests and the list of files are not promised. Where a skill has a ``_manifest`` beside it (FastMCP's older
+shape), getting the skill reads that, and digests, sizes and the list of files are promised after all.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from skillwire.client.content import read_content, read_if_there
+from skillwire.client.dialects.contract import Dialect
+from skillwire.client.pages import each_page
+from skillwire.client.shapes import as_list, as_object, as_size, as_text
+from skillwire.errors import FormatError
+from skillwire.skill.digest import parse_digest
+from skillwire.skill.entry import Partial, Resource, SkillEntry
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.received import invalid_entry
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, skill_root
+from skillwire.skill.verify import verify_file
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+MANIFEST = "_manifest"
+
+
+class PlainDialect(Dialect):
+    """Skills among the resources of a server that does not speak of skills."""
+
+    name = "fallback"
+
+    async def pages(self) -> AsyncIterator[list[SkillEntry]]:
+        """The skills among ``resources/list``, once all of it was seen: a skill's files may stand anywhere."""
+        listed = await self._listed()
+        yield self._entries(listed)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """One skill: by its manifest if there is one, else by its ``SKILL.md``."""
+        root = skill_root(parse_uri(uri))
+        files = await self._manifest(root)
+        data = await read_content(self.connection, uri, self.limits.max_skill_md_bytes)
+        document = parse_skill_md(data, self.limits)
+        name = document.frontmatter.get("name")
+        if name != root.segments[-1]:
+            raise invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
+        if files is None:
+            return SkillEntry(uri, document.frontmatter, Partial((Resource(uri, None, None),)))
+        entry = SkillEntry(uri, document.frontmatter, files)
+        verify_file(entry, uri, data, self.limits)
+        return entry
+
+    async def _listed(self) -> dict[str, dict[str, Any]]:
+        found: dict[str, dict[str, Any]] = {}
+        async for items in each_page(self.connection, "resources/list", "resources"):
+            for item in items:
+                uri = as_text(item.get("uri"))
+                if "://" in uri:
+                    found.setdefault(uri, item)
+        return found
+
+    def _entries(self, listed: dict[str, dict[str, Any]]) -> list[SkillEntry]:
+        skills: dict[tuple[str, ...], tuple[str, list[Resource]]] = {}
+        parsed = {uri: _parsed(uri) for uri in listed}
+        for uri, place in parsed.items():
+            if place is not None and len(place.segments) > 1 and place.segments[-1] == SKILL_MD:
+                skills[(place.scheme, *place.parent.segments)] = (uri, [])
+        for uri, place in parsed.items():
+            if place is not None and place.segments[-1] != MANIFEST:
+                for files in _around(skills, place):
+                    files.append(Resource(uri, None, as_size(listed[uri].get("size"))))
+        return [_entry(uri, listed[uri], files) for uri, files in skills.values()]
+
+    async def _manifest(self, root: SkillUri) -> tuple[Resource, ...] | None:
+        uri = format_uri(f"{root.path}/{MANIFEST}", root.scheme)
+        data = await read_if_there(self.connection, uri, self.limits.max_index_bytes)
+        return None if data is None else parse_manifest(data, root)
+
+
+def parse_manifest(data: bytes, root: SkillUri) -> tuple[Resource, ...]:
+    """FastMCP's ``{skill, files: [{path, size, hash}]}`` as resources; ``FormatError`` for anything else."""
+    try:
+        document = as_object(json.loads(data))
+    except (ValueError, RecursionError) as error:
+        raise invalid_entry("the manifest is not JSON", "E2") from error
+    resources: list[Resource] = []
+    for file in map(as_object, as_list(document.get("files"))):
+        path, size = parse_path(as_text(file.get("path"))), as_size(file.get("size"))
+        if size is None:
+            raise invalid_entry(f"the size of {path!r:.200} is not a number of bytes", "E3")
+        resources.append(Resource(format_uri(f"{root.path}/{path}", root.scheme), _digest(file.get("hash")), size))
+    if format_uri(f"{root.path}/{SKILL_MD}", root.scheme) not in {resource.uri for resource in resources}:
+        raise invalid_entry("the manifest does not list the SKILL.md", "E2")
+    return tuple(sorted(resources))
+
+
+def _digest(value: object) -> str:
+    text = as_text(value).lower()
+    return parse_digest(text if ":" in text else f"sha256:{text}")
+
+
+def _parsed(uri: str) -> SkillUri | None:
+    try:
+        return parse_uri(uri)
+    except FormatError:
+        return None  # some other resource of the server's; none of ours
+
+
+def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> list[list[Resource]]:
+    """The file lists of every skill that ``place`` is inside of."""
+    segments = place.segments
+    keys = ((place.scheme, *segments[:depth]) for depth in range(1, len(segments)))
+    return [skills[key][1] for key in keys if key in skills]
+
+
+def _entry(uri: str, item: dict[str, Any], files: list[Resource]) -> SkillEntry:
+    root = skill_root(parse_uri(uri))
+    frontmatter = {"name": root.segments[-1], "description": as_text(item.get("description"))}
+    inside = tuple(sorted(file for file in files if is_within(root, parse_uri(file.uri))))
+    return SkillEntry(uri, frontmatter, Partial(inside), whole_frontmatter=False)

@@ -1,0 +1,114 @@
+"""Streamable HTTP with bounds: what the SDK reads without asking how much is counted first (B1, B2, B4).
+
+The SDK's transport does the talking. A hook on its HTTP client replaces the body of every answer by one that
+counts, decodes compression itself (so that a bomb stops at the bound), and ends if it drips for longer than a call
+may take.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, cast
+
+import httpx2
+from mcp.client.streamable_http import streamable_http_client
+
+from skillwire.errors import SkillwireError, UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+
+    from mcp.client._transport import TransportStreams
+
+    from skillwire.client.meter import Meter
+
+_EVENTS = "text/event-stream"
+_GZIP = 31  # zlib's word for "a gzip header"
+_CHUNK = 256 * 1024
+_SILENCE_SECONDS = 300.0
+
+
+@asynccontextmanager
+async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> AsyncGenerator[TransportStreams]:
+    """The SDK's streams to ``url``, bounded."""
+
+    async def bound(response: httpx2.Response) -> None:
+        meter.status = response.status_code
+        encoding = response.headers.pop("content-encoding", "identity").lower()
+        is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
+        body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
+        response.stream = _BoundedBody(body, meter, encoding, is_events=is_events)
+
+    async with (
+        httpx2.AsyncClient(
+            headers={**headers, "Accept-Encoding": "gzip"},
+            timeout=httpx2.Timeout(meter.limits.max_call_seconds, read=_SILENCE_SECONDS),
+            event_hooks={"response": [bound]},
+        ) as client,
+        streamable_http_client(
+            url, http_client=client, max_sse_event_size=meter.limits.max_message_bytes
+        ) as streams,
+    ):
+        yield streams
+
+
+class _BoundedBody(httpx2.AsyncByteStream):
+    """The decoded body of one answer. A stream of events may last; any other body has a size and a time."""
+
+    def __init__(self, body: httpx2.AsyncByteStream, meter: Meter, encoding: str, *, is_events: bool) -> None:
+        self._body = body
+        self._meter = meter
+        self._encoding = encoding
+        self._is_events = is_events
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        try:
+            decode = _decoder(self._encoding)
+            begun, size = time.monotonic(), 0
+            async for chunk in self._body:
+                self._meter.count(len(chunk))
+                for piece in decode(chunk):
+                    size += len(piece)
+                    if not self._is_events:
+                        self._meter.check_message(size)
+                        self._check_time(begun)
+                    yield piece
+        except (SkillwireError, zlib.error) as error:
+            raise httpx2.StreamError(str(error)) from error  # the one kind that the SDK turns into an answer
+
+    def _check_time(self, begun: float) -> None:
+        if time.monotonic() - begun > self._meter.limits.max_call_seconds:
+            raise self._meter.stop(too_slow(self._meter.limits.max_call_seconds))
+
+    async def aclose(self) -> None:
+        """Let go of the connection."""
+        await self._body.aclose()
+
+
+class _decoder:  # noqa: N801 - a function with a memory
+    def __init__(self, encoding: str) -> None:
+        self._zlib = zlib.decompressobj(_GZIP) if encoding in ("gzip", "x-gzip") else None
+        if self._zlib is None and encoding not in ("", "identity"):
+            raise UpstreamError(
+                "encoding-unknown", f"the server answers in {encoding!r:.40}, which we did not ask for"
+            )
+
+    def __call__(self, chunk: bytes) -> Iterator[bytes]:
+        if self._zlib is None:
+            yield chunk
+            return
+        while chunk:
+            yield self._zlib.decompress(chunk, _CHUNK)
+            chunk = self._zlib.unconsumed_tail
+
+
+def too_slow(seconds: float) -> UpstreamError:
+    """B4: the server took longer than a call may take."""
+    return UpstreamError(
+        "timed-out",
+        f"the server did not answer within {seconds:g} seconds",
+        "try again, or raise Limits.max_call_seconds",
+        rule="B4",
+    )

@@ -1,0 +1,164 @@
+"""From "where a server is" to a client of its skills, and from many servers to all their skills at once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from mcp import Client
+from mcp.client import ClientExtension, NotificationBinding
+from mcp_types import Implementation, NotificationParams, ResourceListChangedNotification
+
+from skillwire.client.connection import open_connection
+from skillwire.client.dialects.named import LIST_CHANGED
+from skillwire.client.http import open_http
+from skillwire.client.pipes import open_pipes
+from skillwire.client.servers import CommandServer, UrlServer, parse_server
+from skillwire.client.skills import SkillsClient
+from skillwire.errors import SkillwireError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.model import READ_RESOURCE_TOOL, build_catalog
+from skillwire.wire.extension import EXTENSION_ID
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Sequence
+
+    from mcp.client import Transport
+    from mcp.server import Server
+    from mcp.server.mcpserver import MCPServer
+
+    from skillwire.client.connection import OpenClient, OwnConnection
+    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.meter import Meter
+    from skillwire.client.servers import ServerPlace
+    from skillwire.client.skills import Extractor
+    from skillwire.skill import SkillEntry
+
+    ConnectTarget = str | Sequence[str] | Mapping[str, Any] | ServerPlace | Server[Any] | MCPServer
+
+
+@asynccontextmanager
+async def connect(
+    target: ConnectTarget,
+    *,
+    headers: Mapping[str, str] | None = None,
+    dialect: DialectName | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    mine: bool | Extractor = False,
+    mode: str = "auto",
+) -> AsyncGenerator[SkillsClient]:
+    """A client of the server at ``target``, open for the length of the block, opened again if it is lost.
+
+    ``target`` is a URL, a command as a list of words, an entry of an ``mcpServers`` file, or a server object of
+    this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
+    """
+    open_client = _opener(target, headers or {}, mode)
+    async with open_connection(open_client, limits) as connection:
+        yield SkillsClient(connection, dialect=dialect, mine=mine)
+
+
+class SkillsExtension(ClientExtension):
+    """The declaration that a client of skills makes (K3), for an SDK ``Client`` of your own.
+
+    ``on_change`` hears ``notifications/skills/list_changed`` of the dialects that have it (P5, M4).
+    """
+
+    identifier = EXTENSION_ID
+
+    def __init__(self, on_change: Callable[[], None] | None = None) -> None:
+        self._on_change = on_change
+
+    def notifications(self) -> Sequence[NotificationBinding[Any]]:
+        """One, if anybody wants to hear it."""
+        on_change = self._on_change
+        if on_change is None:
+            return ()
+
+        async def handler(_: NotificationParams) -> None:
+            on_change()
+
+        return (NotificationBinding(method=LIST_CHANGED, params_type=NotificationParams, handler=handler),)
+
+
+def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> OpenClient:
+    place = UrlServer(target, headers) if isinstance(target, str) else target
+    if isinstance(place, Mapping):
+        place = parse_server(place)
+    elif isinstance(place, list | tuple):
+        place = CommandServer(tuple(place))
+
+    def open_client(connection: OwnConnection) -> Client:
+        async def hear(message: object) -> None:
+            if isinstance(message, ResourceListChangedNotification):
+                connection.hear()
+
+        transport: Any = place
+        if isinstance(place, UrlServer | CommandServer):
+            transport = _transport(place, connection.meter)
+        return Client(
+            transport,
+            mode=mode,
+            extensions=[SkillsExtension(connection.hear)],
+            message_handler=hear,
+            client_info=Implementation(name="skillwire", version=version("skillwire")),
+            cache=None,  # what is kept is decided by digest, not by a time to live
+        )
+
+    return open_client
+
+
+def _transport(place: ServerPlace, meter: Meter) -> Transport:
+    if isinstance(place, UrlServer):
+        return open_http(place.url, place.headers, meter)
+    return open_pipes(place.command, place.env, place.cwd, meter)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What one of many servers lists, or why it does not."""
+
+    entries: tuple[SkillEntry, ...] = ()
+    error: SkillwireError | None = None
+
+
+async def list_many(clients: Mapping[str, SkillsClient]) -> dict[str, Listing]:
+    """The skills of every server by the label you gave it, asked at once. One that fails spoils no other."""
+    found: dict[str, Listing] = {}
+
+    async def ask(label: str, client: SkillsClient) -> None:
+        try:
+            found[label] = Listing(tuple([entry async for entry in client.list_skills()]))
+        except SkillwireError as error:
+            found[label] = Listing(error=error)
+
+    async with anyio.create_task_group() as group:
+        for label, client in clients.items():
+            group.start_soon(ask, label, client)
+    return {label: found[label] for label in clients}
+
+
+@dataclass(frozen=True, slots=True)
+class Discovered:
+    """A server's skills, and the text that tells a model of them."""
+
+    entries: tuple[SkillEntry, ...]
+    catalog: str
+
+
+async def discover_and_build_catalog(
+    client: SkillsClient,
+    *,
+    tool_name: str = READ_RESOURCE_TOOL["name"],
+    server_name: str | None = None,
+    server_in_entries: bool = False,
+) -> Discovered:
+    """List a server's skills and build the block for the model's context, in one call."""
+    entries = tuple([entry async for entry in client.list_skills()])
+    text = build_catalog(
+        entries, tool_name=tool_name, server_name=server_name, server_in_entries=server_in_entries
+    )
+    return Discovered(entries, text)

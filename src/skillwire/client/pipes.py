@@ -1,0 +1,161 @@
+"""A server as a child process, spoken to through its stdin and stdout, with bounds (B1, B2).
+
+The SDK's own stdio transport keeps an unfinished line in memory however long it grows, and copies it for each
+chunk. Here a line has a bound, and what the process said on stderr last is kept for the error message.
+
+The process gets a session of its own and is ended as the protocol asks: stdin is closed, then it is asked to end,
+then made to, with all its children.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import asynccontextmanager, suppress
+from subprocess import PIPE
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import anyio
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp_types import jsonrpc_message_adapter
+
+from skillwire.errors import NotFoundError, ProtocolError, SkillwireError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping, Sequence
+
+    from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+    from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
+    from mcp.client._transport import TransportStreams
+
+    from skillwire.client.meter import Meter
+
+    _Incoming: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
+
+_GRACE_SECONDS = 2.0
+_LAST_WORDS = 2000
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
+
+
+@asynccontextmanager
+async def open_pipes(
+    command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
+) -> AsyncGenerator[TransportStreams]:
+    """Start ``command`` and speak to it. It inherits few variables of our environment, and ``env``."""
+    child = await _start(command, {**get_default_environment(), **env}, cwd)
+    incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
+    outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
+    try:
+        async with anyio.create_task_group() as group:
+            group.start_soon(_read_lines, child.stdout, incoming_in, meter)
+            group.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in)
+            group.start_soon(_keep_last_words, child.stderr, meter)
+            try:
+                yield incoming, outgoing
+            finally:
+                with anyio.CancelScope(shield=True):  # or the process would outlive us
+                    await _end(child)
+                group.cancel_scope.cancel()
+    finally:
+        for stream in (incoming, incoming_in, outgoing, outgoing_out):
+            stream.close()
+
+
+class _Child(NamedTuple):
+    process: Process
+    stdin: ByteSendStream
+    stdout: ByteReceiveStream
+    stderr: ByteReceiveStream
+
+
+async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -> _Child:
+    try:
+        process = await anyio.open_process(
+            list(command), env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a command"
+        raise NotFoundError(
+            "command-failed",
+            f"{command[0]!r:.200} cannot be started: {reason}",
+            "check the command and its folder",
+        ) from error
+    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
+    if stdin is None or stdout is None or stderr is None:
+        raise AssertionError("a process that was started with pipes has pipes")
+    return _Child(process, stdin, stdout, stderr)
+
+
+async def _read_lines(stdout: ByteReceiveStream, send: _Incoming, meter: Meter) -> None:
+    line = bytearray()
+    with send, suppress(SkillwireError, *_GONE):  # the meter remembers ours; the rest: the other side went away
+        async for chunk in stdout:
+            meter.count(len(chunk))
+            *ends, rest = chunk.split(b"\n")
+            for end in ends:
+                line += end
+                await _deliver(bytes(line), send, meter)
+                line.clear()
+            line += rest
+            meter.check_message(len(line))
+
+
+async def _deliver(line: bytes, send: _Incoming, meter: Meter) -> None:
+    meter.check_message(len(line))
+    if not line.strip():
+        return
+    try:
+        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError as error:
+        if b'"jsonrpc"' in line:  # an answer that nobody can read: whoever waits for it should not wait for long
+            raise meter.stop(
+                ProtocolError("message-invalid", "the server sent a message that is not JSON-RPC", rule="B1")
+            ) from error
+        return  # a server that prints to its stdout; not a message
+    await send.send(SessionMessage(message))
+
+
+async def _write_lines(
+    stdin: ByteSendStream, receive: MemoryObjectReceiveStream[SessionMessage], send: _Incoming
+) -> None:
+    try:
+        async with receive:
+            async for item in receive:
+                text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
+                await stdin.send(text.encode() + b"\n")
+    except _GONE:
+        send.close()  # the session learns that nobody listens
+
+
+async def _keep_last_words(stderr: ByteReceiveStream, meter: Meter) -> None:
+    words = b""
+    with suppress(*_GONE):
+        async for chunk in stderr:
+            words = (words + chunk)[-_LAST_WORDS:]
+            meter.last_words = words.decode(errors="replace")
+
+
+async def _end(child: _Child) -> None:
+    process = child.process
+    with suppress(*_GONE):
+        await child.stdin.aclose()
+    for number in (None, signal.SIGTERM, signal.SIGKILL):
+        if number is not None:
+            with suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, number)
+        with anyio.move_on_after(_GRACE_SECONDS):
+            await _drained(child.stdout)
+            await process.wait()
+            break
+    with suppress(ProcessLookupError, PermissionError):  # children that it left behind
+        os.killpg(process.pid, signal.SIGKILL)
+    with suppress(*_GONE):
+        await process.aclose()
+
+
+async def _drained(stream: ByteReceiveStream) -> None:
+    """A process that is stuck in writing cannot notice that it should end."""
+    with suppress(*_GONE, anyio.BusyResourceError):
+        while True:
+            await stream.receive()

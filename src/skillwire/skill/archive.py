@@ -1,0 +1,213 @@
+"""A packed skill, unpacked in memory (I2, I3).
+
+Nothing of an archive is believed: every name is checked before its bytes are read, and bytes are counted while
+they come out, so that neither a header's lie nor a bomb gets further than the bounds. Nothing is written anywhere;
+what comes out is a mapping of paths to bytes, or an error that names the member.
+
+Modes, owners and times are dropped, setuid bits with them. A link is refused even where it would stay inside: a
+skill is files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import tarfile
+import zipfile
+import zlib
+from io import BytesIO
+from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
+
+from skillwire.errors import FormatError, LimitError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.entry import fold
+from skillwire.skill.uri import SKILL_MD, segment_problem
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    _Member: TypeAlias = tuple[str, bool, Callable[[], IO[bytes]]]
+
+ArchiveFormat = Literal["tar.gz", "zip"]
+_MEDIA_TYPES: dict[str, ArchiveFormat] = {
+    "application/gzip": "tar.gz",
+    "application/x-gzip": "tar.gz",
+    "application/x-tar+gzip": "tar.gz",
+    "application/zip": "zip",
+    "application/x-zip-compressed": "zip",
+}
+_SUFFIXES: dict[str, ArchiveFormat] = {".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
+_CHUNK = 64 * 1024
+_TAR_OVERHEAD = 2048
+_ZIP_HEADER = b"PK\x01\x02"
+_REGULAR = (0, 0o100000)
+_DIRECTORY = 0o040000
+
+
+def archive_format(uri: str, media_type: str | None) -> ArchiveFormat:
+    """I2: by the media type, then by the suffix."""
+    known = _MEDIA_TYPES.get((media_type or "").partition(";")[0].strip().lower())
+    if known is not None:
+        return known
+    for suffix, form in _SUFFIXES.items():
+        if uri.lower().endswith(suffix):
+            return form
+    raise FormatError(
+        "archive-unknown",
+        f"{uri!r:.300} ({media_type!r:.80}) is neither a .tar.gz nor a .zip",
+        "the server has to pack skills as application/gzip or application/zip",
+        rule="I2",
+    )
+
+
+def archive_root(uri: str) -> str:
+    """The URI of the skill that the archive at ``uri`` holds: the same without the suffix."""
+    for suffix in _SUFFIXES:
+        if uri.lower().endswith(suffix):
+            return uri[: -len(suffix)]
+    return uri
+
+
+def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> dict[str, bytes]:
+    """The files in an archive by their path, ``SKILL.md`` at the root among them."""
+    if len(data) > limits.max_archive_bytes:
+        raise _too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")
+    unpacking = _Unpacking(len(data), limits)
+    members = _zip_members(data, limits) if form == "zip" else _tar_members(data, unpacking.room, limits)
+    try:
+        for name, is_directory, read in members:
+            unpacking.add(name, is_directory, read)
+    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError) as error:
+        raise _bad("the archive is damaged, encrypted or of a kind we do not read") from error
+    except (
+        ValueError,
+        UnicodeError,
+        OverflowError,
+        RuntimeError,
+    ) as error:  # what both libraries raise on headers
+        raise _bad("the archive's headers cannot be read") from error
+    if SKILL_MD not in unpacking.files:
+        raise _bad("the archive has no SKILL.md at its root", rule="I2")
+    return unpacking.files
+
+
+class _Unpacking:
+    """What has come out so far, and whether there may be more."""
+
+    def __init__(self, packed: int, limits: Limits) -> None:
+        self.files: dict[str, bytes] = {}
+        self._limits = limits
+        self.room = min(limits.max_skill_bytes, max(packed, 1024) * limits.max_archive_ratio)
+        self._names: dict[str, str] = {}  # fold -> path, for every file and folder (B5)
+        self._members = 0
+
+    def add(self, name: str, is_directory: bool, read: Callable[[], IO[bytes]]) -> None:
+        self._members += 1
+        if self._members > self._limits.max_resources:
+            raise _too_much(f"the archive has more than {self._limits.max_resources} members")
+        path = _safe_path(name)
+        if not path:
+            return
+        self._claim(path, is_directory)
+        if not is_directory:
+            with read() as stream:
+                self.files[path] = self._read(stream, path)
+
+    def _claim(self, path: str, is_directory: bool) -> None:
+        """B5: no two names that a disk could take for one, and no file where a folder is."""
+        segments = path.split("/")
+        for depth in range(1, len(segments)):
+            folder = "/".join(segments[:depth])
+            if self._names.setdefault(fold(folder), f"{folder}/") != f"{folder}/":
+                raise _bad(f"{path!r:.200} collides with another name", rule="B5")
+        mine = f"{path}/" if is_directory else path
+        known = self._names.setdefault(fold(path), mine)
+        if known != mine or path in self.files:
+            raise _bad(f"{path!r:.200} collides with {known!r:.200}", rule="B5")
+
+    def _read(self, stream: IO[bytes], path: str) -> bytes:
+        chunks: list[bytes] = []
+        while chunk := stream.read(min(_CHUNK, self.room + 1)):
+            self.room -= len(chunk)
+            if self.room < 0:
+                raise _too_much(f"the archive unpacks to more than we accept (at {path!r:.200})")
+            chunks.append(chunk)
+        return b"".join(chunks)
+
+
+class _Bounded:
+    """A stream that ends in an error instead of going on for ever: headers can be bombs too."""
+
+    def __init__(self, stream: IO[bytes], room: int) -> None:
+        self._stream = stream
+        self._room = room
+
+    def read(self, count: int) -> bytes:
+        chunk = self._stream.read(min(count, self._room + 1))
+        self._room -= len(chunk)
+        if self._room < 0:
+            raise _too_much("the archive unpacks to more than we accept")
+        return chunk
+
+
+def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
+    """Members as they stand in the stream; what is neither file nor folder is refused before it is looked into."""
+    stream = _Bounded(
+        cast("IO[bytes]", gzip.GzipFile(fileobj=BytesIO(data))), room + limits.max_resources * _TAR_OVERHEAD
+    )
+    with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|") as archive:
+        for member in archive:
+            if not member.isfile() and not member.isdir():
+                raise _bad(f"{member.name!r:.200} is a link, a device or a pipe")
+            yield member.name, member.isdir(), lambda member=member: _opened(archive.extractfile(member))
+
+
+def _zip_members(data: bytes, limits: Limits) -> Iterator[_Member]:
+    if data.count(_ZIP_HEADER) > limits.max_resources:  # counted before the library makes an object of each
+        raise _too_much(f"the archive has more than {limits.max_resources} members")
+    with zipfile.ZipFile(BytesIO(data)) as archive:
+        for member in archive.infolist():
+            kind = (member.external_attr >> 16) & 0o170000
+            if kind not in _REGULAR and kind != _DIRECTORY:
+                raise _bad(f"{member.filename!r:.200} is a link, a device or a pipe")
+            if member.orig_filename != member.filename and "\0" in member.orig_filename:
+                raise _bad(f"{member.orig_filename!r:.200} has a NUL in its name")
+            yield member.orig_filename, member.is_dir(), lambda member=member: archive.open(member)
+
+
+def _opened(stream: IO[bytes] | None) -> IO[bytes]:
+    if stream is None:
+        raise _bad("a member has no content")
+    return stream
+
+
+def _safe_path(name: str) -> str:
+    """The path of a member; empty for the root itself. Whatever could point elsewhere is refused."""
+    path = name.removesuffix("/")
+    while path.startswith("./"):
+        path = path[2:]
+    if path in ("", "."):
+        return ""
+    if len(path) > DEFAULT_LIMITS.max_uri_length or path.count("/") >= DEFAULT_LIMITS.max_depth:
+        raise _bad(f"{name!r:.200} is too long or too deep")
+    if path[1:2] == ":":
+        raise _bad(f"{name!r:.200} names a drive")
+    for segment in path.split("/"):
+        problem = segment_problem(segment)
+        if problem:
+            raise _bad(f"{name!r:.200} {problem}")
+    return path
+
+
+def _bad(message: str, rule: str = "I3") -> FormatError:
+    return FormatError(
+        "archive-refused", message, "nothing was unpacked; the server has to pack it anew", rule=rule
+    )
+
+
+def _too_much(message: str) -> LimitError:
+    return LimitError(
+        "archive-too-large",
+        message,
+        "nothing was unpacked; ask for the files one by one, or raise Limits",
+        rule="I3",
+    )
