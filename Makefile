@@ -56,6 +56,7 @@ format: .venv/dev  ## rewrite files in the house style
 bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.scan
 	$(BIN)/python -m benchmarks.serve
+	$(BIN)/python -m benchmarks.client
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache

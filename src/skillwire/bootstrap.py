@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import json
+import os
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 from skillwire.catalog.claims import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.catalog.listing import ListingCatalog, entry_from_document
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.entry import SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.servers import ServerPlace
 
 
 def open_folders(
@@ -54,3 +63,89 @@ def _labels(names: Sequence[str]) -> list[str]:
             label = f"{name}-{count}"
         labels.append(label)
     return labels
+
+
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """How to reach what a person named, beside the name itself."""
+
+    config: Path | None = None
+    headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
+    dialect: str | None = None
+    era: str = "auto"
+    mine: bool = False
+    allow_unverified: bool = False
+
+
+@asynccontextmanager
+async def open_target(
+    target: str | Sequence[str],
+    options: TargetOptions,
+    *,
+    folder: Path,
+    home: Path,
+    on_skill: Callable[[int], None] | None = None,
+) -> AsyncGenerator[Catalog]:
+    """A catalog of what a person named: a command (a list of words), a URL, a folder, a saved listing, or a label.
+
+    A label is looked up in ``options.config``, or in the files that hosts keep below ``folder`` and ``home``.
+    """
+    local = _open_local(target, options, on_skill) if isinstance(target, str) else None
+    if local is not None:
+        yield local
+        return
+    from skillwire.client.opening import connect  # late: the SDK is behind it, and folders need none of it
+    from skillwire.client.remote import RemoteCatalog
+
+    place = _server_place(target, options, folder, home)
+    async with connect(
+        place,
+        dialect=cast("DialectName | None", options.dialect),
+        mode="legacy" if options.era == "legacy" else "auto",
+        mine=options.mine,
+    ) as client:
+        yield RemoteCatalog(client, allow_unverified=options.allow_unverified)
+
+
+def _open_local(target: str, options: TargetOptions, on_skill: Callable[[int], None] | None) -> Catalog | None:
+    if options.config is not None or "://" in target:
+        return None
+    if os.path.isdir(target):
+        return open_folders([target], on_skill=on_skill)
+    if target.endswith(".json") and os.path.isfile(target):
+        return read_listing(Path(target))
+    return None
+
+
+def _server_place(target: str | Sequence[str], options: TargetOptions, folder: Path, home: Path) -> ServerPlace:
+    from skillwire.client.servers import CommandServer, UrlServer, find_configs, find_server, parse_server
+
+    if not isinstance(target, str):
+        return CommandServer(tuple(target))
+    if "://" in target:
+        return UrlServer(target, options.headers)
+    if options.config is None and (os.sep in target or target.startswith(".")):
+        raise NotFoundError(
+            "target-unknown",
+            f"{target!r:.200} is no folder",
+            "give a folder, a URL, a label, or a command after --",
+        )
+    configs = iter([options.config]) if options.config is not None else find_configs(folder, home)
+    place = parse_server(find_server(target, configs)[1])
+    if isinstance(place, UrlServer) and options.headers:
+        return UrlServer(place.url, {**place.headers, **options.headers})
+    return place
+
+
+def read_listing(path: Path) -> ListingCatalog:
+    """The catalog that ``skillwire list --json`` wrote to a file."""
+    try:
+        document: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(
+            "listing-invalid", f"{path.name!r} is not JSON", "make one: skillwire list --json"
+        ) from error
+    skills = cast("dict[str, object]", document).get("skills") if isinstance(document, dict) else None
+    if not isinstance(skills, list):
+        raise FormatError("listing-invalid", f"{path.name!r} is not a listing", "make one: skillwire list --json")
+    return ListingCatalog(entry_from_document(item) for item in cast("list[object]", skills))

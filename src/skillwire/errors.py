@@ -5,8 +5,11 @@
     ├── NotFoundError         no such skill, file or directory here
     ├── ProtocolError         a message breaks the protocol; ``side`` says whose: "local" or "remote"
     ├── VerificationError     what came is not what its entry claims, or claims nothing that could be checked
+    ├── ApprovalError         a person has not said yes to this, or not any more
+    ├── OriginError           it is not known where this comes from, or it may not go there
     ├── LimitError            a bound of ``limits.py`` was reached before the work was done
-    └── UpstreamError         what holds the skills could not answer now; trying again may help
+    ├── UpstreamError         what holds the skills could not answer now; trying again may help
+    └── StoreError            the memory on disk cannot be used: locked, damaged, full
 
 ``reference`` is stable and kebab-case: people search for it, programs match on it. ``message`` says what happened
 and where, ``hint`` what to do next, ``rule`` the rule of the protocol it is about, if there is one. A new class
@@ -80,9 +83,21 @@ class VerificationError(SkillwireError):
     """Bytes or fields that are not what the entry claims; they are never used (V1, V2, V4, V7)."""
 
 
+class ApprovalError(SkillwireError):
+    """No person has said yes to exactly this (A1–A5, V7)."""
+
+
+class OriginError(SkillwireError):
+    """An origin that is unknown, a name that could be several, or a read that would cross origins (O1, O3, N1)."""
+
+
 class LimitError(SkillwireError):
     """A bound was reached; nothing beyond it was read."""
 
 
 class UpstreamError(SkillwireError):
     """The source of the skills could not answer now: unreadable, changing, failing. May be retried."""
+
+
+class StoreError(SkillwireError):
+    """The memory on disk cannot be used: locked, damaged, full, or open to others. Nothing was half written."""

@@ -134,3 +134,38 @@ def test_the_public_names_are_the_lazy_ones_and_all_load() -> None:
 def test_the_rules_and_the_help_load_without_heavy_libraries(module: str) -> None:
     code = f"import sys, skillwire.skill, skillwire.cli.main; assert {module!r} not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def client_commands() -> list[str]:
+    """The lines of docs/client.md and of the README that look at skills, run in a folder with some."""
+    pages = ("docs/client.md", "README.md")
+    lines = [line for name, code in blocks("sh") if name.startswith(pages) for line in code.splitlines()]
+    return ["\n".join(line for line in lines if re.match(r"skillwire (list|show|ls|read|pull|verify|diff)", line))]
+
+
+@pytest.mark.parametrize("code", client_commands())
+def test_the_examples_of_the_client_run(code: str, tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
+    shutil.copytree(ROOT / "examples/skills", tmp_path / "examples" / "skills")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+    }
+    done = subprocess.run(
+        ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+    )
+    assert done.returncode == 0, done.stderr
+    assert code.count("\n") > 8
+    assert (tmp_path / "copied/refunds/SKILL.md").is_file()
+    assert done.stderr.count("nothing differs") == 2
+    assert done.stderr.count("every claim holds") == 2
+
+
+@pytest.mark.parametrize("verb", ["diff", "list", "ls", "pull", "read", "show", "verify"])
+def test_every_option_of_the_client_is_documented(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run([verb, "--help"])
+    page = (ROOT / "docs/client.md").read_text()
+    for option in set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}:
+        assert f"`{option}" in page, option

@@ -143,6 +143,7 @@ def disputed_tree() -> Tree:
         "crlf/notes.txt": b"one\r\ntwo\r\n",
         "hidden/SKILL.md": skill_md("hidden"),
         "hidden/.env": b"A=1\n",
+        "kept/SKILL.md": skill_md("kept", extra="notes: |+\n  one\n\n\n"),
         "latin/SKILL.md": skill_md("latin"),
         "latin/notes.md": b"na\xefve\n",
         "manifest/SKILL.md": skill_md("manifest"),
@@ -150,6 +151,8 @@ def disputed_tree() -> Tree:
         "marked/SKILL.md": b"\xef\xbb\xbf" + skill_md("marked"),
         "outer/SKILL.md": skill_md("outer"),
         "outer/inner/SKILL.md": skill_md("inner"),
+        "signs/SKILL.md": skill_md("signs"),
+        "signs/a+b=c&d.md": b"signs that some encode and some do not\n",
         "spaces/SKILL.md": skill_md("spaces"),
         "spaces/two words.md": b"two words\n",
     }

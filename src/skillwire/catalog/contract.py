@@ -92,6 +92,11 @@ class Catalog(ABC):
         except NotFoundError:
             return None
 
+    @property
+    def reads_directories(self) -> bool:
+        """Whether ``read_directory`` looks at what is there, rather than at what entries list."""
+        return True
+
     async def problems(self) -> Sequence[Diagnostic]:
         """What is wrong with the source, including what was left out because of it."""
         return ()

@@ -15,13 +15,16 @@ from skillwire.errors import SkillwireError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("check", "serve", "token", "tree")
+VERBS = ("check", "diff", "list", "ls", "pull", "read", "serve", "show", "token", "tree", "verify")
 
 _EXAMPLES = """\
 examples:
   skillwire check ./skills                   is everything right with these skills?
   skillwire tree ./skills                    what is there, and how large is it?
   skillwire serve ./skills --http 8000       make the folder an MCP server
+  skillwire list https://example.com/mcp     what does that server serve?
+  skillwire verify -- npx some-mcp-server    is everything it claims true?
+  skillwire pull my-server refunds ./skills  copy a skill from it, verified
 """
 
 
@@ -32,7 +35,9 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 
 def run(argv: Sequence[str]) -> int:
     """Run the command line; the exit code is returned."""
-    arguments = _parser().parse_args(argv)
+    words, commands = _split(argv)
+    arguments = _parser().parse_args(words)
+    arguments.commands = commands
     from skillwire.cli.printer import Printer  # late: `--help` should not wait for rich
 
     printer = Printer()
@@ -47,6 +52,15 @@ def run(argv: Sequence[str]) -> int:
     except BrokenPipeError:  # the reader of our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
+
+
+def _split(argv: Sequence[str]) -> tuple[list[str], list[list[str]]]:
+    """Take the command after ``--`` away from the parser, for the verbs that may have one."""
+    if not argv or argv[0] not in VERBS:
+        return list(argv), []
+    from skillwire.cli.targets import split_commands
+
+    return split_commands(argv, getattr(import_module(f"skillwire.cli.{argv[0]}"), "TARGETS", 0))
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -12,6 +12,7 @@ import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 _PATIENCE_SECONDS = 1.0
 _WIDE = 10_000
+_WIDEST_COLUMN = 40
+_NARROWEST_COLUMN = 10
 _IGNORED_SHOWN = 5
 
 
@@ -41,6 +44,19 @@ class Printer:
     def json(self, value: Any) -> None:
         """A result for programs, for stdout."""
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+    def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+        """Rows in columns: fitted to a terminal, with titles; tab-separated in a pipe, without."""
+        if not self.out.is_terminal:
+            for row in rows:
+                self.out.file.write("\t".join(row) + "\n")
+            return
+        columns = list(zip(titles, *rows, strict=True))
+        widths = [min(max(map(cell_len, column)), _WIDEST_COLUMN) for column in columns[:-1]]
+        widths.append(max(_NARROWEST_COLUMN, self.out.width - sum(widths) - 2 * len(widths)))
+        for index, row in enumerate((titles, *rows)):
+            line = "  ".join(_fitted(cell, width) for cell, width in zip(row, widths, strict=True))
+            self.data(Text(line.rstrip(), style="bold" if index == 0 else ""))
 
     def talk(self, what: RenderableType) -> None:
         """A word to the person, for stderr."""
@@ -82,6 +98,11 @@ class Printer:
             yield count
         finally:
             bar.stop()
+
+
+def _fitted(cell: str, width: int) -> str:
+    """``cell`` in exactly ``width`` columns of a terminal."""
+    return set_cell_size(cell, width - 1) + "…" if cell_len(cell) > width else set_cell_size(cell, width)
 
 
 def _silent(done: int) -> None:

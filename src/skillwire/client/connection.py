@@ -15,16 +15,16 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import httpx2
 from mcp import Client, ClientSession, MCPError
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp_types import CONNECTION_CLOSED, INVALID_PARAMS, METHOD_NOT_FOUND, PARSE_ERROR, Request
+from mcp_types import Request
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import RootModel, ValidationError
+from pydantic import RootModel
 
+from skillwire.client.failures import CONNECTING, Translated, as_ours
 from skillwire.client.http import too_slow
 from skillwire.client.meter import Meter
-from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, UpstreamError
+from skillwire.errors import SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -36,12 +36,9 @@ if TYPE_CHECKING:
 
     OpenClient = Callable[["OwnConnection"], Client]
 
-_RESOURCE_NOT_FOUND = -32002  # what servers said before -32602 was agreed on
 _FIRST_PAUSE = 0.1
 _LONGEST_PAUSE = 5.0
 _GOODBYE_SECONDS = 10.0
-_CONNECTING = "connecting"
-_REFUSED = {401: "wants to know who you are", 403: "does not let you in"}
 
 
 class _Answer(RootModel[dict[str, Any]]):
@@ -56,12 +53,13 @@ class Connection:
         self.meter = Meter(limits)
         self._session = session
         self._heard = anyio.Event()  # the server said that something changed
+        self._asking = 0  # calls that wait for an answer
 
     @property
     def session(self) -> ClientSession:
         """The SDK's session."""
         if self._session is None:
-            raise UpstreamError("not-connected", "the connection is closed", "ask inside the 'async with' block")
+            raise closed()
         return self._session
 
     @property
@@ -117,11 +115,17 @@ class Connection:
 
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         request = Request[dict[str, Any], str](method=method, params=params)
-        with self._translated(method), anyio.fail_after(self.limits.max_call_seconds):
-            return (await self.session.send_request(request, _Answer)).root
+        if not self._asking:
+            self.meter.take_failure()  # of an answer that nobody waits for any more
+        self._asking += 1
+        try:
+            with self._translated(method), anyio.fail_after(self.limits.max_call_seconds):
+                return (await self.session.send_request(request, _Answer)).root
+        finally:
+            self._asking -= 1
 
-    def _translated(self, method: str) -> _Translation:
-        return _Translation(self.meter, method, self.limits.max_call_seconds)
+    def _translated(self, method: str) -> Translated:
+        return Translated(self.meter, method)
 
 
 class OwnConnection(Connection):
@@ -131,7 +135,8 @@ class OwnConnection(Connection):
         super().__init__(None, limits)
         self._open_client = open_client
         self._lost = anyio.Event()  # somebody noticed; set to have the task open another
-        self._ready = anyio.Event()
+        self._ready = anyio.Event()  # another was opened, or could not be
+        self._reopening = False  # one of many who noticed has asked, and waits with the others
         self._closing = False
         self._failure: SkillwireError | None = None
         self.opened = 0
@@ -153,7 +158,8 @@ class OwnConnection(Connection):
 
     async def _reopened(self, seen: int) -> None:
         """Wait for a connection newer than the one that broke; many may notice, one asks."""
-        if self.opened == seen and not self._lost.is_set():
+        if self.opened == seen and not self._reopening and not self._closing:
+            self._reopening = True
             self._ready = anyio.Event()
             self._lost.set()
         await self._ready.wait()
@@ -162,18 +168,29 @@ class OwnConnection(Connection):
 
     async def run(self, *, task_status: TaskStatus[None]) -> None:
         """Hold connections, one after another, until closed. The first one that fails fails the opening."""
-        while not self._closing:
-            self._lost = anyio.Event()
-            before = self.opened
-            try:
-                await self._hold(task_status if not before else None)
-            except Exception as error:  # whatever transports raise: it becomes ours, once, here
-                if not self.opened:
-                    raise self._why(error) from error
-                if self.opened == before:  # whoever waits for it learns why there is none
-                    self._failure = self._why(error)
-                    self._ready.set()
-                await self._lost.wait()  # until somebody asks again
+        try:
+            while not self._closing:
+                await self._hold_one(task_status if not self.opened else None)
+        finally:
+            self._session, self._failure = None, closed()
+            self._answer_waiting()
+
+    async def _hold_one(self, task_status: TaskStatus[None] | None) -> None:
+        self._lost = anyio.Event()
+        before = self.opened
+        try:
+            await self._hold(task_status)
+        except Exception as error:  # whatever transports raise: it becomes ours, once, here
+            if not self.opened:
+                raise self._why(error) from error
+            if self.opened == before:  # whoever waits for it learns why there is none
+                self._failure = self._why(error)
+                self._answer_waiting()
+            await self._lost.wait()  # until somebody asks again
+
+    def _answer_waiting(self) -> None:
+        self._reopening = False
+        self._ready.set()
 
     async def _hold(self, task_status: TaskStatus[None] | None) -> None:
         with anyio.CancelScope() as opening:
@@ -182,7 +199,7 @@ class OwnConnection(Connection):
                 opening.deadline = float("inf")
                 self._session, self._failure = client.session, None
                 self.opened += 1
-                self._ready.set()
+                self._answer_waiting()
                 if task_status is not None:
                     task_status.started()
                 await self._lost.wait()
@@ -195,7 +212,7 @@ class OwnConnection(Connection):
         self._lost.set()
 
     def _why(self, error: Exception) -> SkillwireError:
-        return _as_ours(_innermost(error), self.meter, _CONNECTING, self.limits.max_call_seconds)
+        return as_ours(_innermost(error), self.meter, CONNECTING)
 
 
 @asynccontextmanager
@@ -210,7 +227,9 @@ async def open_connection(
             await group.start(connection.run)
             try:
                 yield connection
-            except Exception as raised:  # the block's own, to be raised as itself and not as a group
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as raised:  # the block's own, to be raised as itself and not as a group
                 error = raised
             finally:
                 connection.close()
@@ -229,86 +248,14 @@ async def _next_event(subscription: Subscription) -> None:
         raise UpstreamError("connection-lost", "the server ended its stream of changes") from error
 
 
+def closed() -> UpstreamError:
+    """There is no connection any more."""
+    return UpstreamError("not-connected", "the connection is closed", "ask inside the 'async with' block")
+
+
 def pause_before(attempt: int) -> float:
     """Doubling, bounded, and never the same for all: a crowd should not come back at once."""
     return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
-
-
-class _Translation:
-    """A ``with`` block in which foreign exceptions become ours."""
-
-    def __init__(self, meter: Meter, method: str, seconds: float) -> None:
-        self._meter = meter
-        self._method = method
-        self._seconds = seconds
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, SkillwireError):
-            raise _as_ours(error, self._meter, self._method, self._seconds) from error
-
-
-def _as_ours(error: Exception, meter: Meter, method: str, seconds: float) -> SkillwireError:
-    """The one table from the SDK's exceptions to ours."""
-    match error:
-        case SkillwireError():
-            return error
-        case MCPError():
-            return _from_rpc(error, meter, method)
-        case TimeoutError():
-            return too_slow(seconds)
-        case ValidationError():
-            return ProtocolError("answer-invalid", f"the answer to {method} is not what the protocol says")
-        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
-            return ProtocolError("url-invalid", "the URL is none that HTTP can reach", side="local")
-        case _:  # refused, reset, resolved to nothing: whatever a network or a process can do
-            return meter.take_failure() or _lost(meter, f"{type(error).__name__}: {error}"[:200])
-
-
-def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
-    said = f"{error.message:.300}"
-    if error.code in (CONNECTION_CLOSED, PARSE_ERROR):
-        failure = meter.take_failure()
-        if failure is not None:
-            return failure
-    if meter.status in _REFUSED:
-        return UpstreamError(
-            "not-allowed",
-            f"the server {_REFUSED[meter.status]} (HTTP {meter.status})",
-            "send the header it expects, such as 'Authorization: Bearer …'",
-        )
-    if error.code == CONNECTION_CLOSED or (error.code == -32600 and "Session terminated" in said):
-        return _lost(meter, said)
-    if error.code in (INVALID_PARAMS, _RESOURCE_NOT_FOUND):
-        return NotFoundError(
-            "not-served", f"the server refuses {method}: {said}", "ask for what its listing names"
-        )
-    status = f"HTTP {meter.status}" if meter.status and meter.status >= 400 else f"{error.code}"
-    if method == _CONNECTING:
-        return UpstreamError(
-            "not-mcp", f"what answers there does not speak MCP: {said} ({status})", "a server's path is often /mcp"
-        )
-    if error.code == METHOD_NOT_FOUND:
-        return ProtocolError(
-            "method-unknown", f"the server does not know {method}", "it may speak another dialect"
-        )
-    if error.code == PARSE_ERROR:
-        return ProtocolError(
-            "message-invalid", f"the server sent a message that cannot be read: {said}", rule="B1"
-        )
-    return UpstreamError("server-failed", f"the server failed at {method}: {said} ({status})", "try again later")
-
-
-def _lost(meter: Meter, said: str) -> UpstreamError:
-    words = meter.last_words.strip().splitlines()
-    last = f"; its last words: {words[-1]:.300}" if words else ""
-    return UpstreamError(
-        "connection-lost",
-        f"the connection to the server is gone ({said}){last}",
-        "see whether the server runs and can be reached from here",
-    )
 
 
 def _innermost(error: Exception) -> Exception:

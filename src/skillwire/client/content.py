@@ -58,26 +58,27 @@ def _is_about(item: dict[str, Any], uri: str) -> bool:
 
 
 def _from_text(text: str, uri: str, at_most: int) -> bytes:
-    _check_size(len(text), uri, at_most)
+    check_size(len(text), uri, at_most)
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
         raise _invalid(uri, "has text that is not Unicode") from error
-    _check_size(len(data), uri, at_most)
+    check_size(len(data), uri, at_most)
     return data
 
 
 def _from_base64(blob: str, uri: str, at_most: int) -> bytes:
-    _check_size(len(blob) // 4 * 3 - 2, uri, at_most)
+    check_size(len(blob) // 4 * 3 - 2, uri, at_most)
     try:
         data = b64decode(blob, validate=True)
     except (binascii.Error, ValueError) as error:
         raise _invalid(uri, "has base64 that cannot be decoded") from error
-    _check_size(len(data), uri, at_most)
+    check_size(len(data), uri, at_most)
     return data
 
 
-def _check_size(size: int, uri: str, at_most: int) -> None:
+def check_size(size: int, uri: str, at_most: int) -> None:
+    """B1: refuse what is larger than it may be."""
     if size > at_most:
         raise LimitError(
             "file-too-large",

@@ -1,8 +1,10 @@
 """Which dialect a server speaks: from what it declares, then by the cheapest probe (K1, K2, I1, I4, P1, M1).
 
-A server that declares the extension is asked nothing more. Of the others, one in the stateless era says all its
-capabilities at once; else its index is asked for, then its list of resources; and only where none of these knows
-of skills, ``skills/list``, which in that case means one of the dialects that know skills by name.
+A server of the stateless era that declares the extension is asked nothing more. In the era before, servers of the
+drafts declared it too, and have an index instead: whether ``skills/*`` is known tells them apart. Of the others,
+one in the stateless era says all its capabilities at once; else its index is asked for, then its list of
+resources; and only where none of these knows of skills, ``skills/list``, which in that case means one of the
+dialects that know skills by name.
 """
 
 from __future__ import annotations
@@ -32,7 +34,11 @@ DIALECTS: dict[DialectName, type[Dialect]] = {
 async def detect_dialect(connection: Connection) -> DialectName | None:
     """The dialect, or ``None`` if the server shows no sign of skills, which proves nothing (L2)."""
     declared = connection.capabilities
-    if declared is not None and EXTENSION_ID in (declared.extensions or {}):
+    if (
+        declared is not None
+        and EXTENSION_ID in (declared.extensions or {})
+        and await _serves_extension(connection)
+    ):
         return "extension"
     if await _declares_named(connection):
         named = await _named(connection)
@@ -46,6 +52,15 @@ async def detect_dialect(connection: Connection) -> DialectName | None:
     if listed:
         return "fallback"
     return await _named(connection) or ("fallback" if listed is None else None)
+
+
+async def _serves_extension(connection: Connection) -> bool:
+    """Whether a server that declares the extension has its methods, which those of the drafts had not."""
+    return (
+        connection.is_modern
+        or await _knows(connection, SKILLS_GET, uri=INDEX_URI)
+        or await _knows(connection, SKILLS_LIST)
+    )
 
 
 async def _declares_named(connection: Connection) -> bool:
@@ -89,7 +104,7 @@ async def _named(connection: Connection) -> DialectName | None:
     skills = list(map(as_object, as_list(listed["skills"])))
     plain = next((skill for skill in skills if not _wants_arguments(skill)), None)
     if plain is None:
-        return "sep-2076" if skills or await _knows(connection, SKILLS_GET) else "native"
+        return "sep-2076" if skills or await _knows(connection, SKILLS_GET, name="") else "native"
     answer = await _answer(connection, SKILLS_GET, name=as_text(plain.get("name")))
     return "sep-2076" if answer is not None and "instructions" in answer else "native"
 
@@ -98,10 +113,10 @@ def _wants_arguments(skill: dict[str, Any]) -> bool:
     return any(as_object(argument).get("required") for argument in as_list(skill.get("arguments")))
 
 
-async def _knows(connection: Connection, method: str) -> bool:
-    """Whether the server knows ``method``, whatever it says to an empty name."""
+async def _knows(connection: Connection, method: str, **params: str) -> bool:
+    """Whether the server knows ``method``, whatever it says to ``params``, which name no skill."""
     try:
-        await connection.request(method, name="")
+        await connection.request(method, **params)
     except ProtocolError as error:
         return error.reference != "method-unknown"
     except (NotFoundError, UpstreamError):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 import zlib
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import TYPE_CHECKING, cast
 
 import httpx2
@@ -18,6 +19,7 @@ from mcp.client.streamable_http import streamable_http_client
 from skillwire.errors import SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
 
     from mcp.client._transport import TransportStreams
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from skillwire.client.meter import Meter
 
 _EVENTS = "text/event-stream"
+_BLANK_LINES = (b"\n\n", b"\r\r", b"\r\n\r\n")
 _GZIP = 31  # zlib's word for "a gzip header"
 _CHUNK = 256 * 1024
 _SILENCE_SECONDS = 300.0
@@ -46,6 +49,7 @@ async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> Async
             headers={**headers, "Accept-Encoding": "gzip"},
             timeout=httpx2.Timeout(meter.limits.max_call_seconds, read=_SILENCE_SECONDS),
             event_hooks={"response": [bound]},
+            verify=_trusted(),
         ) as client,
         streamable_http_client(
             url, http_client=client, max_sse_event_size=meter.limits.max_message_bytes
@@ -54,32 +58,48 @@ async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> Async
         yield streams
 
 
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whom we believe over TLS: read once, since that takes as long as many requests."""
+    return httpx2.create_ssl_context()
+
+
 class _BoundedBody(httpx2.AsyncByteStream):
-    """The decoded body of one answer. A stream of events may last; any other body has a size and a time."""
+    """The decoded body of one answer. A stream of events may last, each event has a size; so has every other."""
 
     def __init__(self, body: httpx2.AsyncByteStream, meter: Meter, encoding: str, *, is_events: bool) -> None:
         self._body = body
         self._meter = meter
         self._encoding = encoding
         self._is_events = is_events
+        self._tail = b""  # a blank line may come in two pieces
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            decode = _decoder(self._encoding)
+            decode = _decoder(self._encoding, self._meter)
             begun, size = time.monotonic(), 0
             async for chunk in self._body:
                 self._meter.count(len(chunk))
                 for piece in decode(chunk):
-                    size += len(piece)
-                    if not self._is_events:
-                        self._meter.check_message(size)
-                        self._check_time(begun)
+                    size = self._grown(size, piece)
+                    self._meter.check_message(size)
+                    self._check_time(begun)
                     yield piece
-        except (SkillwireError, zlib.error) as error:
-            raise httpx2.StreamError(str(error)) from error  # the one kind that the SDK turns into an answer
+        except (SkillwireError, zlib.error) as error:  # these are the kinds that the SDK turns into an answer
+            kind = httpx2.SSEError if self._is_events else httpx2.StreamError
+            raise kind(str(error)) from error
+
+    def _grown(self, size: int, piece: bytes) -> int:
+        """How large a message is after ``piece``. A stream of events is many: they end in blank lines."""
+        if not self._is_events:
+            return size + len(piece)
+        text = self._tail + piece
+        self._tail = text[-3:]
+        end = max(map(text.rfind, _BLANK_LINES))
+        return size + len(piece) if end < 0 else len(text) - end
 
     def _check_time(self, begun: float) -> None:
-        if time.monotonic() - begun > self._meter.limits.max_call_seconds:
+        if not self._is_events and time.monotonic() - begun > self._meter.limits.max_call_seconds:
             raise self._meter.stop(too_slow(self._meter.limits.max_call_seconds))
 
     async def aclose(self) -> None:
@@ -88,11 +108,16 @@ class _BoundedBody(httpx2.AsyncByteStream):
 
 
 class _decoder:  # noqa: N801 - a function with a memory
-    def __init__(self, encoding: str) -> None:
+    def __init__(self, encoding: str, meter: Meter) -> None:
         self._zlib = zlib.decompressobj(_GZIP) if encoding in ("gzip", "x-gzip") else None
         if self._zlib is None and encoding not in ("", "identity"):
-            raise UpstreamError(
-                "encoding-unknown", f"the server answers in {encoding!r:.40}, which we did not ask for"
+            raise meter.stop(
+                UpstreamError(
+                    "encoding-unknown",
+                    f"the server answers in {encoding!r:.40}, which we did not ask for",
+                    "the server, or a proxy before it, has to honour 'Accept-Encoding: gzip'",
+                    rule="B1",
+                )
             )
 
     def __call__(self, chunk: bytes) -> Iterator[bytes]:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
     from skillwire.client.connection import Connection
 
+_CORRECT = "the server has to be corrected"
+
 
 async def each_page(
     connection: Connection, method: str, field: str, **params: Any
@@ -39,7 +41,7 @@ async def each_page(
             raise ProtocolError(
                 "cursor-repeats",
                 f"{method} gave the same cursor twice, so that its pages never end",
-                "the server has to be corrected; the pages so far were read",
+                f"{_CORRECT}; the pages so far were read",
                 rule="B3",
             )
         seen.add(cursor)
@@ -56,12 +58,16 @@ async def each_page(
 def _items(result: dict[str, Any], method: str, field: str) -> list[dict[str, Any]]:
     items = result.get(field)
     if not isinstance(items, list):
-        raise ProtocolError("answer-invalid", f"the answer to {method} has no list of {field!r}", rule="L1")
+        raise ProtocolError(
+            "answer-invalid", f"the answer to {method} has no list of {field!r}", _CORRECT, rule="L1"
+        )
     return [as_object(item) for item in as_list(cast("object", items))]
 
 
 def _cursor(result: dict[str, Any], method: str, max_length: int) -> str | None:
     cursor = result.get("nextCursor")
     if cursor is not None and (not isinstance(cursor, str) or len(cursor) > max_length):
-        raise ProtocolError("answer-invalid", f"the cursor that {method} gave is not a short text", rule="L3")
+        raise ProtocolError(
+            "answer-invalid", f"the cursor that {method} gave is not a short text", _CORRECT, rule="L3"
+        )
     return cursor

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     _Incoming: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
 
 _GRACE_SECONDS = 2.0
+_LISTENING_SECONDS = 0.5  # for last words that are on their way
 _LAST_WORDS = 2000
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
@@ -47,16 +48,20 @@ async def open_pipes(
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
     try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(_read_lines, child.stdout, incoming_in, meter)
-            group.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in)
-            group.start_soon(_keep_last_words, child.stderr, meter)
+        async with anyio.create_task_group() as listening:
+            listening.start_soon(_keep_last_words, child, meter)
             try:
-                yield incoming, outgoing
+                async with anyio.create_task_group() as speaking:
+                    speaking.start_soon(_read_lines, child.stdout, incoming_in, meter)
+                    speaking.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in)
+                    try:
+                        yield incoming, outgoing
+                    finally:
+                        speaking.cancel_scope.cancel()  # stdout has one reader, from here on `_end`
             finally:
                 with anyio.CancelScope(shield=True):  # or the process would outlive us
                     await _end(child)
-                group.cancel_scope.cancel()
+                listening.cancel_scope.cancel()
     finally:
         for stream in (incoming, incoming_in, outgoing, outgoing_out):
             stream.close()
@@ -67,6 +72,7 @@ class _Child(NamedTuple):
     stdin: ByteSendStream
     stdout: ByteReceiveStream
     stderr: ByteReceiveStream
+    silent: anyio.Event  # nobody reads stderr any more, most often because it ended
 
 
 async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -> _Child:
@@ -84,7 +90,7 @@ async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         raise AssertionError("a process that was started with pipes has pipes")
-    return _Child(process, stdin, stdout, stderr)
+    return _Child(process, stdin, stdout, stderr, anyio.Event())
 
 
 async def _read_lines(stdout: ByteReceiveStream, send: _Incoming, meter: Meter) -> None:
@@ -110,7 +116,12 @@ async def _deliver(line: bytes, send: _Incoming, meter: Meter) -> None:
     except ValueError as error:
         if b'"jsonrpc"' in line:  # an answer that nobody can read: whoever waits for it should not wait for long
             raise meter.stop(
-                ProtocolError("message-invalid", "the server sent a message that is not JSON-RPC", rule="B1")
+                ProtocolError(
+                    "message-invalid",
+                    "the server sent a message that is not JSON-RPC",
+                    "the server has to be corrected",
+                    rule="B1",
+                )
             ) from error
         return  # a server that prints to its stdout; not a message
     await send.send(SessionMessage(message))
@@ -128,12 +139,15 @@ async def _write_lines(
         send.close()  # the session learns that nobody listens
 
 
-async def _keep_last_words(stderr: ByteReceiveStream, meter: Meter) -> None:
-    words = b""
-    with suppress(*_GONE):
-        async for chunk in stderr:
-            words = (words + chunk)[-_LAST_WORDS:]
-            meter.last_words = words.decode(errors="replace")
+async def _keep_last_words(child: _Child, meter: Meter) -> None:
+    words, meter.last_words = b"", ""
+    try:
+        with suppress(*_GONE):
+            async for chunk in child.stderr:
+                words = (words + chunk)[-_LAST_WORDS:]
+                meter.last_words = words.decode(errors="replace")
+    finally:
+        child.silent.set()
 
 
 async def _end(child: _Child) -> None:
@@ -150,12 +164,14 @@ async def _end(child: _Child) -> None:
             break
     with suppress(ProcessLookupError, PermissionError):  # children that it left behind
         os.killpg(process.pid, signal.SIGKILL)
+    with anyio.move_on_after(_LISTENING_SECONDS):
+        await child.silent.wait()
     with suppress(*_GONE):
         await process.aclose()
 
 
 async def _drained(stream: ByteReceiveStream) -> None:
     """A process that is stuck in writing cannot notice that it should end."""
-    with suppress(*_GONE, anyio.BusyResourceError):
+    with suppress(*_GONE):
         while True:
             await stream.receive()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from skillwire.skill.verify import differing_fields
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -29,7 +31,7 @@ class Refresh:
 
 
 def compare(previous: Iterable[SkillEntry], current: Iterable[SkillEntry]) -> Refresh:
-    """How ``current`` differs from ``previous``. The order of files and of fields does not matter."""
+    """How ``current`` differs from ``previous``, skill by skill. The order of files does not matter."""
     before = {entry.uri: entry for entry in previous}
     now = {entry.uri: entry for entry in current}
     kept = [entry for uri, entry in now.items() if uri in before]
@@ -45,7 +47,7 @@ def is_same(one: SkillEntry, other: SkillEntry) -> bool:
     """Whether two entries claim the same."""
     return (
         one.uri == other.uri
-        and one.frontmatter == other.frontmatter
+        and not differing_fields(one.frontmatter, other.frontmatter, one.frontmatter.keys() | other.frontmatter)
         and type(one.resources) is type(other.resources)
         and set(one.files) == set(other.files)
     )

@@ -20,7 +20,7 @@ from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
 from skillwire.client.connection import pause_before
 from skillwire.client.refresh import Refresh, compare, is_same
-from skillwire.errors import UpstreamError, VerificationError
+from skillwire.errors import NotFoundError, UpstreamError, VerificationError
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from skillwire.skill import Diagnostic, SkillEntry
 
 _POLL_SECONDS = 60.0
-_STALE = ("digest-mismatch", "size-mismatch", "file-unlisted")
+_STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 
 
 class RemoteCatalog(Catalog):
@@ -42,19 +42,24 @@ class RemoteCatalog(Catalog):
         self._client = client
         self._allow_unverified = allow_unverified
         self._poll_seconds = poll_seconds
-        self._held: dict[SkillUri, SkillEntry] = {}  # by root: what was listed, and what was got beside that
+        self._listed: dict[SkillUri, SkillEntry] = {}  # by root
+        self._got: dict[SkillUri, SkillEntry] = {}  # by root: asked for since, and in some dialects fuller
         self._keys: list[str] | None = None  # canonical URIs of what is listed, sorted
         self._is_current = False
         self._feed = ChangeFeed()
 
+    @property
+    def reads_directories(self) -> bool:
+        """Whether the server reads directories; else they are made from entries."""
+        return self._client.supports_directory_read
+
     async def refresh(self) -> Refresh:
         """Ask for the whole listing, and tell whoever listens what changed."""
         entries = [entry async for entry in self._client.list_skills()]
-        before = [] if self._keys is None else [self._held[_root(key)] for key in self._keys]
-        refresh = compare(before, entries)
-        self._held = {_root(entry.uri): entry for entry in entries}
+        refresh = compare(self._listed.values(), entries)
+        self._listed, self._got = {_root(entry.uri): entry for entry in entries}, {}
         first = self._keys is None
-        self._keys = sorted(str(parse_uri(entry.uri)) for entry in entries)
+        self._keys = sorted(str(parse_uri(entry.uri)) for entry in self._listed.values())
         if not first:
             self._feed.publish(
                 Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
@@ -63,8 +68,8 @@ class RemoteCatalog(Catalog):
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the listing; the first page asks the server."""
-        keys, held = await self._listing(anew=cursor is None), self._held
-        return page_of("skills", keys, lambda key: held[_root(key)], cursor, limit)
+        keys, listed = await self._listing(anew=cursor is None), self._listed
+        return page_of("skills", keys, lambda key: listed[_root(key)], cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry as the server gives it now."""
@@ -76,14 +81,11 @@ class RemoteCatalog(Catalog):
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """The entry that is held, without asking."""
         place = parse_uri(uri)
-        return self._held.get(place.parent) if place.segments[-1] == SKILL_MD else None
+        return self._held(place.parent) if place.segments[-1] == SKILL_MD else None
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes that the current entry describes."""
-        entry = self._around(parse_uri(uri))
-        if entry is None:
-            entry = await self._client.find_skill(uri)
-            self._hold(entry)
+        entry = await self._around(parse_uri(uri))
         try:
             return await self._read(entry, uri)
         except VerificationError as error:
@@ -91,7 +93,7 @@ class RemoteCatalog(Catalog):
                 raise
             fresh = await self.get_skill(entry.uri)
             if is_same(fresh, entry):
-                raise no_file(uri) if error.reference == "file-unlisted" else error from None
+                raise no_file(uri) if error.reference == "file-unlisted" and entry.is_complete else error from None
             return await self._read(fresh, uri)
 
     async def read_directory(
@@ -101,9 +103,14 @@ class RemoteCatalog(Catalog):
         place = parse_uri(uri)
         if cursor == "":
             raise bad_cursor()
-        if self._client.supports_directory_read:
-            children = {child.name: child for child in await self._client.read_directory(uri)}
-        else:
+        children: dict[str, DirectoryChild] | None = None
+        if self.reads_directories:
+            try:
+                children = {child.name: child for child in await self._client.read_directory(uri)}
+            except NotFoundError:
+                if await self._client.dialect() != "index":  # there, a packed skill is no directory
+                    raise
+        if children is None:
             children = await self._children(place)
         return page_of(f"directory {place.path}", sorted(children), lambda name: children[name], cursor, limit)
 
@@ -147,31 +154,38 @@ class RemoteCatalog(Catalog):
 
     def _hold(self, entry: SkillEntry) -> None:
         root = _root(entry.uri)
-        known = self._held.get(root)
-        self._held[root] = entry
-        if known is not None and not is_same(known, entry):
+        known, listed = self._held(root), self._listed.get(root)
+        self._got[root] = entry
+        if listed is not None and listed.is_complete:
+            self._listed[root] = entry
+        # A short listing and a full answer differ although nothing changed.
+        if known is not None and known.is_complete and not is_same(known, entry):
             self._feed.publish(Change(changed=frozenset({entry.uri})))
 
-    def _around(self, place: SkillUri) -> SkillEntry | None:
-        """The innermost skill that is held around a file."""
+    def _held(self, root: SkillUri) -> SkillEntry | None:
+        return self._got.get(root) or self._listed.get(root)
+
+    async def _around(self, place: SkillUri) -> SkillEntry:
+        """The innermost skill around a file, with all that its server promises: a listing may say less."""
         for depth in range(len(place.segments) - 1, 0, -1):
-            entry = self._held.get(SkillUri(place.scheme, place.segments[:depth]))
+            root = SkillUri(place.scheme, place.segments[:depth])
+            entry = self._held(root)
             if entry is not None:
-                return entry
-        return None
+                is_short = not entry.is_complete and not entry.is_dynamic and root not in self._got
+                return await self.get_skill(entry.uri) if is_short else entry
+        entry = await self._client.find_skill(str(place))
+        self._hold(entry)
+        return entry
 
     async def _read(self, entry: SkillEntry, uri: str) -> SkillFile:
-        if self._allow_unverified and (entry.is_dynamic or "digest" in entry.gaps):
+        if self._allow_unverified and not _is_promised(entry, uri):
             return SkillFile(*await self._client.read_unverified(uri))
         file = await self._client.read_resource(entry, uri)
         return SkillFile(file.uri, file.data)
 
     async def _children(self, place: SkillUri) -> dict[str, DirectoryChild]:
         """A directory as the files of an entry show it; one that is empty does not show."""
-        entry = self._around(SkillUri(place.scheme, (*place.segments, SKILL_MD)))
-        if entry is None:
-            entry = await self._client.find_skill(format_uri(f"{place.path}/{SKILL_MD}", place.scheme))
-            self._hold(entry)
+        entry = await self._around(SkillUri(place.scheme, (*place.segments, SKILL_MD)))
         children: dict[str, DirectoryChild] = {}
         depth = len(place.segments)
         for file in entry.files:
@@ -187,6 +201,12 @@ class RemoteCatalog(Catalog):
 
 def _root(uri: str) -> SkillUri:
     return skill_root(parse_uri(uri))
+
+
+def _is_promised(entry: SkillEntry, uri: str) -> bool:
+    """Whether there is anything to compare the file at ``uri`` with; a complete entry says that it is no file."""
+    resource = entry.resource(uri)
+    return entry.is_complete if resource is None else resource.digest is not None
 
 
 def _uris(entries: Sequence[SkillEntry]) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 ``.mcp.json``, Claude Desktop, Cursor and VS Code write nearly the same file; the differences are read here.
 Variables (``${HOME}``, ``${TOKEN:-none}``, ``${env:TOKEN}``) are filled in; one that is not set is an error, never
-empty text. Values of ``env`` and ``headers`` are secrets: they appear in no message.
+empty text. Values of ``env``, ``headers`` and arguments may be secrets: they appear in no message and no ``repr``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,15 @@ class UrlServer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.netloc:
-            raise FormatError("url-invalid", f"{self.url!r:.200} is not a URL of a server", "write https://…/mcp")
+        if not _is_web(self.url):
+            raise FormatError(
+                "url-invalid",
+                f"{_without_secrets(self.url)!r:.200} is not a URL of a server",
+                "write https://…/mcp",
+            )
+
+    def __repr__(self) -> str:
+        return f"UrlServer({_without_secrets(self.url)!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,15 +60,35 @@ class CommandServer:
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     cwd: str | None = None
 
+    def __post_init__(self) -> None:
+        if not self.command or not self.command[0]:
+            raise FormatError("server-invalid", "the command is empty", "name the program to start")
+
+    def __repr__(self) -> str:
+        return f"CommandServer({self.command[0]!r}, … {len(self.command) - 1} words, cwd={self.cwd!r})"
+
 
 ServerPlace: TypeAlias = UrlServer | CommandServer
+
+
+def _is_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    return parts.scheme in ("http", "https") and bool(parts.netloc)
+
+
+def _without_secrets(url: str) -> str:
+    """The URL without user, password and query, where people keep tokens."""
+    return re.sub(r"//[^/?#]*@", "//…@", url.partition("?")[0])
 
 
 def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> ServerPlace:
     """An entry of an ``mcpServers`` file."""
     variables = os.environ if variables is None else variables
     fill = _Filler(variables)
-    url = next((entry[key] for key in ("url", "httpUrl", "serverUrl") if key in entry), None)
+    url = next((entry[key] for key in ("httpUrl", "url", "serverUrl") if key in entry), None)
     if url is not None:
         if entry.get("type") == "sse":
             raise FormatError(
@@ -97,7 +123,7 @@ class _Filler:
     def texts(self, values: object, what: str) -> dict[str, str]:
         if not isinstance(values, dict):
             raise FormatError("server-invalid", f"'{what}' is not an object", "write names and values")
-        return {key: self.text(value, what) for key, value in cast("dict[str, object]", values).items()}
+        return {key: self.text(value, f"{what}.{key}") for key, value in cast("dict[str, object]", values).items()}
 
     def _value(self, match: re.Match[str], what: str) -> str:
         name, default, other = cast("tuple[str, str | None, str | None]", match.groups())
@@ -121,7 +147,9 @@ def read_servers(path: Path) -> dict[str, Mapping[str, Any]]:
         with path.open("rb") as file:
             data = file.read(_MAX_CONFIG_BYTES + 1)
         if len(data) > _MAX_CONFIG_BYTES:
-            raise FormatError("config-invalid", f"{path.name!r} is too large to be a list of servers")
+            raise FormatError(
+                "config-invalid", f"{path.name!r} is too large to be a list of servers", "check --config"
+            )
         document = json.loads(data)
     except OSError as error:
         raise NotFoundError("config-unreadable", f"{path.name!r} cannot be read", "check --config") from error
@@ -149,11 +177,18 @@ def find_configs(folder: Path, home: Path) -> Iterator[Path]:
 
 
 def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:
-    """The entry called ``label`` in the first file that has one; ``NotFoundError`` lists the labels there are."""
+    """The entry called ``label`` in the first file that has one; ``NotFoundError`` lists the labels there are.
+
+    A file that cannot be read does not hide the others; it is named if the label is nowhere.
+    """
     known: set[str] = set()
     looked: list[str] = []
     for path in configs:
-        servers = read_servers(path)
+        try:
+            servers = read_servers(path)
+        except FormatError:
+            looked.append(f"{path.name}, which is not JSON")
+            continue
         if label in servers:
             return path, servers[label]
         known |= servers.keys()

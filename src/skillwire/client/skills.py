@@ -20,7 +20,14 @@ from skillwire.client.detect import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.named import Activation, NamedSkill, NativeDialect, Sep2076Dialect
 from skillwire.client.refresh import Refresh, compare
-from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
+from skillwire.errors import (
+    FormatError,
+    LimitError,
+    NotFoundError,
+    ProtocolError,
+    UpstreamError,
+    VerificationError,
+)
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri
 from skillwire.skill.verify import VerifiedFile, VerifiedSkill, expect_file, verify_file, verify_skill
@@ -33,14 +40,16 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import DirectoryChild
     from skillwire.client.dialects.contract import Dialect, DialectName
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
     Extractor = Callable[[str], Iterable[str]]
 
 _D = TypeVar("_D", bound="Dialect")
 _MAX_MINED = 100
 _MAX_ASKED = 32  # folders around a file, each of which could be a skill
-_SKILL_URI = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s<>\"'`()\[\]{}]+/SKILL\.md")
+# Two steps that never go back over what they read, since a server chooses the text: words, then a scheme in each.
+_WORD = re.compile(r"[^\s<>\"'`()\[\]{}]+")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]{0,31}://")
 
 
 class UnverifiedFile(NamedTuple):
@@ -105,10 +114,10 @@ class SkillsClient:
         dialect = await self._speak()
         if dialect is None:
             return
-        seen: set[str] = set()
+        seen: set[SkillUri] = set()
         async for page in dialect.pages():
             for entry in page:
-                seen.add(entry.uri)
+                seen.add(parse_uri(entry.uri))
                 yield entry
         async for entry in self._mined(dialect, seen):
             yield entry
@@ -125,14 +134,13 @@ class SkillsClient:
     async def read_resource(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         """One file of ``entry``, verified (V1). A file that the entry does not list is not even asked for (V2)."""
         expect_file(entry, uri, self.limits)
+        if parse_uri(uri) == parse_uri(entry.uri):
+            return (await self.read_skill(entry)).file  # V4 holds whatever way leads to the SKILL.md
         return verify_file(entry, uri, await self._read_as(entry, uri), self.limits)
 
     async def read_skill_uri(self, uri: str) -> VerifiedFile:
         """Any file of any skill, verified, knowing its URI only: its skill's entry is asked for first."""
-        entry = await self.find_skill(uri)
-        if parse_uri(uri) == parse_uri(entry.uri):
-            return (await self.read_skill(entry)).file
-        return await self.read_resource(entry, uri)
+        return await self.read_resource(await self.find_skill(uri), uri)
 
     async def read_unverified(self, uri: str) -> UnverifiedFile:
         """The bytes at ``uri`` as the server gives them, compared with nothing. For a person's explicit choice."""
@@ -162,7 +170,12 @@ class SkillsClient:
             for child in await self.read_directory(pending.pop()):
                 met += 1
                 if met > self.limits.max_entries:
-                    raise LimitError("listing-too-long", f"{uri!r:.300} has too much below it", rule="B3")
+                    raise LimitError(
+                        "listing-too-long",
+                        f"{uri!r:.300} has more than {self.limits.max_entries} files and folders below it",
+                        "raise Limits.max_entries if you trust the server that far",
+                        rule="B3",
+                    )
                 if child.is_directory:
                     pending.append(child.uri)
                 else:
@@ -201,16 +214,21 @@ class SkillsClient:
                 rule="V1",
             ) from error
 
-    async def _mined(self, dialect: Dialect, seen: set[str]) -> AsyncIterator[SkillEntry]:
+    async def _mined(self, dialect: Dialect, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
         """I5: a URI in the instructions is a hint; the server's own answer makes it a skill."""
         if self._extract is None:
             return
         for uri in list(dict.fromkeys(self._extract(self.connection.instructions or "")))[:_MAX_MINED]:
-            if uri not in seen:
-                try:
+            try:
+                place = parse_uri(uri)
+                if place not in seen:
                     yield await dialect.get_skill(uri)
-                except (NotFoundError, FormatError, ProtocolError):
-                    continue
+                    seen.add(place)
+            except (NotFoundError, FormatError, ProtocolError, VerificationError):
+                continue
+            except UpstreamError as error:
+                if error.reference != "server-failed":  # that is how some servers say that there is none
+                    raise
 
     async def _speak(self) -> Dialect | None:
         await self.dialect()
@@ -228,7 +246,11 @@ class SkillsClient:
         dialect = await self._need()
         if not isinstance(dialect, kind):
             raise ProtocolError(
-                "dialect-other", f"the server speaks {dialect.name!r}, not {kind.name!r}", side="local", rule="K2"
+                "dialect-other",
+                f"the server speaks {dialect.name!r}, not {kind.name!r}",
+                "list_skills, get_skill and read_unverified work in every dialect",
+                side="local",
+                rule="K2",
             )
         return dialect
 
@@ -239,4 +261,10 @@ class SkillsClient:
 
 def mine_uris(instructions: str) -> list[str]:
     """I5: the URIs of ``SKILL.md`` files that stand in a text."""
-    return _SKILL_URI.findall(instructions)
+    found: list[str] = []
+    for word in _WORD.findall(instructions):
+        upto, ending, _ = word.rpartition(f"/{SKILL_MD}")
+        scheme = _SCHEME.search(upto) if ending else None
+        if scheme is not None and scheme.end() < len(upto):
+            found.append(upto[scheme.start() :] + ending)
+    return found

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
-
-from skillwire import __version__
 
 if TYPE_CHECKING:
     from skillwire.server.skills import Skills
@@ -15,7 +14,7 @@ if TYPE_CHECKING:
 
 def build_server(skills: Skills, *, name: str = "skillwire", instructions: str | None = None) -> Server[Any]:
     """A server for ``skills`` alone. Run it on any transport of the SDK."""
-    return skills.attach(Server(name, version=__version__, instructions=instructions))
+    return skills.attach(Server(name, version=version("skillwire"), instructions=instructions))
 
 
 async def serve_stdio(server: Server[Any]) -> None:

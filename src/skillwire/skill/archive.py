@@ -13,11 +13,10 @@ from __future__ import annotations
 import gzip
 import tarfile
 import zipfile
-import zlib
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Literal, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
-from skillwire.errors import FormatError, LimitError
+from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import fold
 from skillwire.skill.uri import SKILL_MD, segment_problem
@@ -25,7 +24,7 @@ from skillwire.skill.uri import SKILL_MD, segment_problem
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    _Member: TypeAlias = tuple[str, bool, Callable[[], IO[bytes]]]
+    _Member: TypeAlias = tuple[str, bool, int, Callable[[], IO[bytes]]]  # name, is a folder, size, open it
 
 ArchiveFormat = Literal["tar.gz", "zip"]
 _MEDIA_TYPES: dict[str, ArchiveFormat] = {
@@ -38,7 +37,23 @@ _MEDIA_TYPES: dict[str, ArchiveFormat] = {
 _SUFFIXES: dict[str, ArchiveFormat] = {".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
 _CHUNK = 64 * 1024
 _TAR_OVERHEAD = 2048
+_TAR_EXTENDED = (
+    tarfile.XHDTYPE,
+    tarfile.XGLTYPE,
+    tarfile.SOLARIS_XHDTYPE,
+    tarfile.GNUTYPE_LONGNAME,
+    tarfile.GNUTYPE_LONGLINK,
+)
+_MAX_EXTENDED = 4 * 1024  # one such header; a longer name is refused anyway
+_GLOBAL_COST = 64 * 1024  # for each byte: a global one is applied to every member behind it
+_MAX_COST = 500_000_000  # of all of them: 10,000 of 200 bytes, or a second of searching
 _ZIP_HEADER = b"PK\x01\x02"
+_ZIP_END = b"PK\x05\x06"
+_ZIP_END_SIZE = 22
+_ZIP_LOCAL_SIZE = 30
+_ZIP_ENCRYPTED = 1
+_ZIP_UTF8 = 0x800
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others, output cannot be bounded
 _REGULAR = (0, 0o100000)
 _DIRECTORY = 0o040000
 
@@ -74,17 +89,12 @@ def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) ->
     unpacking = _Unpacking(len(data), limits)
     members = _zip_members(data, limits) if form == "zip" else _tar_members(data, unpacking.room, limits)
     try:
-        for name, is_directory, read in members:
-            unpacking.add(name, is_directory, read)
-    except (tarfile.TarError, zipfile.BadZipFile, EOFError, OSError, zlib.error, NotImplementedError) as error:
-        raise _bad("the archive is damaged, encrypted or of a kind we do not read") from error
-    except (
-        ValueError,
-        UnicodeError,
-        OverflowError,
-        RuntimeError,
-    ) as error:  # what both libraries raise on headers
-        raise _bad("the archive's headers cannot be read") from error
+        for member in members:
+            unpacking.add(*member)
+    except SkillwireError:
+        raise
+    except Exception as error:  # on broken headers both libraries raise whatever their code runs into
+        raise _bad("the archive is damaged, or of a kind we do not read") from error
     if SKILL_MD not in unpacking.files:
         raise _bad("the archive has no SKILL.md at its root", rule="I2")
     return unpacking.files
@@ -100,17 +110,21 @@ class _Unpacking:
         self._names: dict[str, str] = {}  # fold -> path, for every file and folder (B5)
         self._members = 0
 
-    def add(self, name: str, is_directory: bool, read: Callable[[], IO[bytes]]) -> None:
+    def add(self, name: str, is_directory: bool, size: int, read: Callable[[], IO[bytes]]) -> None:
         self._members += 1
         if self._members > self._limits.max_resources:
             raise _too_much(f"the archive has more than {self._limits.max_resources} members")
         path = _safe_path(name)
-        if not path:
+        if not path and is_directory:
             return
+        if not path:
+            raise _bad(f"{name!r:.200} is a file where the root is")
         self._claim(path, is_directory)
         if not is_directory:
             with read() as stream:
                 self.files[path] = self._read(stream, path)
+            if len(self.files[path]) != size:
+                raise _bad(f"{path!r:.200} has another size than its header says")
 
     def _claim(self, path: str, is_directory: bool) -> None:
         """B5: no two names that a disk could take for one, and no file where a folder is."""
@@ -140,11 +154,16 @@ class _Bounded:
     def __init__(self, stream: IO[bytes], room: int) -> None:
         self._stream = stream
         self._room = room
+        self._count = 0
+        self.filled = 0  # where the zeros begin that the stream ends in, as far as it was read
 
     def read(self, count: int) -> bytes:
-        chunk = self._stream.read(min(count, self._room + 1))
-        self._room -= len(chunk)
-        if self._room < 0:
+        chunk = self._stream.read(min(count, self._room + 1 - self._count))
+        content = len(chunk.rstrip(b"\0"))
+        if content:
+            self.filled = self._count + content
+        self._count += len(chunk)
+        if self._count > self._room:
             raise _too_much("the archive unpacks to more than we accept")
         return chunk
 
@@ -154,24 +173,84 @@ def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
     stream = _Bounded(
         cast("IO[bytes]", gzip.GzipFile(fileobj=BytesIO(data))), room + limits.max_resources * _TAR_OVERHEAD
     )
-    with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|") as archive:
+    with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|", tarinfo=_header_kind()) as archive:
         for member in archive:
-            if not member.isfile() and not member.isdir():
-                raise _bad(f"{member.name!r:.200} is a link, a device or a pipe")
-            yield member.name, member.isdir(), lambda member=member: _opened(archive.extractfile(member))
+            if member.issparse() or not (member.isfile() or member.isdir()):
+                raise _bad(f"{member.name!r:.200} is a link, a device, a pipe or sparse")
+            yield (
+                member.name,
+                member.isdir(),
+                member.size,
+                lambda member=member: _opened(archive.extractfile(member)),
+            )
+        while stream.read(_CHUNK):  # to the checksum, which stands at the very end
+            pass
+        if stream.filled > archive.offset:  # the library takes a header that it cannot read for the end
+            raise _bad("the archive has a broken header, or data behind its end")
+
+
+def _header_kind() -> type[tarfile.TarInfo]:
+    """Headers of one tar file, with a bound on those that describe others.
+
+    The library reads such a header whole; before Python 3.11.10 it searches it in time that grows with its square.
+    """
+    cost = 0
+
+    class Header(tarfile.TarInfo):
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
+            nonlocal cost
+            header = super().frombuf(buf, encoding, errors)
+            if header.type == tarfile.GNUTYPE_SPARSE:
+                raise _bad(f"{header.name!r:.200} is sparse")
+            if header.type in _TAR_EXTENDED:
+                cost += header.size * (_GLOBAL_COST if header.type == tarfile.XGLTYPE else header.size)
+                if not 0 <= header.size <= _MAX_EXTENDED or cost > _MAX_COST:
+                    raise _too_much("the archive's headers hold more than we read")
+            return header
+
+    return Header
 
 
 def _zip_members(data: bytes, limits: Limits) -> Iterator[_Member]:
     if data.count(_ZIP_HEADER) > limits.max_resources:  # counted before the library makes an object of each
         raise _too_much(f"the archive has more than {limits.max_resources} members")
     with zipfile.ZipFile(BytesIO(data)) as archive:
+        _check_layout(archive, data)
         for member in archive.infolist():
+            name = _zip_name(member)
             kind = (member.external_attr >> 16) & 0o170000
             if kind not in _REGULAR and kind != _DIRECTORY:
-                raise _bad(f"{member.filename!r:.200} is a link, a device or a pipe")
-            if member.orig_filename != member.filename and "\0" in member.orig_filename:
-                raise _bad(f"{member.orig_filename!r:.200} has a NUL in its name")
-            yield member.orig_filename, member.is_dir(), lambda member=member: archive.open(member)
+                raise _bad(f"{name!r:.200} is a link, a device or a pipe")
+            if member.flag_bits & _ZIP_ENCRYPTED:
+                raise _bad(f"{name!r:.200} is encrypted")
+            if member.compress_type not in _ZIP_METHODS:
+                raise _bad(f"{name!r:.200} is packed in a way we do not read")
+            yield name, name.endswith("/"), member.file_size, lambda member=member: archive.open(member)
+
+
+def _zip_name(member: zipfile.ZipInfo) -> str:
+    """The whole name: the library cuts ``filename`` at a NUL, and reads code page 437 where UTF-8 is not declared.
+
+    The Finder, and ``zip`` in some locales, write UTF-8 without declaring it.
+    """
+    if member.flag_bits & _ZIP_UTF8:
+        return member.orig_filename
+    try:
+        return member.orig_filename.encode("cp437").decode()
+    except UnicodeError:
+        return member.orig_filename
+
+
+def _check_layout(archive: zipfile.ZipFile, data: bytes) -> None:
+    """One archive and nothing else: what lies before or behind it, and entries that share bytes, are tricks."""
+    end = 0
+    for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
+        if member.header_offset < end or (not end and member.header_offset):
+            raise _bad(f"{member.orig_filename!r:.200} overlaps another member, or has data before it")
+        end = member.header_offset + _ZIP_LOCAL_SIZE + member.compress_size
+    if end > archive.start_dir or not data[-_ZIP_END_SIZE - len(archive.comment) :].startswith(_ZIP_END):
+        raise _bad("the archive has overlapping members, or data behind its end")
 
 
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:
@@ -182,7 +261,7 @@ def _opened(stream: IO[bytes] | None) -> IO[bytes]:
 
 def _safe_path(name: str) -> str:
     """The path of a member; empty for the root itself. Whatever could point elsewhere is refused."""
-    path = name.removesuffix("/")
+    path = name if name == "/" else name.removesuffix("/")
     while path.startswith("./"):
         path = path[2:]
     if path in ("", "."):

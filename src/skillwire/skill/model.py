@@ -49,8 +49,9 @@ READ_SKILL_TOOL: dict[str, Any] = {
 """A tool definition for hosts whose model names the skill only."""
 
 _BYTES_PER_TOKEN = 4
-# XML 1.0 cannot carry control characters, lone surrogates or the two non-characters, not even escaped.
-_NOT_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+# XML 1.0 cannot carry control characters, lone surrogates or the two non-characters, not even escaped. It could
+# carry DEL and what follows it, which a terminal obeys.
+_NOT_XML = re.compile("[^\t\n\r\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _SPACES = re.compile(r"\s+")
 
 
@@ -115,7 +116,7 @@ def build_summary(entries: Sequence[SkillEntry]) -> str:
 
 def escape_text(text: str) -> str:
     """``text`` for an XML element or attribute: nothing in it can end the element."""
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text), {'"': "&quot;", "'": "&apos;"})
+    return escape(_printable(text), {'"': "&quot;", "'": "&apos;"})
 
 
 def _skill_element(entry: SkillEntry, server: str | None) -> str:
@@ -129,7 +130,11 @@ def _skill_element(entry: SkillEntry, server: str | None) -> str:
 
 
 def _line(text: str) -> str:
-    return _SPACES.sub(" ", text).strip()
+    return _printable(_SPACES.sub(" ", text).strip())
+
+
+def _printable(text: str) -> str:
+    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 def _tokens(size: int) -> int:

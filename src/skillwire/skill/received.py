@@ -29,7 +29,7 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
     """An entry as it came off the wire, or ``FormatError`` (``entry-invalid``) saying which rule it breaks."""
     fields = _mapping(value, "an entry")
     uri = _text(fields, "uri")
-    root = skill_root(parse_uri(uri))
+    root = _root(uri)
     frontmatter = _mapping(fields.get("frontmatter"), "'frontmatter'")
     for field_name in ("name", "description"):
         _text(frontmatter, field_name)
@@ -42,13 +42,13 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
 
 
 def _unknown(fields: dict[str, Any]) -> Mapping[str, Any] | None:
-    """The whole entry, if it has a field that would be lost otherwise."""
-    if not fields.keys() <= _ENTRY_FIELDS:
+    """The whole entry, if something in it would be lost otherwise: fields we do not know, files without sizes."""
+    if fields.keys() != _ENTRY_FIELDS:
         return fields
-    resources = fields.get("resources", ())
-    if isinstance(resources, str):
+    if isinstance(fields["resources"], str):
         return None
-    return None if all(item.keys() <= _RESOURCE_FIELDS for item in resources) else fields
+    whole = all(item.keys() == _RESOURCE_FIELDS and item["size"] is not None for item in fields["resources"])
+    return None if whole else fields
 
 
 def _parse_resources(
@@ -74,7 +74,7 @@ def _parse_resources(
 def _parse_resource(value: object, root: SkillUri, plain_root: str | None, *, sized: bool) -> Resource:
     fields = _mapping(value, "a resource")
     uri = _text(fields, "uri")
-    if not _is_plain(uri, plain_root) and not is_within(root, parse_uri(uri)):
+    if not _is_plain(uri, plain_root) and not _is_inside(root, uri):
         raise invalid_entry(f"the resource {uri!r:.200} is outside the skill", "E4")
     return Resource(uri, parse_digest(fields.get("digest")), _size(fields, uri, sized=sized))
 
@@ -88,11 +88,30 @@ def _size(fields: Mapping[str, Any], uri: str, *, sized: bool) -> int | None:
     return size
 
 
+def _root(uri: str) -> SkillUri:
+    try:
+        return skill_root(parse_uri(uri))
+    except FormatError as error:
+        raise _with_rule(error, "U1") from error
+
+
+def _is_inside(root: SkillUri, uri: str) -> bool:
+    try:
+        return is_within(root, parse_uri(uri))
+    except FormatError as error:
+        raise _with_rule(error, "U7") from error
+
+
+def _with_rule(error: FormatError, rule: str) -> FormatError:
+    return FormatError(error.reference, error.message, error.hint, rule=error.rule or rule)
+
+
 def _is_plain(uri: str, plain_root: str | None) -> bool:
     if plain_root is None or not uri.startswith(plain_root) or len(uri) > DEFAULT_LIMITS.max_uri_length:
         return False
     tail = uri[len(plain_root) :]
-    return _PLAIN_TAIL.match(tail) is not None and tail.count("/") < DEFAULT_LIMITS.max_uri_segments // 2
+    # two slashes belong to the scheme
+    return _PLAIN_TAIL.match(tail) is not None and uri.count("/") - 2 < DEFAULT_LIMITS.max_uri_segments
 
 
 def _path(uri: str, root: SkillUri, plain_root: str | None) -> str:

@@ -55,11 +55,10 @@ def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> Ski
     """The URI in ``text``; ``FormatError`` for whatever U7 refuses."""
     if len(text) > max_length:
         raise _invalid(text, f"is longer than {max_length} characters")
+    refuse_file(text)
     match = _SCHEME.match(text)
     if match is None:
         raise _invalid(text, "has no scheme", "a skill's URI looks like skill://acme/refunds/SKILL.md")
-    if match.group(1).lower() == "file":  # O3: no skill names a file of somebody's machine
-        raise _invalid(text, "names a file of a machine")
     rest = text[match.end() :]
     if "?" in rest or "#" in rest:
         raise _invalid(text, "has a query or a fragment")
@@ -67,6 +66,12 @@ def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> Ski
         raise _invalid(text, f"has more than {DEFAULT_LIMITS.max_uri_segments} segments")
     segments = tuple(_decode_segment(text, raw) for raw in rest.split("/"))
     return SkillUri(match.group(1).lower(), segments)
+
+
+def refuse_file(text: str) -> None:
+    """O3: no skill names a file of somebody's machine, in no spelling of ``file:``."""
+    if text.lstrip()[:5].lower() == "file:":
+        raise _invalid(text, "names a file of a machine", rule="O3")
 
 
 def format_uri(path: str, scheme: str = DEFAULT_SCHEME) -> str:
@@ -104,6 +109,7 @@ def parse_path(text: str) -> str:
                 "path-invalid",
                 f"the path {text!r:.200} {reason}",
                 "write segments separated by single slashes, like acme/billing/refunds",
+                rule="U7",
             )
     return text
 
@@ -176,8 +182,10 @@ def _decode_reference(reference: str, raw: str) -> str:
     return segment
 
 
-def _invalid(text: str, reason: str, hint: str = "use a URI as the listing gives it") -> FormatError:
-    return FormatError("uri-invalid", f"the URI {text!r:.200} {reason}", hint)
+def _invalid(
+    text: str, reason: str, hint: str = "use a URI as the listing gives it", *, rule: str = ""
+) -> FormatError:
+    return FormatError("uri-invalid", f"the URI {text!r:.200} {reason}", hint, rule=rule)
 
 
 def _outside(reference: str) -> FormatError:
@@ -185,4 +193,5 @@ def _outside(reference: str) -> FormatError:
         "link-outside",
         f"the link {reference!r:.200} leaves the skill's folder",
         "copy the file into the skill and link to it there",
+        rule="U6",
     )

@@ -89,7 +89,7 @@ def expect_file(entry: SkillEntry, uri: str, limits: Limits = DEFAULT_LIMITS) ->
         raise VerificationError(
             "digest-unpromised",
             f"the server gives no digest for {uri!r:.300}",
-            "read it with read_unverified, if a person chose to",
+            "get the skill first: some servers promise more then; else read_unverified, if a person chose to",
             rule="V1",
         )
     if resource.size is not None and resource.size > limits.max_file_bytes:
@@ -137,15 +137,15 @@ def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_
         raise VerificationError(
             "frontmatter-mismatch",
             f"the SKILL.md at {entry.uri!r:.300} cannot be read: {error.message}",
+            _REFRESH,
             rule="V4",
         ) from error
     if entry.whole_frontmatter:
         names = entry.frontmatter.keys() | document.frontmatter.keys()
         different = differing_fields(entry.frontmatter, document.frontmatter, names)
-    else:  # older dialects trim what they copy
-        different = differing_fields(
-            _trimmed(entry.frontmatter), _trimmed(document.frontmatter), entry.frontmatter
-        )
+    else:  # older dialects trim what they copy, and what they left out is blank here
+        sent = _trimmed({name: value for name, value in entry.frontmatter.items() if value != ""})
+        different = differing_fields(sent, _trimmed(document.frontmatter), sent)
     if different:
         raise VerificationError(
             "frontmatter-mismatch",
@@ -158,8 +158,9 @@ def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_
 
 def differing_fields(one: Mapping[str, Json], other: Mapping[str, Json], names: Iterable[str]) -> list[str]:
     """Which of the fields ``names`` are not the same in both, sorted."""
-    same = {name for name in names if name in one and name in other and _same(one[name], other[name])}
-    return sorted(set(names) - same)
+    return sorted(
+        name for name in set(names) if name not in one or name not in other or not _same(one[name], other[name])
+    )
 
 
 def _trimmed(fields: Mapping[str, Json]) -> dict[str, Json]:
@@ -171,7 +172,7 @@ def _same(one: Json, other: Json) -> bool:
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
-        return one == other or _double(one) == _double(other)
+        return one == other or (_double(one) is not None and _double(one) == _double(other))
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(_same(one[key], other[key]) for key in one)
     if isinstance(one, list) and isinstance(other, list):

@@ -9,7 +9,7 @@ import pytest
 
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, SkillMeta, build_entry, fold
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry, fold
 from skillwire.skill.received import parse_entry
 
 SKILL_MD = b"---\nname: refunds\ndescription: Refund an order.\n---\nDo it.\n"
@@ -271,6 +271,112 @@ def test_an_entry_of_someone_else_may_lack_labels() -> None:
     """E5"""
     entry = SkillEntry("skill://a/SKILL.md", {}, (Resource("skill://a/SKILL.md", digest_of(b""), 0),))
     assert (entry.name, entry.description) == ("", "")
+
+
+WHOLE = Resource("skill://acme/refunds/SKILL.md", digest_of(SKILL_MD), len(SKILL_MD))
+MORE = Resource("skill://acme/refunds/a%20b.md", digest_of(b""), 0)
+
+
+def claim(resources: Any, **fields: Any) -> SkillEntry:
+    return SkillEntry("skill://acme/refunds/SKILL.md", FRONTMATTER, resources, **fields)
+
+
+@pytest.mark.parametrize(
+    ("resources", "gaps"),
+    [
+        ((WHOLE, MORE), set()),
+        ((WHOLE, MORE._replace(size=None)), {"size"}),
+        ((WHOLE._replace(digest=None), MORE), {"digest"}),
+        ((Resource(WHOLE.uri, None, None),), {"digest", "size"}),
+        (Partial((WHOLE, MORE)), {"manifest"}),
+        (Partial((WHOLE, MORE._replace(digest=None))), {"manifest", "digest"}),
+        (Partial((WHOLE._replace(size=None),)), {"manifest", "size"}),
+        (Partial(), {"manifest", "digest", "size"}),
+        (DYNAMIC, {"manifest", "digest", "size"}),
+    ],
+)
+def test_what_was_not_promised_is_said(resources: Any, gaps: set[str]) -> None:
+    """E2, E2b, V7: one file without a promise is enough."""
+    assert claim(resources).gaps == gaps
+    assert claim(resources, whole_frontmatter=False).gaps == gaps | {"frontmatter"}
+
+
+@pytest.mark.parametrize(
+    ("resources", "fields"),
+    [
+        (DYNAMIC, {}),
+        (Partial((WHOLE, MORE)), {}),
+        (Partial(), {}),
+        ((WHOLE._replace(size=None), MORE), {}),
+        ((WHOLE, MORE._replace(digest=None)), {}),
+        ((WHOLE, MORE), {"whole_frontmatter": False}),
+    ],
+)
+def test_an_entry_with_a_gap_goes_out_as_dynamic(resources: Any, fields: dict[str, Any]) -> None:
+    """E2: a server never sends less than the extension asks; so it does not promise at all."""
+    sent = claim(resources, **fields).to_json()
+    assert sent == {"uri": WHOLE.uri, "frontmatter": FRONTMATTER, "resources": "dynamic"}
+    assert parse_entry(sent).is_dynamic
+
+
+def test_an_entry_without_gaps_goes_out_whole() -> None:
+    """E2"""
+    assert claim((WHOLE, MORE)).to_json()["resources"] == [WHOLE._asdict(), MORE._asdict()]
+
+
+@pytest.mark.parametrize(
+    ("resources", "complete", "dynamic", "files"),
+    [
+        ((WHOLE, MORE), True, False, (WHOLE, MORE)),
+        ((WHOLE._replace(size=None),), True, False, (WHOLE._replace(size=None),)),
+        (Partial((WHOLE,)), False, False, (WHOLE,)),
+        (Partial(), False, False, ()),
+        (DYNAMIC, False, True, ()),
+    ],
+)
+def test_a_list_of_all_files_some_files_and_none_are_told_apart(
+    resources: Any, complete: bool, dynamic: bool, files: tuple[Resource, ...]
+) -> None:
+    """E2"""
+    entry = claim(resources)
+    assert (entry.is_complete, entry.is_dynamic, entry.files) == (complete, dynamic, files)
+    assert entry.size == sum(file.size or 0 for file in files)
+
+
+def test_some_files_are_another_claim_than_the_same_files_as_all() -> None:
+    """E2"""
+    assert claim(Partial((WHOLE, MORE))) != claim((WHOLE, MORE))
+    assert claim(Partial()) != claim(DYNAMIC)
+    assert claim((WHOLE,)) != claim((WHOLE,), whole_frontmatter=False)
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["skill://acme/refunds/a%20b.md", "skill://acme/refunds/a b.md", "SKILL://acme/refunds/%61%20%62.md",
+     "skill://%61cme/refunds/a%20b%2Emd"],
+)  # fmt: skip
+def test_a_file_is_found_in_any_spelling_of_its_uri(uri: str) -> None:
+    """U7"""
+    assert claim((WHOLE, MORE)).resource(uri) == MORE
+    assert claim(Partial((WHOLE, MORE))).resource(uri) == MORE
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["skill://acme/refunds/A%20b.md", "skill://acme/refunds/a%2520b.md", "skill://ACME/refunds/a%20b.md",
+     "skill://acme/refunds", "skill://acme/refunds/a%20b.md/x", "repo://acme/refunds/a%20b.md"],
+)  # fmt: skip
+def test_a_uri_of_something_else_finds_nothing(uri: str) -> None:
+    """U4, U7, V2"""
+    assert claim((WHOLE, MORE)).resource(uri) is None
+    assert claim(DYNAMIC).resource(WHOLE.uri) is None
+
+
+def test_a_spelling_that_is_no_uri_is_refused_rather_than_not_found() -> None:
+    """U7"""
+    for uri in ("a b.md", "skill://acme/refunds/../x", ""):
+        with pytest.raises(FormatError):
+            claim((WHOLE, MORE)).resource(uri)
 
 
 @pytest.mark.parametrize(

@@ -5,16 +5,22 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
+from skillwire.catalog.contract import DirectoryChild
 from skillwire.client.content import read_content
-from skillwire.errors import ProtocolError, SkillwireError
+from skillwire.client.pages import each_page
+from skillwire.client.shapes import as_object, as_size
+from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError
 from skillwire.skill.diagnostics import KINDS, Diagnostic
+from skillwire.skill.received import invalid_entry
+from skillwire.skill.uri import is_within, parse_uri, skill_root
+from skillwire.wire.extension import DIRECTORY_READ, EXTENSION_ID
+from skillwire.wire.media import DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from skillwire.catalog.contract import DirectoryChild
     from skillwire.client.connection import Connection
-    from skillwire.skill import SkillEntry
+    from skillwire.skill import SkillEntry, SkillUri
 
 DialectName: TypeAlias = Literal["extension", "index", "sep-2076", "native", "fallback"]
 
@@ -41,19 +47,63 @@ class Dialect(ABC):
         """The bytes at ``uri``, unverified."""
         return await read_content(self.connection, uri, at_most)
 
+    @property
+    def reads_directories(self) -> bool:
+        """K2: whether ``resources/directory/read`` may be called. Servers of the drafts have it too."""
+        declared = self.connection.capabilities
+        settings = (declared.extensions or {}).get(EXTENSION_ID) if declared else None
+        return bool(settings and settings.get("directoryRead") is True)
+
     async def read_directory(self, uri: str) -> list[DirectoryChild]:
-        """What is directly inside a directory."""
-        raise ProtocolError(
-            "directory-unsupported",
-            f"the server does not read directories, so not {uri!r:.300}",
-            "the entry of a skill lists its files",
-            side="local",
-            rule="K2",
-        )
+        """``resources/directory/read``, all pages (D1)."""
+        if not self.reads_directories:
+            raise ProtocolError(
+                "directory-unsupported",
+                f"the server does not read directories, so not {uri!r:.300}",
+                "the entry of a skill lists its files",
+                side="local",
+                rule="K2",
+            )
+        folder = parse_uri(uri.removesuffix("/"))
+        children: dict[str, DirectoryChild] = {}
+        async for items in each_page(self.connection, DIRECTORY_READ, "resources", uri=uri):
+            for item in items:
+                try:
+                    child = _parse_child(item, folder)
+                except FormatError as error:
+                    self.leave_out(FormatError("child-invalid", error.message, error.hint, rule="D1"), uri)
+                else:
+                    children.setdefault(child.name, child)
+        return [children[name] for name in sorted(children)]
 
     def leave_out(self, error: SkillwireError, uri: object) -> None:
         """Report an entry that cannot be used."""
         self.report(problem_of(error, uri))
+
+
+def _parse_child(item: object, folder: SkillUri) -> DirectoryChild:
+    fields = as_object(item)
+    uri = fields.get("uri")
+    if not isinstance(uri, str):
+        raise invalid_entry("a child has no URI", "D1")
+    parsed = parse_uri(uri.removesuffix("/"))
+    if not is_within(folder, parsed) or len(parsed.segments) != len(folder.segments) + 1:
+        raise invalid_entry(f"{uri!r:.200} is not directly inside {folder!s:.200}", "D1")
+    return DirectoryChild(
+        uri,
+        parsed.segments[-1],
+        is_directory=fields.get("mimeType") == DIRECTORY,
+        size=as_size(fields.get("size")),
+    )
+
+
+def root_of(uri: str) -> SkillUri:
+    """The root of the skill at ``uri``; ``NotFoundError`` if that is no ``SKILL.md``, as servers say it (G1)."""
+    parsed = parse_uri(uri)
+    try:
+        return skill_root(parsed)
+    except FormatError as error:
+        raise NotFoundError("skill-unknown", error.message, error.hint, rule="G1") from error
 
 
 def problem_of(error: SkillwireError, uri: object) -> Diagnostic:

@@ -13,8 +13,11 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.content import read_content, read_if_there
-from skillwire.client.dialects.contract import Dialect
+from anyio import to_thread
+
+from skillwire.client.content import check_size, read_content, read_if_there
+from skillwire.client.dialects.contract import Dialect, root_of
+from skillwire.client.dialects.plain import entry_from_skill_md
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -22,7 +25,8 @@ from skillwire.skill.archive import archive_format, archive_root, unpack
 from skillwire.skill.digest import digest_of, parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.received import invalid_entry
-from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, skill_root
+from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 INDEX_URI = "skill://index.json"
 _TEMPLATE = "mcp-resource-template"
+_OTHER_DIALECT = "the server may speak another dialect; without one that is named, it is found out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +50,14 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class IndexedSkill:
-    """One entry of the index, and the archive that holds the whole skill, if there is one."""
+    """One entry of the index, and the archive that holds the whole skill, if there is one.
+
+    ``has_url`` says that the index names the ``SKILL.md`` itself, and not only an archive.
+    """
 
     entry: SkillEntry
     archive: Archive | None = None
+    has_url: bool = True
 
 
 class IndexDialect(Dialect):
@@ -66,10 +75,13 @@ class IndexDialect(Dialect):
         yield [skill.entry for skill in (await self._load()).values()]
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry from the index as it is now; a packed skill is fetched and unpacked for it."""
-        skill = (await self._load()).get(skill_root(parse_uri(uri)))
-        if skill is None:
-            raise NotFoundError("skill-unknown", f"the index has no skill at {uri!r:.300}", "list the skills")
+        """The entry from the index as it is now; a packed skill is fetched and unpacked for it.
+
+        What is not in the index is asked for: a template makes skills that no index lists.
+        """
+        skill = (await self._load()).get(root_of(uri))
+        if skill is None:  # made from a template, or named in the instructions (I5): it speaks for itself
+            return await entry_from_skill_md(self.connection, uri)
         if skill.archive is None:
             return skill.entry
         return _with_files(skill.entry, await self._files(skill.archive), skill.archive)
@@ -83,14 +95,19 @@ class IndexDialect(Dialect):
             if skill is not None and skill.archive is not None:
                 data = (await self._files(skill.archive)).get("/".join(place.segments[depth:]))
                 if data is None:
-                    raise NotFoundError("file-unknown", f"the archive has no file for {uri!r:.300}")
+                    raise NotFoundError(
+                        "file-unknown",
+                        f"the archive has no file for {uri!r:.300}",
+                        "get the skill: it lists its files",
+                    )
+                check_size(len(data), uri, at_most)
                 return data
         return await read_content(self.connection, uri, at_most)
 
     async def _load(self) -> dict[SkillUri, IndexedSkill]:
         data = await read_if_there(self.connection, INDEX_URI, self.limits.max_index_bytes)
         if data is None:
-            raise ProtocolError("index-missing", f"the server has no {INDEX_URI}", rule="I1")
+            raise ProtocolError("index-missing", f"the server has no {INDEX_URI}", _OTHER_DIALECT, rule="I1")
         skills: dict[SkillUri, IndexedSkill] = {}
         for item in parse_index(data, self.limits):
             try:
@@ -115,7 +132,7 @@ class IndexDialect(Dialect):
                     "read the index again",
                     rule="V1",
                 )
-            files = unpack(data, form, self.limits)
+            files = await to_thread.run_sync(unpack, data, form, self.limits)  # a hostile one takes a while
         self._unpacked[archive] = files
         while len(self._unpacked) > 1 and self._held() > self.limits.max_skill_bytes:
             self._unpacked.popitem(last=False)
@@ -127,9 +144,14 @@ class IndexDialect(Dialect):
 
 def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
     """Some servers list a skill once as a file and once packed. Anything else that comes twice is a mistake."""
-    if (first.archive is None) == (second.archive is None):
-        raise FormatError("entry-repeated", "the URI is listed twice; the first one counts", rule="E5")
-    plain, packed = (second, first) if first.archive is not None else (first, second)
+    plain, packed = (first, second) if first.has_url else (second, first)
+    if plain.archive is not None or packed.has_url:
+        raise FormatError(
+            "entry-repeated",
+            "the URI is listed twice; the first one counts",
+            "the server has to be corrected",
+            rule="E5",
+        )
     return IndexedSkill(plain.entry, packed.archive)
 
 
@@ -138,13 +160,18 @@ def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, 
     try:
         document: object = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise ProtocolError("index-invalid", f"{INDEX_URI} is not JSON", rule="I1") from error
+        raise ProtocolError("index-invalid", f"{INDEX_URI} is not JSON", _OTHER_DIALECT, rule="I1") from error
     skills = as_object(document).get("skills")
     if not isinstance(skills, list):
-        raise ProtocolError("index-invalid", f"{INDEX_URI} has no list of skills", rule="I1")
+        raise ProtocolError("index-invalid", f"{INDEX_URI} has no list of skills", _OTHER_DIALECT, rule="I1")
     items = as_list(cast("object", skills))
     if len(items) > limits.max_entries:
-        raise LimitError("listing-too-long", f"{INDEX_URI} has more than {limits.max_entries} entries", rule="B3")
+        raise LimitError(
+            "listing-too-long",
+            f"{INDEX_URI} has more than {limits.max_entries} entries",
+            "raise Limits.max_entries if you trust the server that far",
+            rule="B3",
+        )
     return [as_object(item) for item in items]
 
 
@@ -165,7 +192,7 @@ def _newer(item: dict[str, Any]) -> IndexedSkill:
     archive = next((_archive(packed) for packed in map(as_object, as_list(item.get("archives")))), None)
     uri = _absolute(item.get("url")) if "url" in item or archive is None else _unpacked_uri(archive)
     entry = _entry(uri, item["frontmatter"], _digest(item.get("digest")), whole=True)
-    return IndexedSkill(entry, archive)
+    return IndexedSkill(entry, archive, has_url="url" in item)
 
 
 def _older(item: dict[str, Any]) -> IndexedSkill:
@@ -174,9 +201,8 @@ def _older(item: dict[str, Any]) -> IndexedSkill:
     uri = _absolute(item.get("url")) if archive is None else _unpacked_uri(archive)
     fields = {"name": skill_root(parse_uri(uri)).segments[-1], "description": ""}
     fields |= {key: item[key] for key in fields if key in item}
-    return IndexedSkill(
-        _entry(uri, fields, _digest(item.get("digest")) if not archive else None, whole=False), archive
-    )
+    digest = _digest(item.get("digest")) if archive is None else None
+    return IndexedSkill(_entry(uri, fields, digest, whole=False), archive, has_url=archive is None)
 
 
 def _archive(item: dict[str, Any]) -> Archive:
@@ -200,8 +226,11 @@ def _with_files(entry: SkillEntry, files: dict[str, bytes], archive: Archive) ->
     """All files of a packed skill. They are promised if the archive's digest was (I2)."""
     root = skill_root(parse_uri(entry.uri))
     promised = archive.digest is not None
+    digests = {path: digest_of(data) for path, data in files.items()} if promised else {}
+    if entry.files[0].digest is not None:
+        digests[SKILL_MD] = verify_file(entry, entry.uri, files[SKILL_MD]).digest
     resources = tuple(
-        Resource(format_uri(f"{root.path}/{path}", root.scheme), digest_of(data) if promised else None, len(data))
+        Resource(format_uri(f"{root.path}/{path}", root.scheme), digests.get(path), len(data))
         for path, data in sorted(files.items())
     )
     return replace(entry, resources=resources if promised else Partial(resources))
@@ -212,6 +241,7 @@ def _absolute(value: object) -> str:
     url = as_text(value)
     if not url:
         raise invalid_entry("'url' is missing or not text", "I1")
+    refuse_file(url)  # of an archive too: it is read as it stands here
     return url if "://" in url else f"skill://{url.removeprefix('./').lstrip('/')}"
 
 

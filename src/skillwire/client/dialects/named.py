@@ -10,13 +10,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.dialects.contract import Dialect
+from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.received import invalid_entry
-from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
+from skillwire.skill.uri import parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 
 if TYPE_CHECKING:
@@ -34,15 +34,14 @@ def uri_of(name: str) -> str:
     """The identity, inside this program, of a skill that its server knows by ``name``."""
     parse_path(name)
     if "/" in name:
-        raise FormatError("name-invalid", f"the name {name!r:.80} has a slash in it")
+        raise FormatError("name-invalid", f"the name {name!r:.80} has a slash in it", "use a name as it is listed")
     return skill_md_uri(name, SCHEME)
 
 
 def name_of(uri: str) -> str:
     """The name behind a URI of ours."""
-    parsed = parse_uri(uri)
-    root = skill_root(parsed)
-    if parsed.scheme != SCHEME or len(root.segments) != 1:
+    root = root_of(uri)
+    if root.scheme != SCHEME or len(root.segments) != 1:
         raise NotFoundError(
             "skill-unknown", f"{uri!r:.300} is not a skill of this server", "its skills are named: list them"
         )
@@ -106,8 +105,18 @@ class Sep2076Dialect(NamedDialect):
         if as_list(entry.frontmatter.get("arguments")):
             return entry  # its files depend on arguments, which nobody has given yet
         skill = await self.get_named(name)
-        files = (as_text(file.get("uri")) for file in skill.files)
-        return named_entry(dict(entry.frontmatter), tuple(Resource(file, None, None) for file in files if file))
+        files = [as_text(file.get("uri")) for file in skill.files]
+        usable = tuple(Resource(file, None, None) for file in files if file and self._is_usable(file))
+        return named_entry(dict(entry.frontmatter), usable)
+
+    def _is_usable(self, uri: str) -> bool:
+        """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
+        try:
+            parse_uri(uri)
+        except FormatError as error:
+            self.leave_out(error, uri)
+            return False
+        return True
 
     async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
         """P2: ``skills/get`` with arguments."""
@@ -115,7 +124,12 @@ class Sep2076Dialect(NamedDialect):
         result = await self.connection.request(SKILLS_GET, **params)
         instructions = result.get("instructions")
         if not isinstance(instructions, str):
-            raise ProtocolError("answer-invalid", f"{SKILLS_GET} gave no instructions for {name!r:.80}", rule="P2")
+            raise ProtocolError(
+                "answer-invalid",
+                f"{SKILLS_GET} gave no instructions for {name!r:.80}",
+                "the server has to be corrected",
+                rule="P2",
+            )
         files = tuple(map(as_object, as_list(result.get("files"))))
         description = as_text(result.get("description"))
         return NamedSkill(name, instructions, files, as_object(result.get("dependencies")), description)
@@ -162,6 +176,7 @@ class Activation:
         """``resources/read`` for one of the scoped resources."""
         if uri not in {resource.get("uri") for resource in self.resources}:
             raise _not_scoped(uri, self.name, "resource")
+        refuse_file(uri)
         return await self.connection.request("resources/read", uri=uri)
 
     def _check(self, name: str, known: tuple[Mapping[str, Any], ...], kind: str) -> None:
@@ -215,7 +230,12 @@ def bounded(text: str, uri: str, at_most: int) -> bytes:
     """B1: ``text`` as bytes, if they are not too many."""
     data = text.encode(errors="replace")
     if len(data) > at_most:
-        raise LimitError("file-too-large", f"{uri!r:.300} has more than {at_most} bytes", rule="B1")
+        raise LimitError(
+            "file-too-large",
+            f"{uri!r:.300} has more than {at_most} bytes",
+            "raise Limits.max_file_bytes if you trust the server that far",
+            rule="B1",
+        )
     return data
 
 

@@ -11,10 +11,10 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from skillwire.client.content import read_content, read_if_there
-from skillwire.client.dialects.contract import Dialect
+from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError, UpstreamError
 from skillwire.skill.digest import parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.frontmatter import parse_skill_md
@@ -24,6 +24,8 @@ from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    from skillwire.client.connection import Connection
 
 MANIFEST = "_manifest"
 
@@ -40,18 +42,19 @@ class PlainDialect(Dialect):
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One skill: by its manifest if there is one, else by its ``SKILL.md``."""
-        root = skill_root(parse_uri(uri))
-        files = await self._manifest(root)
-        data = await read_content(self.connection, uri, self.limits.max_skill_md_bytes)
-        document = parse_skill_md(data, self.limits)
-        name = document.frontmatter.get("name")
-        if name != root.segments[-1]:
-            raise invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
-        if files is None:
-            return SkillEntry(uri, document.frontmatter, Partial((Resource(uri, None, None),)))
-        entry = SkillEntry(uri, document.frontmatter, files)
-        verify_file(entry, uri, data, self.limits)
-        return entry
+        files = await self._manifest(root_of(uri))
+        return await entry_from_skill_md(self.connection, uri, files)
+
+    async def read(self, uri: str, at_most: int) -> bytes:
+        """The bytes at ``uri``. A manifest has paths: its server may spell their URIs in another way (U7)."""
+        try:
+            return await super().read(uri, at_most)
+        except NotFoundError:
+            place = parse_uri(uri)
+            others = [other for other in await self._listed() if other != uri and _parsed(other) == place]
+            if not others:
+                raise
+        return await super().read(others[0], at_most)
 
     async def _listed(self) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
@@ -80,21 +83,48 @@ class PlainDialect(Dialect):
         return None if data is None else parse_manifest(data, root)
 
 
+async def entry_from_skill_md(
+    connection: Connection, uri: str, files: tuple[Resource, ...] | None = None
+) -> SkillEntry:
+    """The entry of a skill that nothing describes but its own ``SKILL.md``, and ``files`` if they are promised."""
+    root = root_of(uri)
+    try:
+        data = await read_content(connection, uri, connection.limits.max_skill_md_bytes)
+        document = parse_skill_md(data, connection.limits)
+    except (UpstreamError, FormatError) as error:
+        # Servers have many ways to say that there is none: to fail, or to answer with prose.
+        if error.reference not in ("server-failed", "frontmatter-missing"):
+            raise
+        message = f"the server has no skill at {uri!r:.300}: {error.message}"
+        raise NotFoundError("skill-unknown", message, "list its skills") from error
+    name = document.frontmatter.get("name")
+    if name != root.segments[-1]:
+        raise invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
+    if files is None:
+        return SkillEntry(uri, document.frontmatter, Partial((Resource(uri, None, None),)))
+    entry = SkillEntry(uri, document.frontmatter, files)
+    verify_file(entry, uri, data, connection.limits)
+    return entry
+
+
 def parse_manifest(data: bytes, root: SkillUri) -> tuple[Resource, ...]:
     """FastMCP's ``{skill, files: [{path, size, hash}]}`` as resources; ``FormatError`` for anything else."""
     try:
         document = as_object(json.loads(data))
     except (ValueError, RecursionError) as error:
         raise invalid_entry("the manifest is not JSON", "E2") from error
-    resources: list[Resource] = []
+    resources: dict[str, Resource] = {}
     for file in map(as_object, as_list(document.get("files"))):
         path, size = parse_path(as_text(file.get("path"))), as_size(file.get("size"))
         if size is None:
             raise invalid_entry(f"the size of {path!r:.200} is not a number of bytes", "E3")
-        resources.append(Resource(format_uri(f"{root.path}/{path}", root.scheme), _digest(file.get("hash")), size))
-    if format_uri(f"{root.path}/{SKILL_MD}", root.scheme) not in {resource.uri for resource in resources}:
+        uri = str(parse_uri(format_uri(f"{root.path}/{path}", root.scheme)))
+        if uri in resources:
+            raise invalid_entry(f"the manifest lists {path!r:.200} twice", "E2")
+        resources[uri] = Resource(uri, _digest(file.get("hash")), size)
+    if format_uri(f"{root.path}/{SKILL_MD}", root.scheme) not in resources:
         raise invalid_entry("the manifest does not list the SKILL.md", "E2")
-    return tuple(sorted(resources))
+    return tuple(sorted(resources.values()))
 
 
 def _digest(value: object) -> str:

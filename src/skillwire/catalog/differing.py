@@ -1,0 +1,115 @@
+"""How two catalogs differ: skill by skill, file by file, line by line.
+
+Skills are matched by path, files by digest; only files that differ are read, and only if somebody wants the lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from difflib import unified_diff
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from skillwire.errors import SkillwireError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.uri import parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterator
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import Resource, SkillEntry
+
+Kind = Literal["new", "gone", "changed"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileDifference:
+    """One file that came, went or changed; its lines as a unified diff, or a note why there are none."""
+
+    path: str
+    kind: Kind
+    lines: tuple[str, ...] = ()
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SkillDifference:
+    """One skill that came, went or changed."""
+
+    path: str
+    kind: Kind
+    files: tuple[FileDifference, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return asdict(self)
+
+
+class _Side(NamedTuple):
+    catalog: Catalog
+    entry: SkillEntry
+
+    @property
+    def files(self) -> dict[str, Resource]:
+        """What is known of the files, by path inside the skill."""
+        depth = len(parse_uri(self.entry.uri).segments) - 1
+        return {"/".join(parse_uri(file.uri).segments[depth:]): file for file in self.entry.files}
+
+    async def text(self, file: Resource) -> str:
+        """The file as text; raises what reading raises."""
+        return (await self.catalog.read_file(file.uri)).data.decode()
+
+
+async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> AsyncIterator[SkillDifference]:
+    """Every skill that is not the same in both, in the order of paths."""
+    before = {entry.path: entry async for entry in old.entries()}
+    after = {entry.path: entry async for entry in new.entries()}
+    for path in sorted(before.keys() | after.keys()):
+        if path not in before:
+            yield SkillDifference(path, "new")
+        elif path not in after:
+            yield SkillDifference(path, "gone")
+        else:
+            sides = _Side(old, before[path]), _Side(new, after[path])
+            files = [file async for file in _file_differences(*sides, with_text=with_text)]
+            if files or before[path].frontmatter != after[path].frontmatter:
+                yield SkillDifference(path, "changed", tuple(files))
+
+
+async def _file_differences(old: _Side, new: _Side, *, with_text: bool) -> AsyncIterator[FileDifference]:
+    before, after = old.files, new.files
+    for path in sorted(before.keys() | after.keys()):
+        if path not in before:
+            yield FileDifference(path, "new")
+        elif path not in after:
+            yield FileDifference(path, "gone")
+        elif before[path].digest != after[path].digest or None in (before[path].digest, after[path].digest):
+            difference = await _changed(old, new, path, with_text=with_text)
+            if difference is not None:
+                yield difference
+
+
+async def _changed(old: _Side, new: _Side, path: str, *, with_text: bool) -> FileDifference | None:
+    one, other = old.files[path], new.files[path]
+    unknown = None in (one.digest, other.digest)
+    if not with_text:
+        return None if unknown else FileDifference(path, "changed")
+    if max(one.size or 0, other.size or 0) > DEFAULT_LIMITS.max_checked_text:
+        return FileDifference(path, "changed", note="too large to compare")
+    try:
+        texts = await old.text(one), await new.text(other)
+    except UnicodeDecodeError:
+        return FileDifference(path, "changed", note="not text")
+    except SkillwireError as error:
+        return FileDifference(path, "changed", note=f"not read: {error.reference}")
+    if texts[0] == texts[1]:
+        return None
+    return FileDifference(path, "changed", tuple(_lines(*texts)))
+
+
+def _lines(old: str, new: str) -> Iterator[str]:
+    """A unified diff without its two header lines, which would only repeat the path."""
+    lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
+    next(lines, None)
+    next(lines, None)
+    return lines

@@ -1,0 +1,93 @@
+"""A listing as a document: what a catalog held at one moment, to be looked at or compared later.
+
+``skillwire list --json`` writes one. It says of each skill what its server promised and what it did not, so that
+nothing is lost by keeping it. It holds no bytes: ``ListingCatalog`` lists and gets, and has nothing to read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from skillwire.catalog.changes import ChangeFeed, ChangeStream
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
+from skillwire.catalog.cursor import page_of
+from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.errors import FormatError
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
+from skillwire.skill.received import parse_entry
+from skillwire.skill.uri import parse_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+
+def entry_to_document(entry: SkillEntry) -> dict[str, Any]:
+    """An entry with its gaps spelled out: ``complete``, and ``notPromised``."""
+    files = [{key: value for key, value in file._asdict().items() if value is not None} for file in entry.files]
+    return {
+        "uri": entry.uri,
+        "frontmatter": dict(entry.frontmatter),
+        "resources": DYNAMIC if entry.is_dynamic else files,
+        "complete": entry.is_complete,
+        "notPromised": sorted(entry.gaps),
+    }
+
+
+def entry_from_document(value: object) -> SkillEntry:
+    """The entry that ``entry_to_document`` wrote; ``FormatError`` for anything else."""
+    fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
+    gaps = fields.get("notPromised", [])
+    if fields.get("complete", True) and not gaps:
+        return parse_entry({key: fields[key] for key in ("uri", "frontmatter", "resources") if key in fields})
+    try:
+        whole = "frontmatter" not in gaps
+        if fields["resources"] == DYNAMIC:
+            return SkillEntry(fields["uri"], fields["frontmatter"], DYNAMIC, whole_frontmatter=whole)
+        files = tuple(Resource(f["uri"], f.get("digest"), f.get("size")) for f in fields["resources"])
+        resources = files if fields["complete"] else Partial(files)
+        return SkillEntry(str(parse_uri(fields["uri"])), fields["frontmatter"], resources, whole_frontmatter=whole)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise FormatError(
+            "listing-invalid", "the file is not a listing", "make one: skillwire list --json"
+        ) from error
+
+
+class ListingCatalog(Catalog):
+    """What was listed once. Nothing in it can be read."""
+
+    def __init__(self, entries: Iterable[SkillEntry]) -> None:
+        self._entries = {str(parse_uri(entry.uri)): entry for entry in entries}
+        self._keys = sorted(self._entries)
+        self._feed = ChangeFeed()
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page of what was listed."""
+        return page_of("skills", self._keys, lambda key: self._entries[key], cursor, limit)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """One of the entries."""
+        entry = self._entries.get(str(parse_uri(uri)))
+        if entry is None:
+            raise no_skill(uri)
+        return entry
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """A listing holds no bytes."""
+        raise no_file(uri)
+
+    async def read_directory(
+        self,
+        uri: str,
+        cursor: str | None = None,  # noqa: ARG002 - the contract's
+        limit: int = DEFAULT_PAGE_SIZE,  # noqa: ARG002
+    ) -> Page[DirectoryChild]:
+        """A listing has no directories to read."""
+        raise no_directory(uri)
+
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
+        """Paths of skills that begin with ``beginning``."""
+        return beginning_with(sorted(entry.path for entry in self._entries.values()), beginning, limit)
+
+    def changes(self) -> ChangeStream:
+        """A listing does not change."""
+        return self._feed.subscribe()

@@ -1,0 +1,115 @@
+"""A skill from any catalog, verified, as a folder on disk: the whole of it or nothing.
+
+Every file is read and compared with the entry before the first byte is written (V1, V2, V4), into a folder beside
+the destination that takes its place by one rename. Names that would collide on some disk are refused (B5). Files
+get plain modes: nothing becomes executable because a server says so.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.records import collisions
+from skillwire.errors import FormatError, LimitError, UpstreamError, VerificationError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
+from skillwire.skill.verify import verify_file, verify_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import SkillEntry
+
+
+async def read_verified(
+    catalog: Catalog,
+    entry: SkillEntry,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    on_file: Callable[[int], None] | None = None,
+) -> dict[str, bytes]:
+    """Every file of ``entry`` by its path inside the skill, verified."""
+    _check_promises(entry, limits)
+    depth = len(skill_root(parse_uri(entry.uri)).segments)
+    files: dict[str, bytes] = {}
+    for count, resource in enumerate(entry.files, 1):
+        data = (await catalog.read_file(resource.uri)).data
+        path = "/".join(parse_uri(resource.uri).segments[depth:])
+        if path == SKILL_MD:
+            verify_skill(entry, data, limits)
+        files[path] = verify_file(entry, resource.uri, data, limits).data
+        if on_file is not None:
+            on_file(count)
+    return files
+
+
+def _check_promises(entry: SkillEntry, limits: Limits) -> None:
+    if not entry.is_complete or "digest" in entry.gaps:
+        missing = (
+            "its bytes are made when they are read"
+            if entry.is_dynamic
+            else "its server does not promise all files"
+        )
+        raise VerificationError(
+            "skill-unverifiable",
+            f"{entry.uri!r:.300} cannot be verified as a whole: {missing}",
+            "ask the server's makers for digests of every file",
+            rule="V7",
+        )
+    if len(entry.files) > limits.max_resources or entry.size > limits.max_skill_bytes:
+        raise LimitError(
+            "skill-too-large",
+            f"{entry.uri!r:.300} has {len(entry.files)} files and {entry.size} bytes, more than we pull",
+            "raise Limits.max_skill_bytes if you trust the server that far",
+            rule="B1",
+        )
+
+
+def check_destination(destination: Path, *, replace: bool) -> None:
+    """Refuse to touch what is there, before anything is fetched for it."""
+    if os.path.lexists(destination) and not replace:
+        raise FormatError(
+            "destination-exists",
+            f"{destination.name!r} is already there",
+            "use --force to replace it, or another folder",
+        )
+
+
+def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool = False) -> None:
+    """``files`` as the folder ``destination``, which appears whole or not at all."""
+    for first, second in collisions(files):
+        raise FormatError(
+            "path-collision",
+            f"{first!r:.200} and {second!r:.200} are one name on some disks",
+            "it is not written",
+            rule="B5",
+        )
+    check_destination(destination, replace=replace)
+    try:
+        destination.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=".skillwire-", dir=destination.parent) as place:
+            new = Path(place) / "new"
+            _write_tree(files, new)
+            if os.path.lexists(destination):
+                os.rename(destination, Path(place) / "old")  # goes with the temporary folder
+            os.rename(new, destination)
+    except OSError as error:
+        raise UpstreamError(
+            "write-failed",
+            f"{destination.name!r} could not be written: {error.strerror}",
+            "nothing was left behind",
+        ) from error
+
+
+def _write_tree(files: Mapping[str, bytes], root: Path) -> None:
+    for path, data in files.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with place.open("xb") as file:  # x: two names that this disk takes for one are an error, not a loss
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())

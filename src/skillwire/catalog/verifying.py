@@ -1,0 +1,170 @@
+"""Everything a catalog claims, read and checked, with the rule for each failure.
+
+This is what ``skillwire verify`` does to a server: all entries, all bytes. A host never does (V5); a maintainer or
+a pipeline may.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import anyio
+
+from skillwire.errors import SkillwireError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.uri import parse_uri
+from skillwire.skill.verify import verify_file, verify_frontmatter
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import Resource, SkillEntry
+
+_AT_ONCE = 8
+
+
+class Failure(NamedTuple):
+    """One claim that does not hold, or that nothing can show to hold (``is_gap``)."""
+
+    rule: str
+    reference: str
+    uri: str
+    message: str
+    hint: str
+    is_gap: bool = False
+
+
+@dataclass
+class VerifyReport:
+    """What was checked, how often by which rule, and what failed."""
+
+    skills: int = 0
+    files: int = 0
+    size: int = 0
+    checked: Counter[str] = field(default_factory=Counter[str])
+    failures: list[Failure] = field(default_factory=list[Failure])
+
+    @property
+    def lies(self) -> list[Failure]:
+        """Claims that do not hold."""
+        return [failure for failure in self.failures if not failure.is_gap]
+
+    @property
+    def gaps(self) -> list[Failure]:
+        """What was not promised, so that it could not be checked."""
+        return [failure for failure in self.failures if failure.is_gap]
+
+
+async def verify_catalog(
+    catalog: Catalog, *, limits: Limits = DEFAULT_LIMITS, on_file: Callable[[int], None] | None = None
+) -> VerifyReport:
+    """Read and check all of ``catalog``; a few files at a time."""
+    work = _Verification(catalog, limits, on_file)
+    async for entry in catalog.entries():
+        await work.check(entry)
+    for problem in await catalog.problems():
+        if problem.refuses:
+            work.report.failures.append(
+                Failure(problem.rule, problem.reference, problem.file, problem.message, problem.hint)
+            )
+    return work.report
+
+
+class _Verification:
+    def __init__(self, catalog: Catalog, limits: Limits, on_file: Callable[[int], None] | None) -> None:
+        self.report = VerifyReport()
+        self._catalog = catalog
+        self._limits = limits
+        self._on_file = on_file
+        self._room = anyio.CapacityLimiter(_AT_ONCE)
+
+    async def check(self, entry: SkillEntry) -> None:
+        """One entry: its shape, its own answer, its files, its directories."""
+        self.report.skills += 1
+        self.report.checked["E1"] += 1
+        await self._check_get(entry)
+        self._check_size(entry)
+        if entry.is_dynamic:
+            self._gap(
+                "V7", "skill-dynamic", entry.uri, "the skill is generated when it is read; nothing can be checked"
+            )
+            return
+        for gap in sorted(entry.gaps):
+            self._gap("E2", f"{gap}-unpromised", entry.uri, f"the server does not promise the skill's {gap}")
+        async with anyio.create_task_group() as group:
+            for resource in entry.files:
+                group.start_soon(self._check_file, entry, resource)
+        if entry.is_complete and self._catalog.reads_directories:
+            await self._check_directories(entry)
+
+    async def _check_get(self, entry: SkillEntry) -> None:
+        self.report.checked["G1"] += 1
+        try:
+            fresh = await self._catalog.get_skill(entry.uri)
+        except SkillwireError as error:
+            self._fail("G1", entry.uri, error)
+        else:
+            same = set(fresh.files) == set(entry.files) and fresh.frontmatter == entry.frontmatter
+            if entry.is_complete and not same:
+                self._lie(
+                    "G1", "entry-differs", entry.uri, "getting the skill gives another entry than listing it"
+                )
+
+    def _check_size(self, entry: SkillEntry) -> None:
+        self.report.checked["E6"] += 1
+        if len(entry.files) > self._limits.skill_resources or entry.size > self._limits.skill_bytes:
+            self._gap(
+                "E6",
+                "over-limit",
+                entry.uri,
+                f"{len(entry.files)} files and {entry.size} bytes: a host may decline it",
+            )
+
+    async def _check_file(self, entry: SkillEntry, resource: Resource) -> None:
+        if resource.digest is None:
+            return
+        async with self._room:
+            self.report.checked["V1"] += 1
+            try:
+                data = (await self._catalog.read_file(resource.uri)).data
+                verify_file(entry, resource.uri, data, self._limits)
+                if resource.uri == entry.uri:
+                    self.report.checked["V4"] += 1
+                    verify_frontmatter(entry, data, self._limits)
+            except SkillwireError as error:
+                self._fail("V1", resource.uri, error)
+            else:
+                self.report.size += len(data)
+            self.report.files += 1
+            if self._on_file is not None:
+                self._on_file(self.report.files)
+
+    async def _check_directories(self, entry: SkillEntry) -> None:
+        """D1, V2: what the directories show is what the entry lists."""
+        listed = {parse_uri(file.uri) for file in entry.files}
+        try:
+            walked = {parse_uri(uri) async for uri in self._walked(entry)}
+        except SkillwireError as error:
+            self._fail("D1", entry.uri, error)
+            return
+        self.report.checked["D1"] += 1
+        for uri in sorted(map(str, walked - listed)):
+            self._lie("V2", "file-unlisted", uri, "a directory shows a file that the entry does not list")
+        for uri in sorted(map(str, listed - walked)):
+            self._lie("D1", "file-hidden", uri, "the entry lists a file that no directory shows")
+
+    async def _walked(self, entry: SkillEntry) -> AsyncIterator[str]:
+        async for child in self._catalog.walk(entry.uri.rpartition("/")[0]):
+            yield child.uri
+
+    def _fail(self, rule: str, uri: str, error: SkillwireError) -> None:
+        self.report.failures.append(Failure(error.rule or rule, error.reference, uri, error.message, error.hint))
+
+    def _lie(self, rule: str, reference: str, uri: str, message: str) -> None:
+        self.report.failures.append(Failure(rule, reference, uri, message, "the server has to be corrected"))
+
+    def _gap(self, rule: str, reference: str, uri: str, message: str) -> None:
+        self.report.failures.append(Failure(rule, reference, uri, message, "", is_gap=True))

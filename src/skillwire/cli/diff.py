@@ -1,0 +1,86 @@
+"""``skillwire diff``: what changed between two catalogs, or between two moments of one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.parsing import add_verb
+from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.catalog.differing import SkillDifference
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+
+TARGETS = 2
+_EXAMPLES = """\
+examples:
+  skillwire diff ./skills https://skills.example.com/mcp
+  skillwire diff ./skills -- npx some-mcp-server
+  skillwire list my-server --json > before.json; …; skillwire diff before.json my-server
+
+exit codes: 0 nothing differs, 1 something does, 2 usage, or no answer
+"""
+_MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow")}
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "diff",
+        "show what changed between two catalogs",
+        "Compare two catalogs by the paths of skills: which are new, gone or changed, and how their texts differ.",
+        _EXAMPLES,
+    )
+    parser.add_argument("old", metavar="OLD", help=f"{TARGET_HELP}, or a listing saved with list --json")
+    parser.add_argument("new", metavar="NEW", help="the same")
+    parser.add_argument("--no-text", action="store_true", help="only names; read no file")
+    add_target_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Compare."""
+    return run_on_targets(arguments, printer, _diff, ("old", "new"))
+
+
+async def _diff(old: Catalog, new: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.catalog.differing import differences
+
+    found: list[SkillDifference] = []
+    with printer.progress("Comparing", "skills") as count:
+        async for difference in differences(old, new, with_text=not arguments.no_text):
+            found.append(difference)
+            count(len(found))
+    if arguments.json:
+        printer.json({"skills": [difference.to_json() for difference in found]})
+    else:
+        for difference in found:
+            _print(difference, printer)
+        printer.talk("nothing differs" if not found else _summary(found))
+    return Exit.PROBLEMS if found else Exit.OK
+
+
+def _print(difference: SkillDifference, printer: Printer) -> None:
+    from rich.text import Text
+
+    from skillwire.cli.printer import visible
+
+    mark, colour = _MARKS[difference.kind]
+    printer.data(Text(f"{mark} {visible(difference.path)}", style=f"bold {colour}"))
+    for file in difference.files:
+        mark, colour = _MARKS[file.kind]
+        note = f"  ({file.note})" if file.note else ""
+        printer.data(Text(f"  {mark} {visible(file.path)}{note}", style=colour))
+        for line in file.lines:
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+            printer.data(Text(f"      {visible(line)}", style=style))
+
+
+def _summary(found: list[SkillDifference]) -> str:
+    counts = {kind: sum(1 for difference in found if difference.kind == kind) for kind in _MARKS}
+    return ", ".join(f"{count} {kind}" for kind, count in counts.items() if count)

@@ -1,0 +1,67 @@
+"""``skillwire pull``: a skill into a folder, verified, whole or not at all."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.parsing import add_verb
+from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+
+TARGETS = 1
+_EXAMPLES = """\
+examples:
+  skillwire pull https://skills.example.com/mcp refunds ./skills      makes ./skills/refunds
+  skillwire pull refunds ./skills --force -- npx some-mcp-server
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "pull",
+        "copy a skill into a folder, verified",
+        "Read every file of a skill, check each against the skill's entry, then write DIR/NAME in one step.",
+        _EXAMPLES,
+    )
+    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("skill", metavar="SKILL", help="a name, a path or a URI")
+    parser.add_argument("folder", metavar="DIR", type=Path, help="where the skill's folder will be")
+    parser.add_argument("--force", action="store_true", help="replace a folder of that name")
+    add_target_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Pull."""
+    return run_on_targets(arguments, printer, _pull)
+
+
+async def _pull(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.catalog.pulling import check_destination, read_verified, write_skill
+    from skillwire.cli.finding import find_skill
+    from skillwire.cli.printer import counted, size_of, visible
+
+    entry = await find_skill(catalog, arguments.skill)
+    destination = arguments.folder / entry.path.rpartition("/")[2]
+    check_destination(destination, replace=arguments.force)
+    with printer.progress("Reading", "files") as count:
+        files = await read_verified(catalog, entry, on_file=count)
+    write_skill(files, destination, replace=arguments.force)
+    size = sum(map(len, files.values()))
+    if arguments.json:
+        printer.json({"uri": entry.uri, "folder": str(destination), "files": sorted(files), "size": size})
+    else:
+        printer.talk(
+            f"wrote {visible(str(destination))}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
+            f" {visible(entry.uri)} (that is consistency, not trust)"
+        )
+    return Exit.OK

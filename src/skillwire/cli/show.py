@@ -1,0 +1,91 @@
+"""``skillwire show``: all that is claimed about one skill, and what it would cost a model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.parsing import add_verb
+from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.skill import SkillEntry
+
+TARGETS = 1
+_EXAMPLES = """\
+examples:
+  skillwire show ./skills refunds
+  skillwire show https://skills.example.com/mcp skill://acme/billing/refunds/SKILL.md
+  skillwire show refunds -- npx some-mcp-server ./skills
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "show",
+        "show everything about one skill",
+        "Show what is claimed about one skill: its fields, files, digests, and about how many tokens it costs.",
+        _EXAMPLES,
+    )
+    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("skill", metavar="SKILL", help="a name, a path or a URI")
+    add_target_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Show."""
+    return run_on_targets(arguments, printer, _show)
+
+
+async def _show(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.catalog.listing import entry_to_document
+    from skillwire.cli.finding import find_skill
+    from skillwire.skill.model import estimate_tokens
+
+    entry = await find_skill(catalog, arguments.skill)
+    if arguments.json:
+        printer.json({**entry_to_document(entry), "tokens": estimate_tokens(entry)._asdict()})
+    else:
+        _print(entry, printer)
+    return Exit.OK
+
+
+def _print(entry: SkillEntry, printer: Printer) -> None:
+    import json
+
+    from skillwire.cli.printer import counted, size_of, visible
+    from skillwire.skill.model import estimate_tokens
+    from skillwire.skill.uri import parse_uri
+
+    printer.data(f"uri: {visible(entry.uri)}")
+    for key, value in entry.frontmatter.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        printer.data(f"{visible(key)}: {visible(' '.join(text.split()))}")
+    tokens = estimate_tokens(entry)
+    everything = "" if tokens.everything is None else f", ~{tokens.everything} with all files"
+    loaded = "" if tokens.loaded is None else f", ~{tokens.loaded} to load"
+    printer.data(f"tokens: ~{tokens.listed} to list{loaded}{everything}")
+    if entry.gaps:
+        printer.data(f"not promised: {', '.join(sorted(entry.gaps))}")
+    if entry.is_dynamic:
+        printer.data("files: made when they are read; nothing about them can be verified")
+        return
+    more = "" if entry.is_complete else ", perhaps more"
+    printer.data(f"files: {counted(len(entry.files), 'file')}{more}, {size_of(entry.size)}")
+    depth = len(parse_uri(entry.uri).segments) - 1
+    rows = [
+        (
+            visible("/".join(parse_uri(file.uri).segments[depth:]) or file.uri),
+            "" if file.size is None else size_of(file.size),
+            file.digest or "no digest",
+        )
+        for file in entry.files
+    ]
+    printer.table(("file", "size", "digest"), rows)

@@ -1,0 +1,46 @@
+"""One ``server`` fixture: every lie is told over HTTP and stdio, in both protocol eras."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from adversarial.adversary import HostileServer
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from adversarial.adversary import Era, Transport
+
+SETTINGS = [(transport, era) for transport in ("http", "stdio") for era in ("legacy", "modern")]
+NOTES = b"notes\n"
+
+
+@pytest.fixture(autouse=True)
+def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses before another attempt are as many as ever, and short."""
+    monkeypatch.setattr("skillwire.client.connection._FIRST_PAUSE", 0.001)
+
+
+@pytest.fixture(params=SETTINGS, ids="-".join)
+def server(request: pytest.FixtureRequest) -> HostileServer:
+    """A server with one honest skill, ``skill://flat/SKILL.md``, which has one file beside it."""
+    return _with_one_skill(*request.param)
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def web(request: pytest.FixtureRequest) -> HostileServer:
+    """The same, over HTTP only."""
+    return _with_one_skill("http", request.param)
+
+
+@pytest.fixture(params=["legacy", "modern"])
+def process(request: pytest.FixtureRequest) -> HostileServer:
+    """The same, over stdio only."""
+    return _with_one_skill("stdio", request.param)
+
+
+def _with_one_skill(transport: Transport, era: Era) -> HostileServer:
+    hostile = HostileServer(transport, era)
+    hostile.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": NOTES})
+    return hostile

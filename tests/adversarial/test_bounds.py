@@ -1,0 +1,169 @@
+"""More than a client wants to hear, and less: B1, B2, B4, over every transport and in both eras."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from adversarial.adversary import KIB, MIB, SMALL
+from adversarial.conftest import NOTES
+from adversarial.expecting import hasty, listed, memory_below, only, refused
+from adversarial.speaking import Raw, drip, endless, once, silence
+from skillwire import LimitError, ProtocolError, UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from adversarial.adversary import HostileServer
+
+pytestmark = pytest.mark.anyio
+
+NOTE = "skill://flat/notes.md"
+
+
+async def test_an_answer_that_never_ends_is_cut_off(server: HostileServer) -> None:
+    """B1: an HTTP body without an end, a line without a newline."""
+    server.answers["skills/list"] = Raw(endless)
+    async with server.connect(dialect="extension") as client:
+        with memory_below(8 * MIB), refused(LimitError, "message-too-large", "B1"):
+            await listed(client)
+        assert client.connection.meter.received < 2 * MIB
+        del server.answers["skills/list"]
+        assert await only(client)
+
+
+async def test_a_message_above_the_bound_is_refused_though_it_is_whole(server: HostileServer) -> None:
+    """B1: and one just below it is not."""
+    server.entries[0]["x"] = "x" * (MIB - 10 * KIB)
+    async with server.connect(dialect="extension") as client:
+        assert await only(client)
+        server.entries[0]["x"] += "x" * 20 * KIB
+        with refused(LimitError, "message-too-large", "B1"):
+            await listed(client)
+
+
+async def deep(request_id: Any) -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": %d, "result": {"skills": ' % request_id
+    yield b"[" * 100_000 + b"]" * 100_000 + b"}}"
+
+
+async def cut_off(request_id: Any) -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": %d, "result": {"skills": [' % request_id
+
+
+async def endless_number(request_id: Any) -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": %d, "result": {"skills": [%s]}}' % (request_id, b"9" * 500_000)
+
+
+async def not_utf8(request_id: Any) -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": %d, "result": {"skills": ["\xff\xfe"]}}' % request_id
+
+
+async def neither(request_id: Any) -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": %d, "outcome": {}}' % request_id
+
+
+async def listless(request_id: Any) -> AsyncIterator[bytes]:
+    yield b'{"jsonrpc": "2.0", "id": %d, "result": []}' % request_id
+
+
+@pytest.mark.parametrize("body", [deep, cut_off, endless_number, not_utf8, neither, listless])
+async def test_a_message_that_cannot_be_read_is_refused(server: HostileServer, body: Any) -> None:
+    """B1: deep JSON, broken JSON, a number of a mile, broken text, no JSON-RPC. The next call is answered."""
+    server.answers["skills/list"] = Raw(body)
+    async with server.connect(dialect="extension") as client:
+        with memory_below(8 * MIB), refused(ProtocolError, "message-invalid", "B1"):
+            await listed(client)
+        del server.answers["skills/list"]
+        assert await only(client)
+
+
+async def test_deep_json_inside_a_file_is_just_a_file(server: HostileServer) -> None:
+    """B1: content is not parsed."""
+    server.entries.clear()
+    server.files.clear()
+    server.add("flat", {"SKILL.md": b"---\nname: flat\ndescription: D\n---\n", "deep.json": b"[" * 60_000})
+    async with server.connect() as client:
+        file = await client.read_resource(await only(client), "skill://flat/deep.json")
+        assert file.data == b"[" * 60_000
+
+
+async def test_a_server_has_a_budget_over_all_its_answers(server: HostileServer) -> None:
+    """B2: each answer is small enough; together they are not, and a new connection is no new budget."""
+    server.files[NOTE] = b"n" * 60 * KIB
+    async with server.connect() as client:
+        for _ in range(60):
+            await client.read_unverified(NOTE)
+        with refused(LimitError, "server-budget", "B2"):
+            for _ in range(20):
+                await client.read_unverified(NOTE)
+        assert client.connection.meter.received < SMALL.max_server_bytes + 256 * KIB
+        with refused(LimitError, "server-budget", "B2"):
+            await listed(client)
+
+
+async def test_a_server_that_does_not_answer_is_given_up(server: HostileServer) -> None:
+    """B4: that call, not the connection."""
+    server.answers["skills/list"] = silence
+    async with server.connect(dialect="extension") as client:
+        with hasty(client), refused(UpstreamError, "timed-out", "B4"):
+            await listed(client)
+        del server.answers["skills/list"]
+        assert await only(client)
+        assert client.connection.opened == 1
+
+
+async def test_a_server_that_drips_is_given_up(server: HostileServer) -> None:
+    """B4: bytes keep coming, an answer does not."""
+    server.answers["skills/list"] = Raw(drip)
+    async with server.connect(dialect="extension") as client:
+        with hasty(client), refused(UpstreamError, "timed-out", "B4"):
+            await listed(client)
+
+
+async def test_a_server_that_answers_somebody_else_is_given_up(server: HostileServer) -> None:
+    """B4: the answer to a request that was never made is no answer."""
+    message = {"jsonrpc": "2.0", "id": 987654, "result": {"skills": server.entries}}
+    server.answers["skills/list"] = Raw(once(json.dumps(message).encode()))
+    async with server.connect(dialect="extension") as client:
+        with hasty(client), refused(UpstreamError, "timed-out", "B4"):
+            await listed(client)
+
+
+@pytest.mark.parametrize("lie", [silence, Raw(drip)], ids=["silent", "dripping"])
+async def test_a_server_that_never_opens_is_given_up(server: HostileServer, lie: Any) -> None:
+    """B4: connecting has a limit too."""
+    server.answers |= {"server/discover": lie, "initialize": lie}
+    with refused(UpstreamError, "timed-out", "B4"):
+        async with server.connect(limits=replace(SMALL, max_call_seconds=0.5)):
+            pytest.fail("nobody answered")
+
+
+async def test_an_endless_opening_is_cut_off(server: HostileServer) -> None:
+    """B1: also before there is a connection."""
+    server.answers |= {"server/discover": Raw(endless), "initialize": Raw(endless)}
+    with memory_below(16 * MIB), refused(LimitError, "message-too-large", "B1"):
+        async with server.connect():
+            pytest.fail("nobody answered")
+
+
+async def test_a_call_that_was_given_up_is_not_confused_with_the_next(server: HostileServer) -> None:
+    """B4: an answer that comes too late belongs to nobody."""
+    late = anyio.Event()
+
+    async def slow(_: Any) -> dict[str, Any]:
+        await late.wait()
+        return {"contents": [{"uri": NOTE, "text": "late"}]}
+
+    server.answers["resources/read"] = slow
+    async with server.connect() as client:
+        await listed(client)
+        with hasty(client), refused(UpstreamError, "timed-out", "B4"):
+            await client.read_unverified(NOTE)
+        del server.answers["resources/read"]
+        late.set()
+        assert (await client.read_unverified(NOTE)).data == NOTES

@@ -1,0 +1,164 @@
+"""Which dialect a server speaks, and what was asked to find out (K1, K2, I1, I4, P1, M1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adversarial.adversary import EXTENSION, HostileServer
+from adversarial.expecting import hasty, listed, refused
+from adversarial.named_servers import speak_native, speak_sep2076
+from adversarial.speaking import Refusal, silence
+from skillwire import ProtocolError, UpstreamError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from adversarial.adversary import Transport
+
+pytestmark = pytest.mark.anyio
+
+SKILL = "skill://flat/SKILL.md"
+READ, LIST = "resources/read", "resources/list"
+SKILLS, GET = "skills/list", "skills/get"
+
+
+def speak_extension(server: HostileServer) -> None:
+    """As it is."""
+
+
+def speak_index(server: HostileServer) -> None:
+    server.add_index({"url": SKILL, "frontmatter": {"name": "flat", "description": "D"}})
+    _forget_skills(server)
+
+
+def speak_draft(server: HostileServer) -> None:
+    """The extension is declared, its methods are not there, an index is."""
+    speak_index(server)
+    server.capabilities = {"resources": {}, "extensions": {EXTENSION: {}}}
+
+
+def speak_nothing_but_resources(server: HostileServer) -> None:
+    server.capabilities = {"resources": {}}
+    server.answers[LIST] = {"resources": [{"uri": "docs://x", "name": "x"}, {"uri": SKILL, "name": "flat"}]}
+    _forget_skills(server)
+
+
+def speak_of_no_skills(server: HostileServer) -> None:
+    server.capabilities = {"resources": {}, "tools": {}}
+    _forget_skills(server)
+
+
+def _forget_skills(server: HostileServer) -> None:
+    server.answers |= dict.fromkeys((SKILLS, GET), Refusal(-32601, "unknown method"))
+
+
+SERVERS: dict[str, tuple[Callable[[HostileServer], object], str | None, list[str], list[str]]] = {
+    # how it speaks, what that is, and what finding out asks in the handshake era and in the stateless one
+    "the extension": (speak_extension, "extension", [GET], []),
+    "an index": (speak_index, "index", [READ], [READ]),
+    "resources": (speak_nothing_but_resources, "fallback", [READ, LIST], [READ, LIST]),
+    "sep-2076": (speak_sep2076, "sep-2076", [READ, LIST, SKILLS, GET], [SKILLS, GET]),
+    "native": (speak_native, "native", [READ, LIST, SKILLS, GET], [READ, LIST, SKILLS, GET]),
+    "nothing": (speak_of_no_skills, None, [READ, LIST, SKILLS], [READ, LIST, SKILLS]),
+}
+
+
+@pytest.mark.parametrize("kind", SERVERS)
+async def test_a_dialect_is_found_out_once_by_the_fewest_questions(server: HostileServer, kind: str) -> None:
+    """K1, K2, I1, I4, P1, M1, V5: nothing is asked on connecting, and nothing twice."""
+    speak, name, handshake, stateless = SERVERS[kind]
+    speak(server)
+    if kind == "native":
+        server.answers[GET] = Refusal(-32601, "unknown method")
+    async with server.connect() as client:
+        assert server.methods() == []
+        assert await client.dialect() == name
+        assert server.methods() == (handshake if server.era == "legacy" else stateless)
+        assert SKILL not in server.read_uris()
+        server.asked.clear()
+        assert await client.dialect() == name
+        assert server.asked == []
+
+
+@pytest.mark.parametrize("kind", [kind for kind in SERVERS if kind != "nothing"])
+async def test_a_dialect_that_is_named_is_not_looked_for(server: HostileServer, kind: str) -> None:
+    """K2: the first request is the listing itself."""
+    speak, name, _, _ = SERVERS[kind]
+    speak(server)
+    async with server.connect(dialect=name) as client:
+        assert await client.dialect() == name
+        assert server.methods() == []
+        assert await listed(client)
+        assert server.methods()[0] == {"index": READ, "fallback": LIST}.get(str(name), SKILLS)
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+async def test_a_server_of_the_drafts_is_known_by_what_it_lacks(transport: Transport) -> None:
+    """K1, I1: in the handshake era they declared the extension too."""
+    server = HostileServer(transport, "legacy")
+    speak_draft(server)
+    async with server.connect() as client:
+        assert await client.dialect() == "index"
+        assert [entry.name for entry in await listed(client)] == ["flat"]
+    assert server.methods() == [GET, SKILLS, READ, READ]
+
+
+async def test_a_server_without_a_sign_of_skills_says_so(server: HostileServer) -> None:
+    """K2, L2: the listing is empty, which proves nothing; the rest is refused."""
+    speak_of_no_skills(server)
+    async with server.connect() as client:
+        assert await listed(client) == []
+        assert not client.supports_skills
+        for ask in (client.get_skill(SKILL), client.read_unverified(SKILL), client.read_skill_uri(SKILL)):
+            with refused(ProtocolError, "no-skills", "K2"):
+                await ask
+
+
+async def test_skills_on_a_later_page_of_resources_are_found(server: HostileServer) -> None:
+    """I4: the first page says nothing, so the listing is read to its end."""
+    speak_nothing_but_resources(server)
+    pages = {None: {"resources": [], "nextCursor": "2"}, "2": {"resources": [{"uri": SKILL, "name": "flat"}]}}
+    server.answers[LIST] = lambda params: pages[params.get("cursor")]
+    async with server.connect() as client:
+        assert await client.dialect() == "fallback"
+        assert [entry.uri for entry in await listed(client)] == [SKILL]
+
+
+@pytest.mark.parametrize("resources", [None, 7, [7, None, "x"], [{"uri": 7}, {"uri": "x/SKILL.md"}]])
+async def test_resources_of_any_shape_are_survived(server: HostileServer, resources: Any) -> None:
+    """I4, L1: the SDK refuses some of them, skillwire the others."""
+    speak_of_no_skills(server)
+    server.answers[LIST] = {"resources": resources}
+    async with server.connect() as client:
+        assert await client.dialect() in (None, "fallback")
+        assert await listed(client) == []
+
+
+@pytest.mark.parametrize("skills", [None, 7, {}, "many"])
+async def test_skills_of_any_shape_are_survived(server: HostileServer, skills: Any) -> None:
+    """P1, M1."""
+    speak_of_no_skills(server)
+    server.answers[SKILLS] = {"skills": skills}
+    async with server.connect() as client:
+        assert await client.dialect() is None
+
+
+async def test_a_server_that_answers_everything_with_prose_has_no_skills(server: HostileServer) -> None:
+    """I1, I4, L2."""
+    speak_of_no_skills(server)
+    server.answers[READ] = lambda params: {"contents": [{"uri": params["uri"], "text": "I am a poet."}]}
+    async with server.connect() as client:
+        assert await client.dialect() is None
+
+
+async def test_detection_that_fails_is_not_remembered(server: HostileServer) -> None:
+    """B4: a server that was out of reach is asked again, not taken for one without skills."""
+    speak_index(server)
+    server.answers[READ] = silence
+    async with server.connect() as client:
+        with hasty(client), refused(UpstreamError, "timed-out", "B4"):
+            await client.dialect()
+        del server.answers[READ]
+        assert await client.dialect() == "index"

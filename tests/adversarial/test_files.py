@@ -1,0 +1,257 @@
+"""Files that are not what their entry says: V1, V2, V4, V5, V7, B1, R1."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adversarial.adversary import KIB, MIB
+from adversarial.conftest import NOTES
+from adversarial.expecting import listed, memory_below, only, refused
+from skillwire import FormatError, LimitError, ProtocolError, VerificationError
+from skillwire.skill import digest_of
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from adversarial.adversary import HostileServer
+
+pytestmark = pytest.mark.anyio
+
+SKILL, NOTE = "skill://flat/SKILL.md", "skill://flat/notes.md"
+
+
+async def test_what_an_honest_server_serves_is_returned_byte_for_byte(server: HostileServer) -> None:
+    """V1, V4: the lies below are refused for what they are, not because nothing works."""
+    async with server.connect() as client:
+        entry = await only(client)
+        skill = await client.read_skill(entry)
+        assert (skill.file.data, skill.document.frontmatter) == (skill_md("flat"), entry.frontmatter)
+        assert (await client.read_resource(entry, NOTE)).data == NOTES
+        assert (await client.read_skill_uri(NOTE)).data == NOTES
+        assert server.read_uris() == [SKILL, NOTE, NOTE]
+
+
+@pytest.mark.parametrize("uri", [SKILL, NOTE])
+async def test_bytes_of_another_digest_are_refused(server: HostileServer, uri: str) -> None:
+    """V1: the size is right, a byte is not."""
+    server.files[uri] = server.files[uri][:-2] + b"!\n"
+    async with server.connect() as client:
+        entry = await only(client)
+        with refused(VerificationError, "digest-mismatch", "V1"):
+            await (client.read_skill(entry) if uri == SKILL else client.read_resource(entry, uri))
+        with refused(VerificationError, "digest-mismatch", "V1"):
+            await client.read_skill_uri(uri)
+
+
+@pytest.mark.parametrize("wrong", [-1, 1, -len(NOTES)])
+async def test_a_size_that_is_not_the_bytes_is_refused(server: HostileServer, wrong: int) -> None:
+    """V1, E3: smaller than promised, larger than promised, nothing promised."""
+    server.entries[0]["resources"][1]["size"] += wrong
+    async with server.connect() as client:
+        with refused(VerificationError, "size-mismatch", "V1"):
+            await client.read_resource(await only(client), NOTE)
+
+
+async def test_more_bytes_than_promised_are_refused_before_they_are_decoded(
+    server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """V1, B1: the base64 is never turned into bytes."""
+    decoded: list[object] = []
+    monkeypatch.setattr("skillwire.client.content.b64decode", lambda *given, **_: decoded.append(given) or b"")
+    server.files[NOTE] = b"\xff" * 60 * KIB
+    async with server.connect() as client:
+        with refused(VerificationError, "size-mismatch", "V1"):
+            await client.read_resource(await only(client), NOTE)
+    assert not decoded
+
+
+@pytest.mark.parametrize("data", [b"\xff" * 65 * KIB, b"a" * 65 * KIB])
+async def test_a_file_above_the_bound_is_refused_however_it_is_sent(server: HostileServer, data: bytes) -> None:
+    """B1: also where nothing is promised."""
+    server.files[NOTE] = data
+    async with server.connect() as client:
+        with refused(LimitError, "file-too-large", "B1"):
+            await client.read_unverified(NOTE)
+
+
+@pytest.mark.parametrize("size", [64 * KIB + 1, 1 << 40, 1 << 70, 10**400])
+async def test_a_file_that_claims_too_much_is_not_even_asked_for(server: HostileServer, size: int) -> None:
+    """B1: 1 TiB is refused for its entry alone."""
+    server.entries[0]["resources"][1]["size"] = size
+    async with server.connect() as client:
+        entry = await only(client)
+        assert entry.size > size
+        with refused(LimitError, "file-too-large", "B1"):
+            await client.read_resource(entry, NOTE)
+    assert server.read_uris() == []
+
+
+@pytest.mark.parametrize(
+    ("uri", "reference"),
+    [
+        ("skill://flat/secret.md", "file-unlisted"),
+        ("skill://flat/notes.md/deeper", "file-unlisted"),
+        ("skill://other/SKILL.md", "file-outside"),
+        ("skill://flatter/SKILL.md", "file-outside"),
+        ("other://flat/notes.md", "file-outside"),
+    ],
+)
+async def test_a_file_that_no_entry_lists_is_not_even_asked_for(
+    server: HostileServer, uri: str, reference: str
+) -> None:
+    """V2."""
+    server.files[uri] = b"served all the same\n"
+    async with server.connect() as client:
+        with refused(VerificationError, reference, "V2"):
+            await client.read_resource(await only(client), uri)
+    assert server.read_uris() == []
+
+
+@pytest.mark.parametrize("uri", ["skill://flat/../other/notes.md", "skill://flat/%2e%2e/x", "file:///etc/passwd"])
+async def test_a_way_out_of_the_skill_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
+    """V2, U7, O3: whoever writes it, a model included."""
+    async with server.connect() as client:
+        entry = await only(client)
+        for ask in (client.read_resource(entry, uri), client.read_skill_uri(uri), client.read_unverified(uri)):
+            with refused(FormatError, "uri-invalid", "O3" if uri.startswith("file") else ""):
+                await ask
+    assert server.read_uris() == []
+
+
+FIELDS: dict[str, dict[str, Any]] = {
+    "added": {"license": "MIT"},
+    "changed": {"description": "Does two things."},
+    "nested": {"metadata": {"owner": "me"}},
+    "removed": {"count": None, "flag": None},
+    "true-for-1": {"count": True},
+    "1-for-true": {"flag": 1},
+    "text-for-1": {"count": "1"},
+    "2-for-1": {"count": 2},
+}
+
+
+@pytest.mark.parametrize("lie", FIELDS)
+async def test_frontmatter_that_is_not_the_files_is_refused(server: HostileServer, lie: str) -> None:
+    """V4: field by field, with JSON's types; every way to the file is closed."""
+    data = skill_md("flat", extra="count: 1\nflag: true\n")
+    server.entries.clear()
+    frontmatter = server.add("flat", {"SKILL.md": data})["frontmatter"]
+    for field, value in FIELDS[lie].items():
+        frontmatter[field] = value
+        if value is None:
+            del frontmatter[field]
+    async with server.connect() as client:
+        entry = await only(client)
+        for ask in (client.read_skill(entry), client.read_resource(entry, SKILL), client.read_skill_uri(SKILL)):
+            with refused(VerificationError, "frontmatter-mismatch", "V4"):
+                await ask
+
+
+async def test_one_and_one_point_zero_are_the_same_number(server: HostileServer) -> None:
+    """V4: numbers are compared as JSON's, which has one kind."""
+    server.entries.clear()
+    server.add("flat", {"SKILL.md": skill_md("flat", extra="count: 1\n")})["frontmatter"]["count"] = 1.0
+    async with server.connect() as client:
+        assert (await client.read_skill(await only(client))).document.frontmatter["count"] == 1
+
+
+async def test_a_skill_file_without_frontmatter_is_refused(server: HostileServer) -> None:
+    """V4: the digest is right, and there is nothing to compare."""
+    data = b"# no frontmatter\n"
+    server.files[SKILL] = data
+    server.entries[0]["resources"][0] |= {"digest": digest_of(data), "size": len(data)}
+    async with server.connect() as client:
+        with refused(VerificationError, "frontmatter-mismatch", "V4"):
+            await client.read_skill(await only(client))
+
+
+async def test_nothing_is_fetched_ahead_of_need(server: HostileServer) -> None:
+    """V5: not on connecting, not on listing, not on getting."""
+    async with server.connect() as client:
+        entry = await only(client)
+        await client.get_skill(entry.uri)
+        await client.refresh([entry])
+    assert server.read_uris() == []
+    assert set(server.methods()) == {"skills/list", "skills/get"}
+
+
+async def test_a_dynamic_skill_is_read_only_by_the_name_that_says_so(server: HostileServer) -> None:
+    """V7."""
+    server.entries[0]["resources"] = "dynamic"
+    async with server.connect() as client:
+        entry = await only(client)
+        for ask in (client.read_skill(entry), client.read_resource(entry, NOTE), client.read_skill_uri(NOTE)):
+            with refused(VerificationError, "skill-dynamic", "V7"):
+                await ask
+        assert server.read_uris() == []
+        assert (await client.read_unverified(NOTE)).data == NOTES
+
+
+async def test_a_file_that_rotates_between_listing_and_reading_is_refused(server: HostileServer) -> None:
+    """V1, V3: a fresh entry is the way out, and it is another one."""
+    async with server.connect() as client:
+        old = await only(client)
+        server.entries.clear()
+        server.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"rotated\n"})
+        with refused(VerificationError, "size-mismatch", "V1"):
+            await client.read_resource(old, NOTE)
+        fresh = await client.get_skill(old.uri)
+        assert fresh != old
+        assert (await client.read_resource(fresh, NOTE)).data == b"rotated\n"
+
+
+BLOB = b64encode(NOTES).decode()
+CONTENTS: dict[str, list[Any]] = {
+    "base64 of another alphabet": [{"uri": NOTE, "blob": "!!!!"}],
+    "base64 that is cut off": [{"uri": NOTE, "blob": BLOB[:-1]}],
+    "base64 with a line break": [{"uri": NOTE, "blob": BLOB[:4] + "\n" + BLOB[4:]}],
+    "base64 with letters of another script": [{"uri": NOTE, "blob": "ая=="}],
+    "another file": [{"uri": "skill://flat/SKILL.md", "text": NOTES.decode()}],
+    "a file outside": [{"uri": "file:///etc/passwd", "text": NOTES.decode()}],
+    "nothing": [],
+}
+
+
+@pytest.mark.parametrize("lie", CONTENTS)
+async def test_content_that_cannot_be_the_file_is_refused(server: HostileServer, lie: str) -> None:
+    """R1, B1: broken base64, broken text, somebody else's content."""
+    server.answers["resources/read"] = {"contents": CONTENTS[lie]}
+    async with server.connect() as client:
+        with refused(ProtocolError, "content-invalid", "R1"):
+            await client.read_resource(await only(client), NOTE)
+
+
+async def test_text_that_is_not_unicode_is_refused(server: HostileServer) -> None:
+    """R1, B1: a lone surrogate, as JSON can escape it."""
+    server.answers["resources/read"] = {"contents": [{"uri": NOTE, "text": "note\ud800\n"}]}
+    async with server.connect() as client:
+        with refused(ProtocolError, "message-invalid", "B1"):
+            await client.read_resource(await only(client), NOTE)
+        del server.answers["resources/read"]
+        assert (await client.read_unverified(NOTE)).data == NOTES
+
+
+@pytest.mark.parametrize(
+    "answer", [{}, {"contents": 1}, {"contents": [1]}, {"contents": [{"uri": NOTE, "text": 1}]}]
+)
+async def test_an_answer_of_another_shape_is_refused(server: HostileServer, answer: dict[str, Any]) -> None:
+    """R1: the SDK notices in one era, skillwire in the other."""
+    server.answers["resources/read"] = answer
+    said = ("content-invalid", "R1") if server.era == "modern" else ("answer-invalid", "")
+    async with server.connect() as client:
+        with refused(ProtocolError, *said):
+            await client.read_resource(await only(client), NOTE)
+
+
+async def test_a_frontmatter_that_swells_is_refused_in_bounded_memory(server: HostileServer) -> None:
+    """V4, B1: aliases are not unfolded."""
+    laughs = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]\n" for n in range(1, 9))
+    data = f"---\nname: flat\ndescription: D\nx0: &x0 lol\n{laughs}---\n".encode()
+    server.files[SKILL] = data
+    server.entries[0]["resources"][0] |= {"digest": digest_of(data), "size": len(data)}
+    async with server.connect() as client:
+        entry = (await listed(client))[0]
+        with memory_below(MIB), refused(VerificationError, "frontmatter-mismatch", "V4"):
+            await client.read_skill(entry)

@@ -1,0 +1,224 @@
+"""An index that lies, and skills among plain resources that lie: I1, I4, V1, V4, V5, B1, B3, E5, O3."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adversarial.adversary import KIB
+from adversarial.expecting import listed, only, refused
+from adversarial.speaking import Refusal
+from skillwire import FormatError, LimitError, ProtocolError, SkillsClient, VerificationError
+from skillwire.skill import digest_of
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from adversarial.adversary import HostileServer
+
+pytestmark = pytest.mark.anyio
+
+INDEX, SKILL, NOTE = "skill://index.json", "skill://flat/SKILL.md", "skill://flat/notes.md"
+DATA = skill_md("flat")
+FIELDS = {"name": "flat", "description": "Does one thing well."}
+NEWER = {"frontmatter": FIELDS, "url": SKILL, "digest": digest_of(DATA)}
+OLDER = {"type": "skill-md", "url": SKILL, **FIELDS}
+
+NO_INDEX = {
+    "prose": b"I have no such resource, but here is a poem.",
+    "nothing": b"",
+    "half": b'{"skills": [',
+    "a list": b"[]",
+    "no skills": b'{"schema": "x"}',
+    "skills that are text": b'{"skills": "many"}',
+    "depth": b"[" * 60_000,
+    "bytes": b"\xff\xfe\xfd",
+}
+
+
+async def test_an_index_that_is_none_is_refused(server: HostileServer) -> None:
+    """I1, B1: where the index was named as the dialect."""
+    server.add_index()
+    async with server.connect(dialect="index") as client:
+        for server.files[INDEX] in NO_INDEX.values():
+            with refused(ProtocolError, "index-invalid", "I1"):
+                await listed(client)
+
+
+async def test_an_index_that_is_none_is_not_taken_for_one(server: HostileServer) -> None:
+    """I1, I4: some servers answer every read; the resources are searched instead."""
+    server.add_index()
+    server.answers["resources/list"] = {"resources": [{"uri": SKILL, "name": "flat", "description": "D"}]}
+    async with server.connect() as connected:
+        for server.files[INDEX] in NO_INDEX.values():
+            client = SkillsClient(connected.connection)
+            assert (await only(client)).uri == SKILL
+            assert await client.dialect() == "fallback"
+
+
+@pytest.mark.parametrize("code", [-32602, -32002, -32601, -32603, -1, 0])
+async def test_a_missing_index_is_no_proof(server: HostileServer, code: int) -> None:
+    """I4: whatever the server says for it."""
+    server.capabilities = {"resources": {}}
+    server.answers["resources/read"] = Refusal(code)
+    server.answers["resources/list"] = {"resources": [{"uri": SKILL, "name": "flat", "description": "D"}]}
+    async with server.connect() as client:
+        assert (await only(client)).gaps == {"manifest", "digest", "size", "frontmatter"}
+    assert server.read_uris() == [INDEX]
+
+
+async def test_an_index_above_the_bound_is_refused(server: HostileServer) -> None:
+    """B1: in bytes."""
+    server.add_index(NEWER, padding="p" * 65 * KIB)
+    async with server.connect(dialect="index") as client:
+        with refused(LimitError, "file-too-large", "B1"):
+            await listed(client)
+
+
+async def test_an_index_with_too_many_entries_is_refused(server: HostileServer) -> None:
+    """B3: in entries."""
+    server.add_index(*({} for _ in range(101)))
+    async with server.connect(dialect="index") as client:
+        with refused(LimitError, "listing-too-long", "B3"):
+            await listed(client)
+
+
+LIES: dict[str, tuple[str, Any]] = {
+    "no object": ("I1", "flat"),
+    "no url": ("I1", {"frontmatter": FIELDS}),
+    "a url that is a list": ("I1", {**NEWER, "url": [SKILL]}),
+    "another name": ("U3", {**NEWER, "frontmatter": {"name": "other", "description": "D"}}),
+    "no description": ("E1", {**NEWER, "frontmatter": {"name": "flat"}}),
+    "a broken digest": ("E3", {**NEWER, "digest": "sha256:abc"}),
+    "an uppercase digest": ("E3", {**NEWER, "digest": digest_of(DATA).upper()}),
+    "another name of the older kind": ("U3", {**OLDER, "name": "other"}),
+    "a description that is a number": ("E1", {**OLDER, "description": 7}),
+    "a file of the machine": ("O3", {**OLDER, "url": "file:///flat/SKILL.md"}),
+    "a file of the machine in capitals": ("O3", {**OLDER, "url": "FILE:/flat/SKILL.md"}),
+    "an archive of the machine": ("O3", {**NEWER, "archives": [{"url": "file:///etc/flat.zip"}]}),
+    "an archive of the machine in short": ("O3", {**NEWER, "archives": [{"url": "File:flat.zip"}]}),
+    "an archive of the older kind on the machine": ("O3", {"type": "archive", "url": "file:///flat.tar.gz"}),
+    "an archive with a broken digest": ("E3", {**NEWER, "archives": [{"url": "flat.zip", "digest": "no"}]}),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+async def test_an_invalid_entry_of_an_index_is_reported_and_left_out(server: HostileServer, lie: str) -> None:
+    """I1, E1, E3, U3, O3: the rest is listed, and nothing of the machine is asked for."""
+    rule, item = LIES[lie]
+    other = {"url": "skill://other/SKILL.md", "frontmatter": {"name": "other", "description": "D"}}
+    server.add_index(item, other)
+    async with server.connect() as client:
+        assert (await only(client)).name == "other"
+        assert [(problem.rule, problem.severity) for problem in client.problems] == [(rule, "error")]
+        assert client.problems[0].hint
+    assert server.read_uris() == [INDEX, INDEX]
+
+
+async def test_a_template_is_reported_and_left_out(server: HostileServer) -> None:
+    """I1: its skills exist once somebody has filled it in."""
+    server.add_index(NEWER, {"type": "mcp-resource-template", "url": "skill://docs/{product}/SKILL.md"})
+    async with server.connect() as client:
+        assert (await only(client)).name == "flat"
+        [problem] = client.problems
+        assert (problem.reference, problem.rule, problem.severity) == ("entry-template", "I1", "warning")
+
+
+async def test_a_url_that_an_index_lists_twice_counts_once(server: HostileServer) -> None:
+    """E5."""
+    server.add_index(NEWER, {**NEWER, "frontmatter": {**FIELDS, "description": "Another."}})
+    async with server.connect() as client:
+        assert (await only(client)).description == FIELDS["description"]
+        assert [(problem.reference, problem.rule) for problem in client.problems] == [("entry-repeated", "E5")]
+
+
+async def test_listing_an_index_reads_the_index_only(server: HostileServer) -> None:
+    """V5, I1."""
+    server.add_index(NEWER)
+    async with server.connect() as client:
+        await listed(client)
+    assert set(server.read_uris()) == {INDEX}
+
+
+async def test_the_digest_in_an_index_holds(server: HostileServer) -> None:
+    """V1, V2, V4, I1: of the SKILL.md; of other files there is none."""
+    server.add_index(NEWER)
+    async with server.connect() as client:
+        entry = await only(client)
+        assert entry.gaps == {"manifest", "size"}
+        assert (await client.read_skill(entry)).file.data == DATA
+        with refused(VerificationError, "file-unlisted", "V2"):
+            await client.read_resource(entry, NOTE)
+        server.files[SKILL] = DATA + b"more\n"
+        with refused(VerificationError, "digest-mismatch", "V1"):
+            await client.read_skill(entry)
+        server.add_index({**NEWER, "frontmatter": {**FIELDS, "license": "MIT"}})
+        server.files[SKILL] = DATA
+        with refused(VerificationError, "frontmatter-mismatch", "V4"):
+            await client.read_skill(await only(client))
+
+
+async def test_an_index_without_digests_promises_nothing(server: HostileServer) -> None:
+    """V1, V7: read by the name that says so, or not at all."""
+    server.add_index(OLDER)
+    async with server.connect() as client:
+        entry = await only(client)
+        assert "digest" in entry.gaps
+        with refused(VerificationError, "digest-unpromised", "V1"):
+            await client.read_skill(entry)
+        assert SKILL not in server.read_uris()
+        assert (await client.read_unverified(SKILL)).data == DATA
+
+
+async def test_an_index_that_rotates_is_read_anew(server: HostileServer) -> None:
+    """V3, V1: getting is asking again."""
+    server.add_index(NEWER)
+    async with server.connect() as client:
+        old = await only(client)
+        rotated = DATA + b"rotated\n"
+        server.files[SKILL] = rotated
+        server.add_index({**NEWER, "digest": digest_of(rotated)})
+        with refused(VerificationError, "digest-mismatch", "V1"):
+            await client.read_skill(old)
+        assert (await client.read_skill(await client.get_skill(SKILL))).file.data == rotated
+
+
+MANIFESTS: dict[str, tuple[str, Any]] = {
+    "prose": ("E2", "no manifest here"),
+    "no files": ("E2", {"skill": "flat"}),
+    "no SKILL.md": ("E2", {"files": [{"path": "x", "size": 1, "hash": "0" * 64}]}),
+    "a way out": ("U7", {"files": [{"path": "../x", "size": 1, "hash": "0" * 64}]}),
+    "an absolute path": ("U7", {"files": [{"path": "/etc/passwd", "size": 1, "hash": "0" * 64}]}),
+    "no size": ("E3", {"files": [{"path": "SKILL.md", "hash": "0" * 64}]}),
+    "no hash": ("E3", {"files": [{"path": "SKILL.md", "size": 1}]}),
+    "a file twice": ("E2", {"files": [{"path": "SKILL.md", "size": n, "hash": f"{n}" * 64} for n in (1, 2)]}),
+}
+
+
+@pytest.mark.parametrize("lie", MANIFESTS)
+async def test_a_manifest_that_breaks_a_rule_is_refused(server: HostileServer, lie: str) -> None:
+    """I4, E2, E3, U7: the promises of a plain resource are checked like any other."""
+    rule, manifest = MANIFESTS[lie]
+    server.capabilities = {"resources": {}}
+    server.files["skill://flat/_manifest"] = json.dumps(manifest).encode()
+    async with server.connect(dialect="fallback") as client:
+        with pytest.raises(FormatError) as caught:
+            await client.get_skill(SKILL)
+    assert caught.value.rule == rule
+    assert caught.value.hint
+
+
+async def test_a_manifest_that_lies_about_bytes_is_refused(server: HostileServer) -> None:
+    """I4, V1: also for files that were not read yet."""
+    files = [{"path": "SKILL.md", "size": len(DATA), "hash": digest_of(DATA)}]
+    files.append({"path": "notes.md", "size": 6, "hash": digest_of(b"other\n")})
+    server.capabilities = {"resources": {}}
+    server.files["skill://flat/_manifest"] = json.dumps({"files": files}).encode()
+    async with server.connect(dialect="fallback") as client:
+        entry = await client.get_skill(SKILL)
+        with refused(VerificationError, "digest-mismatch", "V1"):
+            await client.read_resource(entry, NOTE)
+        server.files[SKILL] = DATA + b"more\n"
+        with refused(VerificationError, "size-mismatch", "V1"):
+            await client.get_skill(SKILL)

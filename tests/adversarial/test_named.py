@@ -1,0 +1,212 @@
+"""Servers that know skills by name: what works, and what they cannot talk us into (P1–P5, M1–M4, V7, O3, B1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from adversarial.expecting import listed, only, refused
+from adversarial.named_servers import GUIDE, speak_native, speak_sep2076
+from skillwire import (
+    FormatError,
+    LimitError,
+    NotFoundError,
+    ProtocolError,
+    RemoteCatalog,
+    VerificationError,
+)
+
+if TYPE_CHECKING:
+    from adversarial.adversary import HostileServer
+
+pytestmark = pytest.mark.anyio
+
+REFUNDS, WEATHER = "named://refunds/SKILL.md", "named://weather/SKILL.md"
+
+
+async def test_skills_are_listed_by_name_with_all_their_fields(server: HostileServer) -> None:
+    """P1: page by page; nothing is promised, and every field survives."""
+    speak_sep2076(server)
+    async with server.connect(dialect="sep-2076") as client:
+        refunds, weather = await listed(client)
+        assert (refunds.uri, weather.uri) == (REFUNDS, WEATHER)
+        assert refunds.frontmatter["version"] == "1.2"
+        assert weather.frontmatter["tags"] == ["sky"]
+        assert refunds.gaps == {"manifest", "digest", "size", "frontmatter"}
+
+
+async def test_a_skill_is_got_by_name_with_arguments(server: HostileServer) -> None:
+    """P2."""
+    speak_sep2076(server)
+    async with server.connect(dialect="sep-2076") as client:
+        refunds = await client.get_named("refunds")
+        assert (refunds.instructions, refunds.dependencies) == ("Pay back.\n", {"tools": ["pay"]})
+        weather = await client.get_named("weather", {"city": "Bern"})
+        assert (weather.instructions, weather.description) == ("The weather in Bern.\n", "Tells it.")
+        with refused(NotFoundError, "not-served") as caught:
+            await client.get_named("weather")
+        assert "missing required argument: city" in caught.value.message
+        with refused(NotFoundError, "not-served"):
+            await client.get_named("nothing")
+
+
+async def test_files_of_a_named_skill_are_read_unverified_only(server: HostileServer) -> None:
+    """P4, V7: they are in no listing, and nothing is promised about them."""
+    speak_sep2076(server)
+    async with server.connect(dialect="sep-2076") as client:
+        entry = await client.get_skill(REFUNDS)
+        assert [file.uri for file in entry.files] == [GUIDE]
+        for ask in (client.read_skill(entry), client.read_resource(entry, GUIDE)):
+            with pytest.raises(VerificationError):
+                await ask
+        assert server.read_uris() == []
+        assert (await client.read_unverified(GUIDE)).data == b"# Guide\n"
+        assert (await client.read_unverified(REFUNDS)).data == b"Pay back.\n"
+
+
+async def test_a_skill_that_needs_arguments_is_got_without_asking_for_it(server: HostileServer) -> None:
+    """P2: its files depend on arguments that nobody has given."""
+    speak_sep2076(server)
+    async with server.connect(dialect="sep-2076") as client:
+        assert (await client.get_skill(WEATHER)).name == "weather"
+    assert "skills/get" not in server.methods()
+
+
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:/etc/passwd", "no uri", ""])
+async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str) -> None:
+    """P4, O3: the honest files stay, also in a catalog."""
+    speak_sep2076(server)
+    files = [{"name": "x", "uri": uri}, {"name": "y"}, {"name": "guide", "uri": GUIDE}]
+    server.answers["skills/get"] = {"instructions": "Do.", "files": [*files, 7]}
+    async with server.connect(dialect="sep-2076") as client:
+        assert [file.uri for file in (await client.get_skill(REFUNDS)).files] == [GUIDE]
+        with pytest.raises(FormatError):
+            await client.read_unverified(uri)
+        catalog = RemoteCatalog(client, allow_unverified=True)
+        assert (await catalog.read_file(REFUNDS)).data == b"Do."
+    assert server.read_uris() == []
+
+
+NAMES: list[Any] = ["", "..", "a/b", "a\\b", "a\x00b", "a\nb", 7, None, ["a"]]
+
+
+@pytest.mark.parametrize("dialect", ["sep-2076", "native"])
+async def test_names_that_cannot_be_names_are_reported_and_left_out(server: HostileServer, dialect: Any) -> None:
+    """P1, M1, U7: the other skills are listed."""
+    wrong = [*({"name": name} for name in NAMES), "text", {"name": "no-words", "description": 7}]
+    server.answers["skills/list"] = {"skills": [*wrong, {"name": "good", "description": "D"}]}
+    async with server.connect(dialect=dialect) as client:
+        assert (await only(client)).name == "good"
+        assert len(client.problems) == len(wrong)
+        assert all(problem.rule and problem.hint for problem in client.problems)
+
+
+@pytest.mark.parametrize("answer", [{}, {"instructions": None}, {"instructions": ["a"]}, {"skill": {}}])
+async def test_an_answer_without_instructions_is_refused(server: HostileServer, answer: Any) -> None:
+    """P2."""
+    speak_sep2076(server)
+    server.answers["skills/get"] = answer
+    async with server.connect(dialect="sep-2076") as client:
+        with refused(ProtocolError, "answer-invalid", "P2"):
+            await client.get_named("refunds")
+
+
+async def test_instructions_above_the_bound_are_refused(server: HostileServer) -> None:
+    """B1."""
+    speak_sep2076(server)
+    server.answers["skills/get"] = {"instructions": "x" * 70_000}
+    async with server.connect(dialect="sep-2076") as client:
+        with refused(LimitError, "file-too-large", "B1"):
+            await client.read_unverified(REFUNDS)
+
+
+async def test_an_activated_skill_is_callable(server: HostileServer) -> None:
+    """M1, M2, M3: its tool, its prompt and its resource; before and after they are not there."""
+    active = speak_native(server)
+    async with server.connect(dialect="native") as client:
+        assert (await only(client)).name == "refunds"
+        assert not active
+        skill = await client.activate("refunds")
+        assert skill.instructions == "Pay back."
+        assert skill.tools[0]["inputSchema"] == {"type": "object"}
+        assert [nested["name"] for nested in skill.skills] == ["nested"]
+        assert (await skill.call_tool("pay", {"amount": 1}))["content"][0]["text"] == "paid"
+        assert (await skill.get_prompt("apologise", {"to": "you"}))["messages"][0]["content"]["text"] == "Sorry"
+        assert (await skill.read_resource("rules://refunds"))["contents"][0]["text"] == "No refunds on Sundays."
+        [call] = [ask for ask in server.asked if ask.method == "tools/call"]
+        assert (call.params["name"], call.params["arguments"]) == ("pay", {"amount": 1})
+        await client.deactivate("refunds")
+        assert not active
+        with refused(NotFoundError, "not-served"):
+            await skill.call_tool("pay")
+
+
+async def test_what_a_skill_does_not_name_is_not_even_asked_for(server: HostileServer) -> None:
+    """M3: another tool of the same server, or a file of the machine."""
+    speak_native(server)
+    async with server.connect(dialect="native") as client:
+        skill = await client.activate("refunds")
+        for ask in (
+            skill.call_tool("delete_everything"),
+            skill.get_prompt("pay"),
+            skill.read_resource("rules://other"),
+            skill.read_resource("file:///etc/passwd"),
+        ):
+            with refused(NotFoundError, "not-scoped", "M3"):
+                await ask
+    assert not {"tools/call", "prompts/get", "resources/read"} & set(server.methods())
+
+
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "File:/etc/passwd"])
+async def test_a_file_of_the_machine_is_not_read_though_a_skill_names_it(server: HostileServer, uri: str) -> None:
+    """M3, O3."""
+    speak_native(server)
+    server.answers["skills/activate"] = {"instructions": "Read.", "resources": [{"uri": uri}]}
+    async with server.connect(dialect="native") as client:
+        skill = await client.activate("refunds")
+        with refused(FormatError, "uri-invalid", "O3"):
+            await skill.read_resource(uri)
+    assert server.read_uris() == []
+
+
+@pytest.mark.parametrize("answer", [{}, {"instructions": 7, "tools": "all"}, {"messages": [7], "tools": [7, {}]}])
+async def test_an_activation_of_another_shape_names_nothing(server: HostileServer, answer: Any) -> None:
+    """M2: nothing is called, nothing breaks."""
+    speak_native(server)
+    server.answers["skills/activate"] = answer
+    async with server.connect(dialect="native") as client:
+        skill = await client.activate("refunds")
+        assert skill.instructions == ""
+        with refused(NotFoundError, "not-scoped", "M3"):
+            await skill.call_tool("pay")
+
+
+async def test_the_words_of_another_dialect_are_refused(server: HostileServer) -> None:
+    """K2: a server is asked for what its dialect has."""
+    async with server.connect(dialect="extension") as client:
+        for ask in (client.get_named("flat"), client.activate("flat"), client.deactivate("flat")):
+            with refused(ProtocolError, "dialect-other", "K2"):
+                await ask
+    assert server.methods() == []
+
+
+@pytest.mark.parametrize("dialect", ["sep-2076", "native"])
+async def test_a_server_that_says_that_its_skills_changed_is_asked_again(
+    process: HostileServer, dialect: Any
+) -> None:
+    """P5, M4."""
+    process.answers["skills/list"] = {"skills": [{"name": "old"}]}
+    async with process.connect(dialect=dialect) as client:
+        catalog = RemoteCatalog(client)
+        async with anyio.create_task_group() as group:
+            with catalog.changes() as changes:
+                group.start_soon(catalog.follow)
+                await process.until(lambda: process.methods().count("skills/list") == 2)
+                process.answers["skills/list"] = {"skills": [{"name": "old"}, {"name": "new"}]}
+                await process.notify("notifications/skills/list_changed")
+                with anyio.fail_after(20):
+                    change = await anext(changes)
+            group.cancel_scope.cancel()
+    assert change.added == {"named://new/SKILL.md"}

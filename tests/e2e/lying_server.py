@@ -1,0 +1,23 @@
+"""A real server on stdio whose supporting files are not what their entries say."""
+
+from __future__ import annotations
+
+import anyio
+
+from skillwire import MemoryCatalog, Skill, SkillFile, Skills
+from skillwire.server.run import build_server, serve_stdio
+from trees import skill_md
+
+
+class LyingCatalog(MemoryCatalog):
+    async def read_file(self, uri: str) -> SkillFile:
+        file = await super().read_file(uri)
+        return file._replace(data=b"something else\n") if uri.endswith("/notes.md") else file
+
+
+if __name__ == "__main__":
+    skills = [
+        Skill("team/lying", {"SKILL.md": skill_md("lying"), "notes.md": b"the notes\n"}),
+        Skill("honest", {"SKILL.md": skill_md("honest")}),
+    ]
+    anyio.run(serve_stdio, build_server(Skills(LyingCatalog(skills))))

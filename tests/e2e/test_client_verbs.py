@@ -1,0 +1,294 @@
+"""The verbs that look at a TARGET, on folders and on real servers: what they print, write and return."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillwire.cli.main import run
+from trees import SMALL_TREE_SKILLS, files_of, small_tree, write_tree
+
+HERE = Path(__file__).parent
+LYING = [sys.executable, str(HERE / "lying_server.py")]
+REFUNDS = "acme/billing/refunds"
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration of the person who runs the tests, and modules of the tests for the servers we start."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", small_tree())
+
+
+def serving(root: Path) -> list[str]:
+    return [sys.executable, "-m", "skillwire", "serve", str(root)]
+
+
+def configured(path: Path, servers: dict[str, Any], key: str = "mcpServers") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({key: servers}))
+    return path
+
+
+def lying_entry() -> dict[str, Any]:
+    return {"command": LYING[0], "args": LYING[1:], "env": {"PYTHONPATH": str(HERE.parent)}}
+
+
+def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    return json.loads(capsys.readouterr().out)
+
+
+def test_a_folder_and_its_server_list_the_same(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", str(root), "--json"]) == 0
+    of_folder = document(capsys)
+    assert run(["list", "--json", "--", *serving(root)]) == 0
+    assert document(capsys) == of_folder
+    assert [skill["uri"] for skill in of_folder["skills"]] == [
+        f"skill://{path}/SKILL.md" for path in SMALL_TREE_SKILLS
+    ]
+    assert not any(skill["notPromised"] for skill in of_folder["skills"])
+
+
+def test_a_listing_in_a_pipe_has_one_line_per_skill(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", str(root)]) == 0
+    out, err = capsys.readouterr()
+    assert [line.split("\t")[0] for line in out.splitlines()] == SMALL_TREE_SKILLS
+    assert err == "6 skills\n"
+
+
+@pytest.mark.parametrize(
+    "words", [["refunds"], [REFUNDS], [f"skill://{REFUNDS}/SKILL.md"], [f"skill://{REFUNDS}/"]]
+)
+def test_a_skill_is_found_by_name_path_or_uri(
+    root: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["show", str(root), *words, "--json"]) == 0
+    shown = document(capsys)
+    assert shown["uri"] == f"skill://{REFUNDS}/SKILL.md"
+    assert len(shown["resources"]) == 3
+    assert shown["tokens"]["loaded"] > 0
+
+
+def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    skill = small_tree()["flat/SKILL.md"]
+    write_tree(tmp_path / "twice", {"a/flat/SKILL.md": skill, "b/flat/SKILL.md": skill})
+    assert run(["show", str(tmp_path / "twice"), "flat"]) == 2
+    err = capsys.readouterr().err
+    assert "skill://a/flat/SKILL.md, skill://b/flat/SKILL.md" in err
+    assert "[skill-ambiguous]" in err
+
+
+def test_an_unknown_skill_gets_a_suggestion(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", str(root), "refund"]) == 2
+    assert "did you mean refunds" in capsys.readouterr().err
+
+
+def test_an_unlisted_skill_is_found_by_its_path(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """G1, L2"""
+    assert run(["show", REFUNDS, "--json", "--", *serving(root), "--unlisted", "acme/*"]) == 0
+    assert document(capsys)["frontmatter"]["name"] == "refunds"
+
+
+def test_reading_writes_the_very_bytes(root: Path) -> None:
+    """R2, V1"""
+    for path in ("odd-names/assets/100%.bin", "windows/SKILL.md", "odd-names/assets/empty"):
+        done = subprocess.run(
+            [sys.executable, "-m", "skillwire", "read", path, "--", *serving(root)],
+            capture_output=True,
+            timeout=60,
+        )
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == small_tree()[path]
+
+
+def test_reading_as_json_says_what_was_verified(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["read", str(root), "odd-names/assets/100%.bin", "--json"]) == 0
+    read = document(capsys)
+    assert (read["size"], read["verified"]) == (256, True)
+    assert "base64" in read
+
+
+def test_a_directory_is_listed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """D1"""
+    assert run(["ls", str(root), REFUNDS]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == [
+        "SKILL.md",
+        "references/",
+        "templates/",
+    ]
+    assert run(["ls", str(root)]) == 0
+    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == [
+        f"{path}/" for path in SMALL_TREE_SKILLS
+    ]
+
+
+def test_pulling_writes_the_whole_skill(root: Path, tmp_path: Path) -> None:
+    """V1, V4: nested skills come with the one around them."""
+    assert run(["pull", "release", str(tmp_path / "copied"), "--", *serving(root)]) == 0
+    copied = tmp_path / "copied" / "release"
+    files = {str(path.relative_to(copied)): path.read_bytes() for path in copied.rglob("*") if path.is_file()}
+    assert files == files_of(small_tree(), "acme/release")
+    assert os.listdir(tmp_path / "copied") == ["release"]
+
+
+def test_pulling_does_not_touch_what_is_there(root: Path, tmp_path: Path) -> None:
+    """A folder of that name stays as it is, unless it is to be replaced; then it is replaced as a whole."""
+    mine = tmp_path / "copied" / "flat" / "mine.txt"
+    mine.parent.mkdir(parents=True)
+    mine.write_text("mine")
+    assert run(["pull", str(root), "flat", str(tmp_path / "copied")]) == 2
+    assert mine.read_text() == "mine"
+    assert run(["pull", str(root), "flat", str(tmp_path / "copied"), "--force"]) == 0
+    assert os.listdir(mine.parent) == ["SKILL.md"]
+
+
+def test_pulling_a_lie_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """V1: either the whole verified skill or nothing, not even the folder around it."""
+    configured(tmp_path / ".mcp.json", {"liar": lying_entry()})
+    assert run(["pull", "liar", "lying", str(tmp_path / "copied")]) == 2
+    assert "rule V1" in capsys.readouterr().err
+    assert not (tmp_path / "copied").exists()
+
+
+def test_verifying_a_liar_names_the_rule_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """V1"""
+    configured(tmp_path / ".vscode" / "mcp.json", {"liar": lying_entry()}, "servers")
+    assert run(["verify", "liar", "--json"]) == 1
+    report = document(capsys)
+    assert [(lie["rule"], lie["uri"]) for lie in report["failures"]] == [("V1", "skill://team/lying/notes.md")]
+    assert report["checked"]["V1"] == 3
+    assert report["skills"] == 2
+
+
+def test_verifying_an_honest_server_checks_everything(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """V1, V4, G1, D1, E6"""
+    assert run(["verify", "--strict", "--", *serving(root)]) == 0
+    out, err = capsys.readouterr()
+    rows = {line.split("\t")[0]: line.split("\t")[2:] for line in out.splitlines()}
+    assert rows["V4"] == ["6", "ok"]
+    assert rows["V1"][1] == rows["G1"][1] == rows["D1"][1] == "ok"
+    assert "every claim holds" in err
+
+
+def test_verifying_says_what_was_not_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """V7: a generated skill passes, and fails where all must be promised."""
+    script = tmp_path / "dynamic.py"
+    script.write_text(
+        "import anyio\nfrom skillwire import Skills, GeneratedCatalog\n"
+        "from skillwire.server.run import build_server, serve_stdio\n"
+        "skills = Skills()\n"
+        "@skills.skill('made', dynamic=True)\n"
+        "def made():\n"
+        "    return {'SKILL.md': '---\\nname: made\\ndescription: Made anew.\\n---\\nHello\\n'}\n"
+        "anyio.run(serve_stdio, build_server(skills))\n"
+    )
+    assert run(["verify", "--", sys.executable, str(script)]) == 0
+    assert "not promised V7 skill://made/SKILL.md" in capsys.readouterr().out
+    assert run(["verify", "--strict", "--", sys.executable, str(script)]) == 1
+    capsys.readouterr()
+    assert run(["read", "made/SKILL.md", "--", sys.executable, str(script)]) == 2
+    assert "rule V7" in capsys.readouterr().err
+    assert run(["read", "made/SKILL.md", "--unverified", "--json", "--", sys.executable, str(script)]) == 0
+    assert document(capsys)["verified"] is False
+
+
+def test_a_difference_is_shown_by_skill_file_and_line(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tree = small_tree()
+    tree["flat/SKILL.md"] = tree["flat/SKILL.md"].replace(b"Do it.", b"Do it twice.")
+    tree["flat/more.md"] = b"more\n"
+    tree["odd-names/assets/100%.bin"] = b"\xff\xfe other"
+    del tree["windows/SKILL.md"]
+    other = write_tree(tmp_path / "other", tree)
+    assert run(["diff", str(root), "--", *serving(other)]) == 1
+    out, err = capsys.readouterr()
+    assert out.splitlines() == [
+        "~ flat",
+        "  ~ SKILL.md",
+        "      @@ -4,3 +4,3 @@",
+        "       ---",
+        "       ",
+        "      -Do it.",
+        "      +Do it twice.",
+        "  + more.md",
+        "~ odd-names",
+        "  ~ assets/100%.bin  (not text)",
+        "- windows",
+    ]
+    assert err == "1 gone, 2 changed\n"
+
+
+def test_a_saved_listing_is_a_moment_to_compare_with(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["list", str(root), "--json"]) == 0
+    (tmp_path / "before.json").write_text(capsys.readouterr().out)
+    assert run(["diff", "before.json", str(root)]) == 0
+    (root / "flat" / "SKILL.md").write_bytes(small_tree()["flat/SKILL.md"] + b"More.\n")
+    capsys.readouterr()
+    assert run(["diff", "before.json", str(root), "--json"]) == 1
+    [changed] = document(capsys)["skills"]
+    assert (changed["path"], changed["kind"]) == ("flat", "changed")
+    assert changed["files"][0]["note"] == "not read: file-unknown"
+
+
+def test_two_commands_are_compared(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["diff", "--", *serving(root), "--", *serving(root)]) == 0
+    assert capsys.readouterr().err == "nothing differs\n"
+
+
+def test_a_label_is_looked_up_where_it_is_said(
+    tmp_path: Path, root: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command, *words = serving(root)
+    config = configured(tmp_path / "elsewhere" / "mine.json", {"skills": {"command": command, "args": words}})
+    assert run(["list", "skills", "--config", str(config)]) == 0  # although there is a folder of that name
+    assert len(capsys.readouterr().out.splitlines()) == 6
+    assert run(["list", "other", "--config", str(config)]) == 2
+    assert "the labels there are: skills" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        (["list", "./nothing"], "target-unknown"),
+        (["list", "nobody"], "server-unknown"),
+        (["list", "http://127.0.0.1:1/mcp"], "connection-lost"),
+        (["list", "ftp://example.com/mcp"], "url-invalid"),
+        (["list", "http://127.0.0.1:1/mcp", "--header", "secret-without-colon"], "header-invalid"),
+        (["list", "--"], "command-missing"),
+        (["list", "--", "no-such-command-anywhere"], "command-failed"),
+        (
+            ["list", "--", sys.executable, "-c", "import sys; sys.exit('cannot read my settings')"],
+            "connection-lost",
+        ),
+    ],
+)
+def test_what_cannot_be_reached_is_said_in_a_line(
+    words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("error: ")
+    assert f"[{reference}]" in err
+    assert "Traceback" not in err
+    assert "secret" not in err
+    assert "hint: " in err
+
+
+def test_the_last_words_of_a_server_that_ends_are_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    run(["list", "--", sys.executable, "-c", "import sys; sys.exit('cannot read my settings')"])
+    assert "cannot read my settings" in capsys.readouterr().err

@@ -1,0 +1,131 @@
+"""A2: what changed between two listings is told by what they claim; nothing is read for it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from skillwire.client.refresh import compare, is_same
+from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry
+
+FILES = [("SKILL.md", digest_of(b"x"), 1), ("a.md", digest_of(b"y"), 2)]
+
+
+def entry(name: str, version: bytes = b"1", **fields: Any) -> SkillEntry:
+    files = [*FILES, ("v", digest_of(version), len(version))]
+    return build_entry(f"acme/{name}", {"name": name, "description": "x", **fields}, files)
+
+
+def names(entries: tuple[SkillEntry, ...]) -> list[str]:
+    return [entry.name for entry in entries]
+
+
+def test_each_skill_is_new_changed_gone_or_unchanged() -> None:
+    """A2"""
+    refresh = compare(
+        [entry("a"), entry("b"), entry("c"), entry("d")], [entry("e"), entry("d"), entry("c", b"2"), entry("a")]
+    )
+    assert names(refresh.new) == ["e"]
+    assert names(refresh.changed) == ["c"]
+    assert names(refresh.gone) == ["b"]
+    assert names(refresh.unchanged) == ["d", "a"]
+    assert refresh
+
+
+def test_what_changed_is_told_as_it_is_now_and_what_is_gone_as_it_was() -> None:
+    """A2"""
+    refresh = compare([entry("a", b"old"), entry("b")], [entry("a", b"new")])
+    assert refresh.changed == (entry("a", b"new"),)
+    assert refresh.gone == (entry("b"),)
+
+
+@pytest.mark.parametrize("entries", [[], [entry("a"), entry("b")]])
+def test_nothing_changed_is_false(entries: list[SkillEntry]) -> None:
+    """A2: and listings may be anything that can be gone through once."""
+    refresh = compare(iter(entries), iter(entries))
+    assert not refresh
+    assert refresh.unchanged == tuple(entries)
+
+
+@pytest.mark.parametrize("side", ["new", "changed", "gone"])
+def test_any_difference_is_true(side: str) -> None:
+    """A2"""
+    before, now = {"new": ([], ["a"]), "gone": (["a"], []), "changed": (["a"], ["a"])}[side]
+    assert compare([entry(name) for name in before], [entry(name, b"2") for name in now])
+
+
+def changed(**changes: Any) -> SkillEntry:
+    return replace(entry("a"), **changes)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        entry("a", b"2"),
+        entry("a", description="y"),
+        entry("a", extra=None),
+        changed(frontmatter={"name": "a"}),
+        changed(resources=entry("a").files[:-1]),
+        changed(resources=(*entry("a").files, Resource("skill://acme/a/new", digest_of(b""), 0))),
+        changed(resources=tuple(file._replace(size=9) for file in entry("a").files)),
+        changed(resources=tuple(file._replace(size=None) for file in entry("a").files)),
+        changed(resources=tuple(file._replace(digest=None) for file in entry("a").files)),
+        changed(resources=tuple(file._replace(uri=f"{file.uri}x") for file in entry("a").files)),
+        changed(resources=Partial(entry("a").files)),
+        changed(resources=DYNAMIC),
+        changed(uri="skill://acme/b/SKILL.md"),
+    ],
+)
+def test_any_other_claim_is_a_change(other: SkillEntry) -> None:
+    """A2: rotated, added, removed, renamed, or no longer promised."""
+    assert not is_same(entry("a"), other)
+    assert not is_same(other, entry("a"))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        entry("a"),
+        changed(resources=tuple(reversed(entry("a").files))),
+        changed(frontmatter=dict(reversed(entry("a").frontmatter.items()))),
+        changed(meta=SkillMeta(listed=False), modified=5.0, received={"x": 1}),
+    ],
+    ids=["itself", "files in another order", "fields in another order", "what is no part of the claim"],
+)
+def test_the_same_claim_is_no_change(other: SkillEntry) -> None:
+    """A2, E1"""
+    assert is_same(entry("a"), other)
+    assert compare([entry("a")], [other]).unchanged == (other,)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (True, 1, False),
+        (0, False, False),
+        (1, 1.0, True),
+        ([True], [1], False),
+        ("1", 1, False),
+        (None, "", False),
+    ],
+)
+def test_fields_are_compared_as_json_compares(one: Any, other: Any, same: bool) -> None:
+    """A2, V4: a boolean that became a number is another claim; a number written otherwise is not."""
+    assert is_same(entry("a", extra=one), entry("a", extra=other)) is same
+
+
+def test_a_skill_without_digests_changes_only_in_what_it_says() -> None:
+    """V7"""
+    one = changed(resources=DYNAMIC)
+    assert is_same(one, changed(resources=DYNAMIC))
+    assert not is_same(one, changed(resources=DYNAMIC, frontmatter={"name": "a", "description": "new"}))
+
+
+def test_a_name_that_moved_is_another_skill() -> None:
+    """E5: identity is the URI."""
+    moved = build_entry("other/a", {"name": "a", "description": "x"}, FILES)
+    refresh = compare([entry("a")], [moved])
+    assert (names(refresh.new), names(refresh.gone)) == (["a"], ["a"])

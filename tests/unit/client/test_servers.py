@@ -1,0 +1,356 @@
+"""O1: where a server is, as every host's file writes it; what is wrong is said, and no secret with it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from skillwire.client.servers import (
+    CommandServer,
+    UrlServer,
+    find_configs,
+    find_server,
+    parse_server,
+    read_servers,
+)
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+SECRET = "s3cr3t"
+VARIABLES = {"TOKEN": SECRET, "HOME": "/home/me", "EMPTY": "", "NESTED": "${TOKEN}"}
+
+
+def refusal(act: Callable[[], object]) -> SkillwireError:
+    with pytest.raises((FormatError, NotFoundError)) as caught:
+        act()
+    assert caught.value.hint
+    assert SECRET not in str(caught.value)
+    return caught.value
+
+
+def write(path: Path, document: Any) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(document if isinstance(document, str) else json.dumps(document))
+    return path
+
+
+# ── shapes ───────────────────────────────────────────────────────────────────────────────────────────────────
+
+URL = "https://example.com/mcp"
+SHAPES: dict[str, tuple[dict[str, Any], object]] = {
+    "Claude Desktop": (
+        {"mcpServers": {"it": {"command": "npx", "args": ["-y", "pkg"], "env": {"KEY": "x"}}}},
+        CommandServer(("npx", "-y", "pkg"), {"KEY": "x"}),
+    ),
+    ".mcp.json, a command": (
+        {"mcpServers": {"it": {"type": "stdio", "command": "srv", "args": [], "env": {}}}},
+        CommandServer(("srv",)),
+    ),
+    ".mcp.json, a URL": (
+        {"mcpServers": {"it": {"type": "http", "url": URL, "headers": {"Authorization": "Bearer ${TOKEN}"}}}},
+        UrlServer(URL, {"Authorization": f"Bearer {SECRET}"}),
+    ),
+    "Cursor": ({"mcpServers": {"it": {"url": URL}}}, UrlServer(URL)),
+    "VS Code, a command": (
+        {"inputs": [], "servers": {"it": {"type": "stdio", "command": "srv", "cwd": "${HOME}/x", "envFile": "x"}}},
+        CommandServer(("srv",), {}, "/home/me/x"),
+    ),
+    "VS Code, a URL": ({"servers": {"it": {"type": "http", "url": URL}}}, UrlServer(URL)),
+    "Gemini": ({"theme": "x", "mcpServers": {"it": {"httpUrl": URL, "timeout": 5}}}, UrlServer(URL)),
+    "Gemini, both": ({"mcpServers": {"it": {"url": "https://example.com/sse", "httpUrl": URL}}}, UrlServer(URL)),
+    "Windsurf": ({"mcpServers": {"it": {"serverUrl": URL, "disabled": False}}}, UrlServer(URL)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SHAPES)
+def test_the_file_of_each_host_is_read(name: str, tmp_path: Path) -> None:
+    """O1: labels are the host's; what else stands in an entry is not ours."""
+    document, expected = SHAPES[name]
+    servers = read_servers(write(tmp_path / "mcp.json", document))
+    assert servers.keys() == {"it"}
+    assert parse_server(servers["it"], VARIABLES) == expected
+
+
+def test_both_spellings_in_one_file_are_read(tmp_path: Path) -> None:
+    """O1"""
+    path = write(tmp_path / "x", {"mcpServers": {"a": {"url": URL}}, "servers": {"b": {"url": URL}}})
+    assert read_servers(path).keys() == {"a", "b"}
+
+
+def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    """F6: editors on Windows write one."""
+    path = tmp_path / "x"
+    path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"mcpServers": {"a": {"url": URL}}}).encode())
+    assert read_servers(path).keys() == {"a"}
+
+
+@pytest.mark.parametrize(
+    "document", [{}, [], 5, None, {"mcpServers": []}, {"servers": None}, {"mcpServers": {"a": "x"}}]
+)
+def test_a_file_without_servers_has_none(document: Any, tmp_path: Path) -> None:
+    """O1: another file of the host's is no mistake."""
+    assert read_servers(write(tmp_path / "x", json.dumps(document))) == {}
+
+
+# ── variables ────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("written", "filled"),
+    [
+        ("${TOKEN}", SECRET), ("${env:TOKEN}", SECRET), ("a${TOKEN}b${HOME}", f"a{SECRET}b/home/me"),
+        ("${TOKEN:-none}", SECRET), ("${UNSET:-none}", "none"), ("${env:UNSET:-none}", "none"), ("${UNSET:-}", ""),
+        ("${UNSET:-a:-b}", "a:-b"), ("${EMPTY}", ""), ("${EMPTY:-x}", ""), ("$TOKEN", "$TOKEN"),
+        ("${TOKEN", "${TOKEN"), ("$${TOKEN}", f"${SECRET}"), ("{TOKEN}", "{TOKEN}"), ("${NESTED}", "${TOKEN}"),
+        ("${UNSET:-${TOKEN}", "${TOKEN"), ("", ""),
+    ],
+)  # fmt: skip
+def test_variables_are_filled_in_once(written: str, filled: str) -> None:
+    """O1: set, by default, in either spelling; what a value holds is not filled in again."""
+    entry = {"command": "srv", "args": [written], "env": {"X": written}, "cwd": f"/x{written}"}
+    assert parse_server(entry, VARIABLES) == CommandServer(("srv", filled), {"X": filled}, f"/x{filled}")
+    headers = {"url": f"{URL}?x={written}", "headers": {"X": written}}
+    assert parse_server(headers, VARIABLES) == UrlServer(f"{URL}?x={filled}", {"X": filled})
+
+
+@pytest.mark.parametrize(
+    "written", ["${UNSET}", "${env:UNSET}", "a${TOKEN}${UNSET}", "${workspaceFolder}", "${token}"]
+)
+@pytest.mark.parametrize("where", ["url", "headers.X", "command", "env.X", "cwd"])
+def test_a_variable_that_is_not_set_is_an_error_never_empty_text(written: str, where: str) -> None:
+    """O1: it says which, and where it is needed."""
+    error = refusal(lambda: parse_server(entry_with(where, written), VARIABLES))
+    name = written.rpartition("${")[2].removeprefix("env:").rstrip("}")
+    assert error.reference == "variable-unset"
+    assert f"'{where}' needs the variable {name}" in error.message
+    assert name in error.hint
+
+
+@pytest.mark.parametrize(
+    "written", ["${input:key}", "${command:x}", "${}", "${1}", "${a b}", "${config:x.y}", "${/}"]
+)
+def test_a_variable_that_only_the_host_knows_is_refused_by_name(written: str) -> None:
+    """O1: guessing would send something else to the server."""
+    error = refusal(lambda: parse_server(entry_with("env.X", written), VARIABLES))
+    assert error.reference == "variable-unknown"
+    assert written in error.message
+    assert "'env.X'" in error.message
+
+
+def entry_with(where: str, text: str) -> dict[str, Any]:
+    """An entry with ``text`` at one place."""
+    field, _, key = where.partition(".")
+    entry: dict[str, Any] = {"url": URL} if field in ("url", "headers") else {"command": "srv"}
+    return entry | {field: {key: text} if key else text}
+
+
+def test_variables_come_from_the_environment_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    """O1"""
+    monkeypatch.setenv("SKILLWIRE_TEST", "set")
+    entry = {"command": "${SKILLWIRE_TEST}"}
+    assert parse_server(entry) == CommandServer(("set",))
+    assert refusal(lambda: parse_server(entry, {})).reference == "variable-unset"
+
+
+# ── secrets ──────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def test_what_may_be_secret_is_in_no_representation() -> None:
+    """O1: tracebacks and logs show these."""
+    url = parse_server(
+        {"url": "https://me:${TOKEN}@example.com/mcp?key=${TOKEN}", "headers": {"Authorization": "${TOKEN}"}},
+        VARIABLES,
+    )
+    command = parse_server(
+        {"command": "srv", "args": ["--key", "${TOKEN}"], "env": {"KEY": "${TOKEN}"}}, VARIABLES
+    )
+    for place in (url, command):
+        assert SECRET not in repr(place)
+        assert SECRET not in f"{place}"
+    assert "example.com/mcp" in repr(url)
+    assert "srv" in repr(command)
+    assert isinstance(url, UrlServer)
+    assert url.url == f"https://me:{SECRET}@example.com/mcp?key={SECRET}"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"url": "ftp://me:${TOKEN}@example.com/x?key=${TOKEN}"},
+        {"url": "example.com?key=${TOKEN}"},
+        {"url": "https://[${TOKEN}@x]?${TOKEN}"},
+        {"url": URL, "type": "sse", "headers": {"Authorization": "${TOKEN}"}},
+        {"url": URL, "headers": {"Authorization": SECRET, "X": 5}},
+        {"url": URL, "headers": {"Authorization": f"Bearer {SECRET} ${{UNSET}}"}},
+        {"command": "srv", "args": [SECRET, 5]},
+        {"command": "srv", "env": {"KEY": SECRET, "OTHER": None}},
+        {"command": "srv", "env": {"KEY": "${TOKEN}${input:x}"}},
+        {"command": 5, "env": {"KEY": SECRET}},
+        {"env": {"KEY": SECRET}},
+    ],
+)
+def test_no_refusal_tells_a_secret(entry: dict[str, Any]) -> None:
+    """O1"""
+    assert SECRET not in repr(refusal(lambda: parse_server(entry, VARIABLES)))
+
+
+# ── what is wrong ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("entry", "reference", "named"),
+    [
+        ({}, "server-invalid", "neither"),
+        ({"args": ["x"]}, "server-invalid", "neither"),
+        ({"url": None}, "server-invalid", "neither"),
+        ({"command": None}, "server-invalid", "'command'"),
+        ({"command": ["npx", "x"]}, "server-invalid", "'command'"),
+        ({"command": ""}, "server-invalid", "empty"),
+        ({"command": "x", "args": "-y pkg"}, "server-invalid", "'args'"),
+        ({"command": "x", "args": None}, "server-invalid", "'args'"),
+        ({"command": "x", "args": [5]}, "server-invalid", "'command'"),
+        ({"command": "x", "env": ["A=1"]}, "server-invalid", "'env'"),
+        ({"command": "x", "env": {"PORT": 8080}}, "server-invalid", "'env.PORT'"),
+        ({"command": "x", "cwd": 5}, "server-invalid", "'cwd'"),
+        ({"url": 5}, "server-invalid", "'url'"),
+        ({"url": URL, "headers": "X: y"}, "server-invalid", "'headers'"),
+        ({"url": URL, "headers": {"X": True}}, "server-invalid", "'headers.X'"),
+        ({"url": ""}, "url-invalid", "''"),
+        ({"url": "example.com/mcp"}, "url-invalid", "example.com"),
+        ({"url": "https:///mcp"}, "url-invalid", "https:///mcp"),
+        ({"url": "ws://example.com"}, "url-invalid", "ws://"),
+        ({"url": "file:///etc/passwd"}, "url-invalid", "file://"),
+        ({"url": "http://[::1"}, "url-invalid", "http://[::1"),
+        ({"url": URL, "type": "sse"}, "transport-unsupported", "SSE"),
+        ({"serverUrl": URL, "type": "sse"}, "transport-unsupported", "SSE"),
+    ],
+)
+def test_an_entry_that_cannot_be_used_says_what_is_wrong(
+    entry: dict[str, Any], reference: str, named: str
+) -> None:
+    """O1"""
+    error = refusal(lambda: parse_server(entry, VARIABLES))
+    assert isinstance(error, FormatError)
+    assert error.reference == reference
+    assert named in error.message
+
+
+def test_a_long_address_makes_a_short_message() -> None:
+    """B1"""
+    assert len(refusal(lambda: UrlServer("x" * 100_000)).message) < 300
+
+
+def test_a_command_of_no_words_is_refused() -> None:
+    """O1"""
+    assert refusal(lambda: CommandServer(())).reference == "server-invalid"
+
+
+# ── files ────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "{", "{'mcpServers': {}}", '{"mcpServers": {},}', '// comment\n{"mcpServers": {}}', "[" * 100_000,
+     "\ufffe", '{"mcpServers": {"a": {"n": ' + "9" * 5000 + "}}}"],
+    ids=["empty", "cut", "quotes", "comma", "comment", "deep", "noise", "a number too long"],
+)  # fmt: skip
+def test_a_file_that_is_no_json_is_refused_by_name(text: str, tmp_path: Path) -> None:
+    """B1: comments and trailing commas are the usual reason."""
+    error = refusal(lambda: read_servers(write(tmp_path / "mcp.json", text)))
+    assert (type(error), error.reference) == (FormatError, "config-invalid")
+    assert "'mcp.json'" in error.message
+    assert "comment" in error.hint
+
+
+def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
+    """B1"""
+    path = tmp_path / "mcp.json"
+    path.write_bytes(b'{"mcpServers": {"\xff": {}}}')
+    assert refusal(lambda: read_servers(path)).reference == "config-invalid"
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    """B1: whatever is in it."""
+    path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {"a": {"url": URL}}}) + " " * 5_000_000)
+    error = refusal(lambda: read_servers(path))
+    assert error.reference == "config-invalid"
+    assert "too large" in error.message
+
+
+def test_a_file_that_cannot_be_read_is_named_without_its_path(tmp_path: Path) -> None:
+    """Messages name no path of the machine."""
+    missing = refusal(lambda: read_servers(tmp_path / "gone.json"))
+    folder = refusal(lambda: read_servers(tmp_path))
+    assert (type(missing), missing.reference) == (NotFoundError, "config-unreadable")
+    assert folder.reference == "config-unreadable"
+    assert "'gone.json'" in missing.message
+    assert str(tmp_path) not in str(missing)
+
+
+PLACES = [
+    "work/.mcp.json", "work/.cursor/mcp.json", "work/.vscode/mcp.json", "home/.claude.json",
+    "home/.cursor/mcp.json", "home/.config/Claude/claude_desktop_config.json",
+    "home/Library/Application Support/Claude/claude_desktop_config.json", "home/.config/Code/User/mcp.json",
+    "home/Library/Application Support/Code/User/mcp.json",
+]  # fmt: skip
+
+
+def test_files_are_found_nearest_first(tmp_path: Path) -> None:
+    """O1: of the project, then of the person; made in another order."""
+    for place in sorted(PLACES, reverse=True):
+        write(tmp_path / place, {})
+    found = list(find_configs(tmp_path / "work", tmp_path / "home"))
+    assert [str(path.relative_to(tmp_path)) for path in found] == PLACES
+
+
+def test_what_is_not_there_and_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
+    """O1"""
+    (tmp_path / "work/.mcp.json").mkdir(parents=True)
+    write(tmp_path / "home/.claude.json", {})
+    assert [path.name for path in find_configs(tmp_path / "work", tmp_path / "home")] == [".claude.json"]
+    assert list(find_configs(tmp_path / "x", tmp_path / "y")) == []
+
+
+def test_a_label_is_found_in_the_nearest_file_that_has_it(tmp_path: Path) -> None:
+    """O1"""
+    write(tmp_path / "work/.mcp.json", {"mcpServers": {"other": {"url": f"{URL}/0"}}})
+    near = write(tmp_path / "work/.cursor/mcp.json", {"mcpServers": {"it": {"url": f"{URL}/1"}}})
+    write(tmp_path / "home/.claude.json", {"mcpServers": {"it": {"url": f"{URL}/2"}}})
+    path, entry = find_server("it", find_configs(tmp_path / "work", tmp_path / "home"))
+    assert (path, entry) == (near, {"url": f"{URL}/1"})
+
+
+def test_files_behind_the_one_that_has_it_are_not_read(tmp_path: Path) -> None:
+    """V5: a broken file further away is no hindrance."""
+    write(tmp_path / "work/.mcp.json", {"mcpServers": {"it": {"url": URL}}})
+    write(tmp_path / "home/.claude.json", "broken")
+    assert find_server("it", find_configs(tmp_path / "work", tmp_path / "home"))[1] == {"url": URL}
+
+
+def test_a_label_that_nobody_has_is_answered_with_those_there_are(tmp_path: Path) -> None:
+    """O1"""
+    write(tmp_path / "work/.mcp.json", {"mcpServers": {"zeta": {"env": {"KEY": SECRET}}, "alpha": {}}})
+    write(tmp_path / "home/.claude.json", {"mcpServers": {"beta": {}}})
+    error = refusal(lambda: find_server("Alpha", find_configs(tmp_path / "work", tmp_path / "home")))
+    assert (type(error), error.reference) == (NotFoundError, "server-unknown")
+    assert "'Alpha'" in error.message
+    assert "alpha, beta, zeta" in error.message
+    assert ".mcp.json, .claude.json" in error.message
+
+
+def test_no_file_at_all_is_said_too(tmp_path: Path) -> None:
+    """O1"""
+    error = refusal(lambda: find_server("it", find_configs(tmp_path, tmp_path)))
+    assert "no file has a server" in error.message
+    assert "--config" in error.hint
+
+
+def test_very_many_labels_make_a_bounded_message(tmp_path: Path) -> None:
+    """B1"""
+    path = write(tmp_path / "x", {"mcpServers": {f"label-{number}": {} for number in range(5000)}})
+    assert len(refusal(lambda: find_server("it" * 500, iter([path]))).message) < 800
