@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-interop lint types format bench clean
+.PHONY: help install dev serve test test-interop test-adapters lint types format bench clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,6 +21,10 @@ help:  ## what can be made
 
 .venv/interop: .venv/dev
 	$(PIP) install --constraint constraints.txt --editable '.[dev,interop]'
+	@touch $@
+
+.venv/adapters: .venv/dev
+	$(PIP) install --constraint constraints.txt --editable '.[dev,adapters]'
 	@touch $@
 
 # Without npm nothing is installed and the tests that need it say so; where CI is set, they fail.
@@ -40,6 +44,10 @@ test: .venv/dev  ## every test that needs nothing but package registries
 
 test-interop: .venv/interop $(PEERS)/node_modules/.installed  ## against programs we did not write (npm, FastMCP)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx tests/interop
+
+test-adapters: .venv/adapters  ## against the agent frameworks' own packages, offline; and the adapters' types
+	$(BIN)/python -m pytest -n auto tests/adapters
+	$(BIN)/pyright -p tests/adapters
 
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .

@@ -35,15 +35,29 @@ if TYPE_CHECKING:
     from skillwire.client.remote import RemoteCatalog as RemoteCatalog
     from skillwire.client.skills import SkillsClient as SkillsClient
     from skillwire.client.skills import UnverifiedFile as UnverifiedFile
+    from skillwire.errors import ApprovalError as ApprovalError
     from skillwire.errors import FormatError as FormatError
     from skillwire.errors import LimitError as LimitError
     from skillwire.errors import NotFoundError as NotFoundError
+    from skillwire.errors import OriginError as OriginError
     from skillwire.errors import ProtocolError as ProtocolError
     from skillwire.errors import SkillwireError as SkillwireError
+    from skillwire.errors import StoreError as StoreError
     from skillwire.errors import UpstreamError as UpstreamError
     from skillwire.errors import VerificationError as VerificationError
+    from skillwire.host.approvals import Answer as Answer
+    from skillwire.host.approvals import ApprovalRequest as ApprovalRequest
+    from skillwire.host.approvals import Policy as Policy
+    from skillwire.host.approvals import Rule as Rule
+    from skillwire.host.opening import SkillHost as SkillHost
+    from skillwire.host.refusal import Refusal as Refusal
+    from skillwire.host.results import LoadedFile as LoadedFile
+    from skillwire.host.results import LoadedSkill as LoadedSkill
+    from skillwire.host.results import SkillStatus as SkillStatus
+    from skillwire.host.results import ToolResult as ToolResult
     from skillwire.limits import Limits as Limits
     from skillwire.server.skills import Skills as Skills
+    from skillwire.skill.approval import Approval as Approval
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
     from skillwire.skill.entry import Partial as Partial
     from skillwire.skill.entry import Resource as Resource
@@ -55,6 +69,7 @@ if TYPE_CHECKING:
     from skillwire.skill.model import build_catalog as build_catalog
     from skillwire.skill.model import build_summary as build_summary
     from skillwire.skill.model import estimate_tokens as estimate_tokens
+    from skillwire.skill.review import Review as Review
     from skillwire.skill.verify import VerifiedFile as VerifiedFile
     from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
 
@@ -62,6 +77,10 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "Activation": "client.dialects.named",
+    "Answer": "host.approvals",
+    "Approval": "skill.approval",
+    "ApprovalError": "errors",
+    "ApprovalRequest": "host.approvals",
     "Catalog": "catalog.contract",
     "Change": "catalog.changes",
     "CombinedCatalog": "catalog.combined",
@@ -74,28 +93,39 @@ _HOMES = {
     "LimitError": "errors",
     "Limits": "limits",
     "Listing": "client.opening",
+    "LoadedFile": "host.results",
+    "LoadedSkill": "host.results",
     "MemoryCatalog": "catalog.memory",
     "Mount": "catalog.claims",
     "NamedSkill": "client.dialects.named",
     "NotFoundError": "errors",
+    "OriginError": "errors",
     "PackageCatalog": "catalog.package",
     "Page": "catalog.contract",
     "Partial": "skill.entry",
+    "Policy": "host.approvals",
     "ProtocolError": "errors",
     "READ_RESOURCE_TOOL": "skill.model",
     "READ_SKILL_TOOL": "skill.model",
     "Refresh": "client.refresh",
+    "Refusal": "host.refusal",
     "RemoteCatalog": "client.remote",
     "Resource": "skill.entry",
+    "Review": "skill.review",
+    "Rule": "host.approvals",
     "Skill": "catalog.memory",
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
+    "SkillHost": "host.opening",
     "SkillMeta": "skill.entry",
+    "SkillStatus": "host.results",
     "Skills": "server.skills",
     "SkillsClient": "client.skills",
     "SkillsExtension": "client.opening",
     "SkillwireError": "errors",
+    "StoreError": "errors",
     "TokenEstimate": "skill.model",
+    "ToolResult": "host.results",
     "UnverifiedFile": "client.skills",
     "UpstreamError": "errors",
     "VerificationError": "errors",

@@ -145,17 +145,12 @@ async def test_an_honest_archive_is_read_and_its_files_are_promised(server: Host
 @pytest.mark.parametrize("form", MEDIA)
 async def test_an_archive_that_contradicts_its_index_is_refused(server: HostileServer, form: str) -> None:
     """V1, V4: the index promises a SKILL.md, the archive holds another."""
-    pack = {"tar.gz": tar, "zip": zipped}[form]
-    serve(server, pack(SKILL), form)
+    url, data = f"skill://packed.{form}", {"tar.gz": tar, "zip": zipped}[form](SKILL)
+    server.files[url] = data
+    frontmatter = {"name": "packed", "description": "Does something else."}
+    packed = {"url": url, "mimeType": MEDIA[form], "digest": digest_of(data)}
+    server.add_index({"frontmatter": frontmatter, "archives": [packed]})
     async with server.connect() as client:
-        server.add_index(
-            {
-                "frontmatter": {"name": "packed", "description": "Does something else."},
-                "archives": [
-                    {"url": f"skill://packed.{form}", "mimeType": MEDIA[form], "digest": digest_of(pack(SKILL))}
-                ],
-            }
-        )
         with refused(VerificationError, "frontmatter-mismatch", "V4"):
             await client.read_skill(await client.get_skill(PACKED))
 

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-import anyio
 import pytest
 
 from adversarial.adversary import HostileServer
 from adversarial.expecting import hasty, listed, only, refused
 from adversarial.speaking import EVENTS, Raw, once
 from skillwire import UpstreamError
-
-if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
 
 pytestmark = pytest.mark.anyio
 

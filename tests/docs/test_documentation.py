@@ -169,3 +169,21 @@ def test_every_option_of_the_client_is_documented(verb: str, capsys: pytest.Capt
     page = (ROOT / "docs/client.md").read_text()
     for option in set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}:
         assert f"`{option}" in page, option
+
+
+def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+    [code] = [code for name, code in blocks("sh") if name.startswith("docs/host.md")]
+    done = subprocess.run(
+        ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    assert 'origin="mcp:everything"' in done.stdout
+    assert 'origin="mcp:billing"' in done.stdout
+    assert "removed billing" in done.stdout + done.stderr

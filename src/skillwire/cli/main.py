@@ -15,7 +15,10 @@ from skillwire.errors import SkillwireError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-VERBS = ("check", "diff", "list", "ls", "pull", "read", "serve", "show", "token", "tree", "verify")
+VERBS = (
+    "approvals", "approve", "cache", "check", "diff", "list", "load", "log", "ls", "origins", "pull", "read",
+    "review", "revoke", "serve", "show", "skills", "token", "tree", "verify",
+)  # fmt: skip
 
 _EXAMPLES = """\
 examples:
@@ -25,6 +28,10 @@ examples:
   skillwire list https://example.com/mcp     what does that server serve?
   skillwire verify -- npx some-mcp-server    is everything it claims true?
   skillwire pull my-server refunds ./skills  copy a skill from it, verified
+  skillwire origins add acme https://example.com/mcp
+  skillwire skills                           what would a model see of all origins?
+  skillwire review refunds                   what should I know before I say yes?
+  skillwire load refunds                     give me the block for the model's context
 """
 
 
@@ -66,7 +73,7 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[list[str]]]:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="skillwire",
-        description="Agent Skills over MCP: check, serve and read skills.",
+        description="Agent Skills over MCP: check, serve, read, approve and load skills.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -90,7 +90,7 @@ async def _opened(
 
     options = TargetOptions(
         arguments.config,
-        _headers(arguments.header),
+        parse_headers(arguments.header),
         arguments.dialect,
         arguments.era,
         mine=arguments.instructions,
@@ -113,7 +113,8 @@ def _command(words: list[str]) -> list[str]:
     return words
 
 
-def _headers(lines: Sequence[str]) -> dict[str, str]:
+def parse_headers(lines: Sequence[str]) -> dict[str, str]:
+    """The headers that a person gave, each as 'NAME: VALUE'."""
     headers: dict[str, str] = {}
     for line in lines:
         name, colon, value = line.partition(":")

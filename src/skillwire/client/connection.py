@@ -255,7 +255,7 @@ def closed() -> UpstreamError:
 
 def pause_before(attempt: int) -> float:
     """Doubling, bounded, and never the same for all: a crowd should not come back at once."""
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2**attempt) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt, 10)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def _innermost(error: Exception) -> Exception:

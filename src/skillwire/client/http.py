@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
+import anyio
 import httpx2
 from mcp.client.streamable_http import streamable_http_client
 
@@ -31,11 +32,21 @@ _BLANK_LINES = (b"\n\n", b"\r\r", b"\r\n\r\n")
 _GZIP = 31  # zlib's word for "a gzip header"
 _CHUNK = 256 * 1024
 _SILENCE_SECONDS = 300.0
+_PAUSE = 0.1
+_LONGEST_PAUSE = 5.0
 
 
 @asynccontextmanager
 async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> AsyncGenerator[TransportStreams]:
     """The SDK's streams to ``url``, bounded."""
+    opened = 0
+
+    async def slow_down(request: httpx2.Request) -> None:
+        """B4: the SDK opens a stream that ended as soon, and as often, as the server likes; here ever later."""
+        nonlocal opened
+        if request.method == "GET":
+            opened += 1
+            await anyio.sleep(min(_LONGEST_PAUSE, _PAUSE * (opened - 1) ** 2))
 
     async def bound(response: httpx2.Response) -> None:
         meter.status = response.status_code
@@ -48,7 +59,7 @@ async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> Async
         httpx2.AsyncClient(
             headers={**headers, "Accept-Encoding": "gzip"},
             timeout=httpx2.Timeout(meter.limits.max_call_seconds, read=_SILENCE_SECONDS),
-            event_hooks={"response": [bound]},
+            event_hooks={"request": [slow_down], "response": [bound]},
             verify=_trusted(),
         ) as client,
         streamable_http_client(

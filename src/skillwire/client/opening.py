@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -104,11 +105,16 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> Ope
             mode=mode,
             extensions=[SkillsExtension(connection.hear)],
             message_handler=hear,
-            client_info=Implementation(name="skillwire", version=version("skillwire")),
+            client_info=_client_info(),
             cache=None,  # what is kept is decided by digest, not by a time to live
         )
 
     return open_client
+
+
+@cache
+def _client_info() -> Implementation:
+    return Implementation(name="skillwire", version=version("skillwire"))
 
 
 def _transport(place: ServerPlace, meter: Meter) -> Transport:

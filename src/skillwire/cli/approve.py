@@ -1,0 +1,116 @@
+"""``skillwire approve``: a person's yes to a skill exactly as it is now (A1, A4, A5)."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, listed, run_with_host
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import ApprovalError, FormatError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.host.names import NamedEntry
+    from skillwire.host.runtime import Host
+
+_EXAMPLES = """\
+examples:
+  skillwire review refunds                          look first
+  skillwire approve refunds
+  skillwire approve refunds --fingerprint sha256:…  only what was looked at
+  skillwire approve refunds --grant execute --grant 'Bash(git:*)'
+
+An approval is for exactly these files. Another content of the skill has to be approved again.
+
+exit codes: 0 approved, 1 refused: it promises no content (V7), or has another fingerprint, 2 usage, or unknown
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "approve",
+        "say yes to a skill as it is now",
+        "Approve a skill with exactly the files it has now. That grants nothing: not the tools it asks for, and"
+        " not running code. Nothing is read for it; 'skillwire review' reads.",
+        _EXAMPLES,
+    )
+    parser.add_argument("name", metavar="NAME", help=NAME_HELP)
+    parser.add_argument(
+        "--grant",
+        action="append",
+        default=[],
+        metavar="TOOL",
+        help="also grant this tool, or 'execute' to let code run while the model acts on the skill (repeatable)",
+    )
+    parser.add_argument("--by", default="user", metavar="WHO", help="who says yes, for the log (default: user)")
+    parser.add_argument("--fingerprint", metavar="SHA256", help="refuse if it is not this content any more")
+    add_host_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Approve."""
+    for text in (arguments.by, *arguments.grant):
+        if not text.strip() or not text.isprintable():
+            raise FormatError(
+                "argument-invalid", "--by and --grant take a line of text", "leave it out, or name one"
+            )
+    return run_with_host(arguments, printer, _approve)
+
+
+async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    found = await find_skill(host, arguments.name, printer)
+    if found.origin.is_local:
+        printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
+        return Exit.OK
+    _check_fingerprint(found, arguments.fingerprint)
+    grants = frozenset(arguments.grant)
+    fingerprint = await host.approve(arguments.name, by=arguments.by, grants=grants)
+    label, uri = found.origin.label, found.entry.uri
+    if arguments.json:
+        printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint, "grants": sorted(grants)})
+    else:
+        printer.data(f"approved {line(uri)} from {line(label)}")
+        printer.data(f"fingerprint: {fingerprint}")
+        printer.data(f"granted: {listed(sorted(grants)) or 'nothing'}")
+    _say_more(found, grants, printer)
+    return Exit.OK
+
+
+def _check_fingerprint(found: NamedEntry, wanted: str | None) -> None:
+    """What a person looked at may have changed since."""
+    from skillwire.skill.approval import contents_of, fingerprint
+
+    if wanted is not None and fingerprint(contents_of(found.entry)) != wanted:
+        raise ApprovalError(
+            "fingerprint-other",
+            f"{found.entry.uri!r:.300} from {found.origin.label!r} has another content than that fingerprint's",
+            f"look at what it is now: skillwire review {shlex.quote(found.name)}",
+            rule="A1",
+        )
+
+
+def _say_more(found: NamedEntry, grants: frozenset[str], printer: Printer) -> None:
+    """What the entry alone tells about what was said yes to."""
+    from skillwire.skill.approval import EXECUTE
+    from skillwire.skill.review import review_entry
+
+    review = review_entry(found.entry)
+    refused = [tool for tool in review.tools if tool not in grants]
+    if refused:
+        printer.talk(f"not granted, although it asks for it: {listed(refused)}")
+    unasked = sorted(grants - {EXECUTE, *review.tools})
+    if unasked:
+        printer.talk(f"granted, although it does not ask for it: {listed(unasked)}")
+    if review.scripts and EXECUTE not in grants:
+        printer.talk(f"may not run: {listed(review.scripts)}")
+    if review.nested:
+        printer.talk(f"need approvals of their own: {listed(review.nested)}")
+    for find in review.hidden:
+        printer.talk(f"hidden text: {line(find)}")

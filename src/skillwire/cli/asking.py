@@ -1,0 +1,240 @@
+"""The question to a person: the page with everything about a skill, and the answer from their terminal.
+
+Only a line of theirs, typed after the question was there, is an answer, and only ``y`` or ``yes`` is a yes. Each
+grant is a decision of its own (A4, A5).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from skillwire.cli.hosting import line, listed, moment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rich.text import Text
+
+    from skillwire.cli.printer import Printer
+    from skillwire.host.approvals import Answer, ApprovalRequest, Ask
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.approval import Approval
+    from skillwire.skill.review import Review
+
+_STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
+_ROWS = 40
+_LONGEST = 1000
+_WIDEST_PATH = 40
+_TOOLS_OFFERED = 20
+_QUESTIONS = {
+    "load": "Let the model read it, exactly as it is now, from now on?",
+    "dynamic": "Let the model read it this once, whatever it says?",
+    "execute": "Let this run while the model acts on the skill:",
+    "tool": "Grant the skill this tool:",
+    "cross-origin": "Let the skill cause this read:",
+}
+
+
+def can_ask() -> bool:
+    """Whether a person sees what is said and can answer."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def ask_on_terminal(printer: Printer) -> Ask:
+    """Show the page, wait for a yes or no, and for what is granted."""
+
+    async def ask(request: ApprovalRequest) -> Answer:
+        from skillwire.host.approvals import Answer
+
+        show(request, printer)
+        about = f" {line(request.target)}" if request.target else ""
+        answer = await _answer(f"{_QUESTIONS[request.kind]}{about} [y/N] ", printer)
+        if answer.lower() not in ("y", "yes"):
+            return Answer(yes=False)
+        grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
+        return Answer(yes=True, remember=request.kind != "dynamic", grants=grants)
+
+    return ask
+
+
+def say_yes(printer: Printer) -> Ask:
+    """The person said yes before the question (``--yes``); they are shown to what. Nothing is granted."""
+
+    async def ask(request: ApprovalRequest) -> Answer:
+        from skillwire.host.approvals import Answer
+
+        show(request, printer)
+        return Answer(yes=True, remember=request.kind != "dynamic")
+
+    return ask
+
+
+def show(request: ApprovalRequest, printer: Printer) -> None:
+    """The page, beside the data."""
+    for each in page(request, None, at_most=_ROWS):
+        printer.talk(each)
+
+
+async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
+    from skillwire.skill.approval import EXECUTE
+
+    offered: Sequence[str] = request.review.tools[:_TOOLS_OFFERED]
+    if request.review.scripts or offered:
+        offered = (*(tool for tool in offered if tool != EXECUTE), EXECUTE)
+    for number, grant in enumerate(offered, 1):
+        meaning = "let code run while the model acts on it" if grant == EXECUTE else "a tool it asks for"
+        printer.talk(f"  {number}  {line(grant)}  ({meaning})")
+    if not offered:
+        return frozenset()
+    words = await _answer("Grant any of these? Numbers, or Enter for none: ", printer)
+    chosen = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
+    return frozenset(grant for number, grant in enumerate(offered, 1) if number in chosen)
+
+
+async def _answer(question: str, printer: Printer) -> str:
+    """A line from the terminal. What was typed before the question was there is no answer to it."""
+    import termios
+
+    import anyio
+    from rich.text import Text
+
+    terminal = sys.stdin.fileno()
+    termios.tcflush(terminal, termios.TCIFLUSH)
+    printer.err.print(Text(question, style="bold"), end="", soft_wrap=True)
+    await anyio.wait_readable(terminal)  # a thread in input() could not be interrupted
+    return os.read(terminal, 4096).decode(errors="replace").strip()
+
+
+def page(
+    request: ApprovalRequest, approval: Approval | None, *, is_local: bool = False, at_most: int | None = None
+) -> Iterator[Text]:
+    """Everything about one skill, line by line. What deserves a second look stands out, and last.
+
+    ``at_most`` is for a question: however much a server lists, what warns of it stays on the screen.
+    """
+    from rich.text import Text
+
+    review = request.review
+    yield Text.assemble((_cut(review.name), "bold"), "  from ", (line(request.origin), "bold"))
+    yield Text(f"  {_cut(review.description)}")
+    yield from _facts(request, approval, is_local=is_local)
+    for title, style, rows in _sections(request):
+        if rows:
+            yield Text(title, style=style)
+            yield from (Text(f"  {_cut(row)}", style=_style(row)) for row in rows[:at_most])
+            if at_most is not None and len(rows) > at_most:
+                yield Text(f"  … and {len(rows) - at_most:,} more; skillwire review shows all", style="bold red")
+    yield Text("A digest says that bytes are the same, not that they are good (V6).", style="dim")
+
+
+def _facts(request: ApprovalRequest, approval: Approval | None, *, is_local: bool) -> Iterator[Text]:
+    from rich.text import Text
+
+    from skillwire.skill.model import estimate_tokens
+
+    tokens = estimate_tokens(request.entry)
+    shown = {
+        "uri": line(request.entry.uri),
+        "fingerprint": fingerprint_of(request.entry),
+        "standing": _standing(request, approval, is_local=is_local),
+        "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
+        "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
+    }
+    for key, value in shown.items():
+        if value:
+            yield Text.assemble((f"  {key:12}", "dim"), value)
+
+
+def _standing(request: ApprovalRequest, approval: Approval | None, *, is_local: bool) -> str:
+    from skillwire.skill.approval import covers
+
+    if is_local:
+        return "local: needs no approval"
+    if approval is None:
+        return "changed: another content was approved" if request.change else "unapproved"
+    said = f"by {line(approval.by)} on {moment(approval.at)}"
+    if covers(approval, request.origin, request.entry):
+        return f"approved {said}"
+    return f"changed: another content was approved {said}"
+
+
+def fingerprint_of(entry: SkillEntry) -> str:
+    """The fingerprint that an approval of ``entry`` would have; empty if there is nothing to bind one to (V7)."""
+    from skillwire.errors import VerificationError
+    from skillwire.skill.approval import contents_of, fingerprint
+
+    try:
+        return fingerprint(contents_of(entry))
+    except VerificationError:
+        return ""
+
+
+def _sections(request: ApprovalRequest) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """Title, style, rows; what matters most comes last, where the person looks."""
+    from skillwire.cli.printer import counted, size_of
+
+    entry, review = request.entry, request.review
+    yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)
+    yield "not promised by the server", "bold yellow", review.gaps
+    yield "skills inside, which need approvals of their own (A3)", "bold yellow", review.nested
+    yield "can run, if 'execute' is granted (A5)", "bold yellow", review.scripts
+    yield "asks for, and does not get unless it is granted (A4)", "bold yellow", _wishes(review)
+    yield "changed since it was approved (A2)", "bold red", _changes(request)
+    yield "TEXT THAT PEOPLE DO NOT SEE (B6)", "bold red", review.hidden
+    if not fingerprint_of(entry):
+        words = "what it says may be another thing each time it is read, and it is asked about each time"
+        yield "NOTHING ABOUT IT CAN BE VERIFIED (V7)", "bold red", [words]
+
+
+def _files(entry: SkillEntry) -> list[str]:
+    from skillwire.cli.printer import size_of
+
+    paths = [line(path_inside(entry.uri, file.uri)) for file in entry.files]
+    width = min(max(map(len, paths), default=0), _WIDEST_PATH)
+    return [
+        f"{path:{width}}  {'?' if file.size is None else size_of(file.size):>9}  {file.digest or 'no digest'}"
+        for path, file in zip(paths, entry.files, strict=True)
+    ]
+
+
+def _wishes(review: Review) -> list[str]:
+    others = [key for key in review.widening if key != "allowed-tools" or not review.tools]
+    return [
+        *(f"tool {tool}" for tool in review.tools),
+        *(f"{key}: {json.dumps(review.widening[key], ensure_ascii=False)}" for key in others),
+    ]
+
+
+def _changes(request: ApprovalRequest) -> list[str]:
+    """Which files came, went and changed, then how their lines differ."""
+    if not request.change:
+        return []
+    change, uri = request.change, request.entry.uri
+    marked = [("+ ", change.added), ("- ", change.removed), ("~ ", change.rotated)]
+    files = [f"{mark}{path_inside(uri, file)}" for mark, found in marked for file in found]
+    return [*files, *(f"| {text}" for text in request.diff)]
+
+
+def _style(row: str) -> str:
+    """Of rows that say what changed, by their marks; others have none."""
+    if row.startswith("| "):
+        return _STYLES.get(row[2:3], "")
+    return _STYLES.get(row[:1], "") if row[1:2] == " " else ""
+
+
+def _cut(text: str) -> str:
+    """A stranger's line: nothing in it acts on the terminal, and it does not fill the screen."""
+    from skillwire.cli.printer import visible
+
+    shown = visible(text[:_LONGEST].replace("\n", " "))
+    return f"{shown} … and {len(text) - _LONGEST:,} characters more" if len(text) > _LONGEST else shown
+
+
+def path_inside(skill: str, uri: str) -> str:
+    """The path of a file inside the skill whose ``SKILL.md`` is at ``skill``."""
+    from skillwire.skill.uri import parse_uri
+
+    return "/".join(parse_uri(uri).segments[len(parse_uri(skill).segments) - 1 :])

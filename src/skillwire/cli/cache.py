@@ -1,0 +1,107 @@
+"""``skillwire cache``: the verified content that is kept on disk (C1–C3)."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from argparse import ArgumentTypeError
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import add_state_options, line, state_of
+from skillwire.cli.parsing import add_verb
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.host.cache import ContentCache
+
+_EXAMPLES = """\
+examples:
+  skillwire cache show
+  skillwire cache verify             hash everything again; what is damaged is removed
+  skillwire cache prune --max 100M   what was used longest ago goes first
+
+exit codes: 0 all is well, 1 something was damaged, 2 usage, or no cache that can be used
+"""
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "cache",
+        "show, verify or prune the content that is kept",
+        "Look after the verified content of skills that is kept on disk, for loading without a connection.",
+        _EXAMPLES,
+    )
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    add_state_options(actions.add_parser("show", help="how much is kept, and of whom"))
+    add_state_options(actions.add_parser("verify", help="hash everything again, remove what is damaged"))
+    prune = actions.add_parser("prune", help="remove what was used longest ago")
+    prune.add_argument(
+        "--max", type=size, metavar="SIZE", help="keep at most so much, such as 100M (default: 512M)"
+    )
+    add_state_options(prune)
+
+
+def size(text: str) -> int:
+    """``100M``, ``1.5 GiB``: a number of bytes, in units of 1024."""
+    match = _SIZE.match(text.strip())
+    if match is None:
+        raise ArgumentTypeError("is not a size; write 100M or 2G")
+    return int(float(match[1]) * 1024 ** _UNITS[match[2].upper()])
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Show, verify or prune."""
+    from skillwire.host.opening import open_cache
+
+    logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # damage is in our own words below
+    actions = {"show": _show, "verify": _verify, "prune": _prune}
+    return actions[arguments.action](open_cache(state_of(arguments)), arguments, printer)
+
+
+def _show(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.cli.printer import counted, size_of
+
+    usage = cache.usage()
+    if arguments.json:
+        printer.json({"files": usage.files, "bytes": usage.bytes, "origins": dict(usage.by_origin)})
+        return Exit.OK
+    rows = [(line(label), size_of(kept)) for label, kept in sorted(usage.by_origin.items())]
+    printer.table(("origin", "size"), rows)
+    printer.talk(f"{counted(usage.files, 'file')}, {size_of(usage.bytes)}")
+    return Exit.OK
+
+
+def _verify(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.cli.printer import counted
+
+    damaged = cache.verify()
+    kept = cache.usage().files
+    if arguments.json:
+        found = [{"origin": file.origin, "digest": file.digest, "reason": file.reason} for file in damaged]
+        printer.json({"files": kept, "damaged": found})
+    else:
+        for file in damaged:
+            printer.data(f"removed {file.digest} of {line(file.origin)}: {line(file.reason)}")
+        printer.talk(f"{counted(kept, 'file')} kept, {len(damaged)} damaged and removed")
+    return Exit.PROBLEMS if damaged else Exit.OK
+
+
+def _prune(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.cli.printer import size_of
+
+    freed = cache.prune(arguments.max, now=time.time())
+    kept = cache.usage()
+    if arguments.json:
+        printer.json({"freed": freed, "files": kept.files, "bytes": kept.bytes})
+    else:
+        printer.talk(f"freed {size_of(freed)}; {size_of(kept.bytes)} are kept")
+    return Exit.OK

@@ -1,0 +1,123 @@
+"""``skillwire load``: a skill as an agent would load it: approved, fetched, verified, in its block (W1, O2)."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.asking import ask_on_terminal, can_ask, say_yes
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, run_with_host
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import SkillwireError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.host.approvals import Ask, Policy
+    from skillwire.host.refusal import Refusal
+    from skillwire.host.results import LoadedSkill
+    from skillwire.host.runtime import Host
+
+_EXAMPLES = """\
+examples:
+  skillwire load refunds                 asks on a terminal, if it is not approved yet
+  skillwire load acme:refunds > block    loads what was approved before; refuses anything else
+  skillwire load refunds --yes           approves it as it is now, granting nothing
+
+exit codes: 0 loaded, 1 refused, 2 usage, unknown, or not to be reached
+"""
+_AWAY = ("origin-away", "connection-lost", "timed-out", "not-connected", "not-allowed", "not-mcp", "server-failed")
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "load",
+        "load a skill as an agent would",
+        "Load a skill as an agent would, and write the block that the model would get to stdout. What was not"
+        " approved before is asked about on a terminal, and refused without one.",
+        _EXAMPLES,
+    )
+    parser.add_argument("name", metavar="NAME", help=NAME_HELP)
+    parser.add_argument("--yes", action="store_true", help="say yes before the question; nothing is granted")
+    parser.add_argument(
+        "--dynamic",
+        action="store_true",
+        help="do not decline a skill about which nothing can be verified, but ask; never remembered",
+    )
+    add_host_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Load."""
+    return run_with_host(
+        arguments, printer, _load, ask=_ask(arguments, printer), policy=_policy(dynamic=arguments.dynamic)
+    )
+
+
+def _ask(arguments: argparse.Namespace, printer: Printer) -> Ask | None:
+    if arguments.yes:
+        return say_yes(printer)
+    return ask_on_terminal(printer) if can_ask() else None
+
+
+def _policy(*, dynamic: bool) -> Policy:
+    """V7: what cannot be verified is declined, unless the person chose to be asked about it."""
+    from skillwire.host.approvals import Policy, Rule
+
+    return Policy([Rule("ask", kind="dynamic")] if dynamic else [])
+
+
+async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.host.refusal import Refusal
+
+    found = await find_skill(host, arguments.name, printer)
+    outcome = await host.load_skill(arguments.name)
+    if isinstance(outcome, Refusal):
+        if arguments.json:
+            printer.json({"refused": _refusal(outcome)})
+        printer.error(SkillwireError(outcome.reference, outcome.message, outcome.hint, rule=outcome.rule))
+        if outcome.rule == "V7" and not arguments.dynamic:
+            printer.talk("nothing about it can be verified; to be asked about it all the same: --dynamic")
+        return Exit.USAGE if outcome.reference in _AWAY else Exit.PROBLEMS
+    if arguments.json:
+        printer.json(_document(outcome))
+    else:
+        _write(outcome.text, printer)
+    if outcome.offline:
+        printer.talk(f"read from the cache: {found.origin.label} cannot be reached now")
+    return Exit.OK
+
+
+def _refusal(refusal: Refusal) -> dict[str, Any]:
+    return {
+        "reference": refusal.reference,
+        "rule": refusal.rule,
+        "message": refusal.message,
+        "hint": refusal.hint,
+        "forModel": refusal.for_model,
+    }
+
+
+def _document(skill: LoadedSkill) -> dict[str, Any]:
+    return {
+        "name": skill.name,
+        "origin": skill.origin,
+        "uri": skill.uri,
+        "offline": skill.offline,
+        "text": skill.text,
+    }
+
+
+def _write(text: str, printer: Printer) -> None:
+    """In a pipe the very words for the model; on a terminal with what would act on it spelled out."""
+    from skillwire.cli.printer import visible
+
+    if sys.stdout.isatty():
+        printer.data(visible(text))
+    else:
+        sys.stdout.write(text + "\n")

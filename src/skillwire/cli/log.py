@@ -1,0 +1,90 @@
+"""``skillwire log``: what happened, to which skill, by whom."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import add_state_options, line, moment, run_with_store, stamp
+from skillwire.cli.parsing import add_verb
+
+if TYPE_CHECKING:
+    import argparse
+
+    from rich.text import Text
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.store.contract import LogLine, Store
+
+_EXAMPLES = """\
+examples:
+  skillwire log
+  skillwire log -n 1000 --origin acme
+  skillwire log --json | jq 'select(.what == "refused")'
+"""
+_COLOURS = {"approved": "green", "granted": "yellow", "denied": "red", "revoked": "red", "refused": "red"}
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "log",
+        "show what happened: approvals, loads, reads, refusals",
+        "Show what happened, the newest last: what was approved, loaded, read, refused and revoked, and by whom."
+        " With --json, one document in each line.",
+        _EXAMPLES,
+    )
+    parser.add_argument("-n", type=int, default=50, metavar="N", help="how many lines (default: 50)")
+    parser.add_argument("--origin", metavar="LABEL", help="only what is about this origin")
+    add_state_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Show the log."""
+    return run_with_store(arguments, printer, _log)
+
+
+async def _log(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+    newest_first = await store.lines(limit=max(0, arguments.n), origin=arguments.origin)
+    lines = newest_first[::-1]
+    if arguments.json:
+        for entry in lines:
+            sys.stdout.write(json.dumps(_document(entry)) + "\n")  # ASCII: a hostile name may be no Unicode
+    elif printer.out.is_terminal:
+        for entry in lines:
+            printer.data(_coloured(*_cells(entry)))
+    else:
+        printer.table(("when", "what", "origin", "skill", "by", "facts"), [_cells(entry) for entry in lines])
+    return Exit.OK
+
+
+def _document(entry: LogLine) -> dict[str, Any]:
+    return {
+        "number": entry.number,
+        "at": stamp(entry.at),
+        "what": entry.what,
+        "origin": entry.origin,
+        "uri": entry.uri,
+        "by": entry.by,
+        "facts": dict(entry.facts),
+    }
+
+
+def _cells(entry: LogLine) -> tuple[str, str, str, str, str, str]:
+    facts = " ".join(f"{line(key)}={line(_value(value))}" for key, value in entry.facts.items() if value != "")
+    return moment(entry.at), entry.what, line(entry.origin), line(entry.uri), line(entry.by), facts
+
+
+def _coloured(when: str, what: str, origin: str, uri: str, by: str, facts: str) -> Text:
+    from rich.text import Text
+
+    words = "  ".join(word for word in (origin, uri, f"by {by}", facts) if word)
+    return Text.assemble((when, "dim"), "  ", (f"{what:14}", _COLOURS.get(what, "")), "  ", words)
+
+
+def _value(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,153 @@
+"""``skillwire review``: everything one should know before saying yes to a skill (A2–A5, B6)."""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.asking import fingerprint_of, page, path_inside
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host, stamp
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import UpstreamError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncIterator, Iterator
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.host.approvals import ApprovalRequest
+    from skillwire.host.names import NamedEntry
+    from skillwire.host.runtime import Host
+    from skillwire.skill.approval import Approval
+
+_EXAMPLES = """\
+examples:
+  skillwire review refunds
+  skillwire review acme:billing/refunds --json
+
+exit codes: 0 shown, 1 the files are not what their entry says, 2 usage, or unknown
+"""
+_DIFF_LINES = 400  # of one file
+_COMPARED_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "review",
+        "show what to know before saying yes to a skill",
+        "Read every file of a skill, check it, and show what a person should know before saying yes: files,"
+        " scripts, what it asks for, text that people do not see, and how it differs from what was approved.",
+        _EXAMPLES,
+    )
+    parser.add_argument("name", metavar="NAME", help=NAME_HELP)
+    add_host_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Review."""
+    return run_with_host(arguments, printer, _review)
+
+
+async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    found = await find_skill(host, arguments.name, printer)
+    approval = await host.store.approval(found.origin.label, found.entry.uri)
+    request = await _request(host, found, approval, printer)
+    if arguments.json:
+        printer.json(_document(found, request, approval))
+        return Exit.OK
+    for each in page(request, approval, is_local=found.origin.is_local):
+        printer.data(each)
+    if not found.origin.is_local and found.entry.is_complete and "digest" not in found.entry.gaps:
+        name = shlex.quote(line(found.name))
+        printer.talk(
+            f"to approve exactly this: skillwire approve {name} --fingerprint {fingerprint_of(request.entry)}"
+        )
+    return Exit.OK
+
+
+async def _request(host: Host, found: NamedEntry, approval: Approval | None, printer: Printer) -> ApprovalRequest:
+    """What a person would be asked, with every text file read for it."""
+    from skillwire.host.approvals import ApprovalRequest, Approvals
+    from skillwire.skill.review import review_entry
+
+    change = Approvals.change(approval, found.entry)
+    try:
+        review = await host.review(f"{found.origin.label}:{found.entry.uri}")
+        diff = [text async for text in _diff(host, found, approval)] if approval is not None else []
+    except UpstreamError as error:
+        printer.talk(f"its files were not read: {line(error.message)} {error.label}")
+        review, diff = review_entry(found.entry), []
+    return ApprovalRequest("load", found.origin.label, found.entry, review, change, tuple(diff))
+
+
+async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncIterator[str]:
+    """How each text file differs from the approved one, where that is still in the cache."""
+    from anyio import to_thread
+
+    from skillwire.host.approvals import Approvals
+    from skillwire.host.origins import ServerOrigin
+
+    before, origin, change = dict(approval.contents), found.origin, Approvals.change(approval, found.entry)
+    if change is None or host.cache is None or not isinstance(origin, ServerOrigin) or origin.client is None:
+        return
+    for uri in change.rotated:
+        old = await to_thread.run_sync(host.cache.get, origin.label, uri, before[uri])
+        if old is None:
+            yield f"~ {path_inside(found.entry.uri, uri)}: the approved one is not kept here any more"
+            continue
+        new = (await origin.client.read_resource(found.entry, uri)).data
+        for text in _compared(path_inside(found.entry.uri, uri), old, new):
+            yield text
+
+
+def _compared(path: str, old: bytes, new: bytes) -> Iterator[str]:
+    from difflib import unified_diff
+
+    try:
+        texts = old.decode().splitlines(), new.decode().splitlines()
+    except UnicodeDecodeError:
+        yield f"~ {path}: not text, {len(old)} bytes before, {len(new)} now"
+        return
+    if max(map(len, texts)) > _COMPARED_LINES:
+        yield f"~ {path}: too long to compare, {len(texts[0])} lines before, {len(texts[1])} now"
+        return
+    lines = list(unified_diff(*texts, f"{path} as approved", f"{path} as it is", lineterm="", n=2))
+    yield from lines[:_DIFF_LINES]
+    if len(lines) > _DIFF_LINES:
+        yield f"… and {len(lines) - _DIFF_LINES} more lines"
+
+
+def _document(found: NamedEntry, request: ApprovalRequest, approval: Approval | None) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from skillwire.host.results import status_of
+    from skillwire.skill.model import estimate_tokens
+
+    entry, facts = request.entry, asdict(request.review)
+    files = [{"path": path_inside(entry.uri, file.uri), **file._asdict()} for file in entry.files]
+    return {
+        **facts,
+        "name": found.name,
+        "origin": request.origin,
+        "uri": entry.uri,
+        "standing": status_of(found, approval).standing,
+        "fingerprint": fingerprint_of(request.entry) or None,
+        "approval": None if approval is None else _approval_document(approval),
+        "tokens": estimate_tokens(entry)._asdict(),
+        "files": files,
+        "change": None if request.change is None else asdict(request.change),
+        "diff": list(request.diff),
+    }
+
+
+def _approval_document(approval: Approval) -> dict[str, Any]:
+    return {
+        "by": approval.by,
+        "at": stamp(approval.at),
+        "fingerprint": approval.fingerprint,
+        "grants": sorted(approval.grants),
+    }

@@ -1,0 +1,225 @@
+"""Who says yes: a policy decides by rule, or a person is asked (A1–A5, V7, O3).
+
+A request carries what there is to know, and asking is a function of yours: a terminal, a web page, MCP
+elicitation, a test. An answer may be remembered only where content can be bound (A1); a dynamic skill is asked
+about each time (V7).
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from skillwire.errors import ApprovalError
+from skillwire.skill.approval import Approval, ContentChange, change_since, contents_of, covers
+from skillwire.store.contract import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.review import Review
+    from skillwire.store.contract import Store
+
+RequestKind: TypeAlias = Literal["load", "dynamic", "execute", "tool", "cross-origin"]
+_REMEMBERED = 50  # log lines in which a revoked approval is looked for
+Decision: TypeAlias = Literal["allow", "deny", "ask"]
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """What a person is asked. ``kind`` says to what they would say yes.
+
+    ``change`` and ``diff`` are there if another content of the skill was approved before. ``target`` is what the
+    request is about beside the skill: the tool, or the other origin and URI.
+    """
+
+    kind: RequestKind
+    origin: str
+    entry: SkillEntry
+    review: Review
+    change: ContentChange | None = None
+    diff: tuple[str, ...] = ()
+    target: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A person's answer. ``grants`` are tools that the skill asks for, or ``"execute"``: each its own decision."""
+
+    yes: bool
+    by: str = "user"
+    remember: bool = True
+    grants: frozenset[str] = frozenset()
+
+
+Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Skills whose origin and path match (``*`` is any text) are allowed, denied or asked about."""
+
+    decision: Decision
+    origin: str = "*"
+    path: str = "*"
+    kind: RequestKind = "load"
+
+    def matches(self, request: ApprovalRequest) -> bool:
+        """Whether the rule is about this request."""
+        return (
+            self.kind == request.kind
+            and fnmatchcase(request.origin, self.origin)
+            and fnmatchcase(request.entry.path, self.path)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The first rule that matches decides. Else a person is asked, except about what is declined by default:
+
+    dynamic skills (V7) and reads across origins (O3) need a rule that says ``ask`` or ``allow`` for that kind. A
+    rule that says ``deny`` is stronger than an approval that was given before it was made.
+    """
+
+    rules: Sequence[Rule] = ()
+    defaults: dict[RequestKind, Decision] = field(
+        default_factory=lambda: {
+            "load": "ask",
+            "dynamic": "deny",
+            "execute": "ask",
+            "tool": "ask",
+            "cross-origin": "deny",
+        }
+    )
+
+    def decide(self, request: ApprovalRequest) -> Decision:
+        """What is to be done about ``request``."""
+        rule = self.rule_for(request)
+        return self.defaults[request.kind] if rule is None else rule.decision
+
+    def rule_for(self, request: ApprovalRequest) -> Rule | None:
+        """The rule that decides, if there is one."""
+        return next((rule for rule in self.rules if rule.matches(request)), None)
+
+
+async def nobody(request: ApprovalRequest) -> Answer:
+    """Nobody is there to be asked."""
+    raise ApprovalError(
+        "nobody-to-ask",
+        f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes, and nobody can be asked here",
+        f"run: skillwire approve {shlex.quote(f'{request.origin}:{request.entry.uri}')}",
+        rule="A1",
+    )
+
+
+class Approvals:
+    """Finds, asks for, remembers and revokes approvals."""
+
+    def __init__(self, store: Store, policy: Policy, ask: Ask) -> None:
+        self._store = store
+        self._policy = policy
+        self._ask = ask
+
+    async def standing(self, origin: str, entry: SkillEntry) -> Approval | None:
+        """The approval that covers ``entry``. One for another content is revoked here and now (A2)."""
+        approval = await self._store.approval(origin, entry.uri)
+        if approval is None or covers(approval, origin, entry):
+            return approval
+        await self.revoke(origin, entry.uri, by="host", why="the content changed", only=approval)
+        return None
+
+    async def previous(self, origin: str, entry: SkillEntry) -> Approval | None:
+        """What was approved before, whether it still covers or not; also if it was revoked for that (A2)."""
+        approval = await self._store.approval(origin, entry.uri)
+        if approval is not None:
+            return approval
+        lines = await self._store.lines(limit=_REMEMBERED, origin=origin, uri=entry.uri)
+        revoked = next((line for line in lines if line.what == "revoked" and "contents" in line.facts), None)
+        if revoked is None:
+            return None
+        contents = frozenset((uri, digest) for uri, digest in revoked.facts["contents"])
+        return Approval(origin, entry.uri, contents, revoked.by, revoked.at)
+
+    def forbids(self, request: ApprovalRequest) -> bool:
+        """Whether a rule denies it, so that no approval of before counts."""
+        rule = self._policy.rule_for(request)
+        return rule is not None and rule.decision == "deny"
+
+    def will_ask(self, request: ApprovalRequest) -> bool:
+        """Whether somebody will look at it: only then is anything fetched to be looked at (V5)."""
+        return self._policy.decide(request) == "ask" and self._ask is not nobody
+
+    async def request(self, request: ApprovalRequest) -> Answer:
+        """A yes, or ``ApprovalError``. What was decided is logged either way."""
+        decision = self._policy.decide(request)
+        answer = await self._ask(request) if decision == "ask" else Answer(decision == "allow", by="policy")
+        if not answer.yes:
+            await self._store.log(self._line("denied", request, answer, time.time()))
+            raise ApprovalError(
+                "not-approved",
+                f"{request.entry.uri!r:.300} from {request.origin!r} was not approved ({request.kind})",
+                "a person has to approve it first",
+                rule=_RULES[request.kind],
+            )
+        return answer
+
+    async def remember(self, request: ApprovalRequest, answer: Answer) -> Approval:
+        """A1: the approval, bound to exactly the content of the request's entry; kept if it may be."""
+        now = time.time()
+        approval = Approval(
+            request.origin, request.entry.uri, contents_of(request.entry), answer.by, now, answer.grants
+        )
+        if answer.remember and answer.by != "policy":
+            await self._store.put_approval(approval, self._line("approved", request, answer, now))
+        else:
+            await self._store.log(self._line("approved", request, answer, now))
+        return approval
+
+    async def grant(self, approval: Approval, grant: str, by: str) -> Approval:
+        """A4, A5: one more grant for the same content."""
+        granted = replace(approval, grants=approval.grants | {grant})
+        line = LogLine("granted", approval.origin, approval.uri, by, time.time(), {"grant": grant})
+        if not await self._store.change_grants(approval, granted.grants, line):
+            raise ApprovalError(
+                "skill-changed",
+                f"the approval of {approval.uri!r:.300} is not what it was",
+                "load it again",
+                rule="A2",
+            )
+        return granted
+
+    async def revoke(self, origin: str, uri: str, *, by: str, why: str, only: Approval | None = None) -> bool:
+        """Take an approval back; whether there was one. With ``only``, exactly that one and no newer one."""
+        facts: dict[str, Any] = {"why": why}
+        if only is not None:  # a person will want to know how the new content differs
+            facts["contents"] = sorted(only.contents)
+        line = LogLine("revoked", origin, uri, by, time.time(), facts)
+        return await self._store.remove_approval(origin, uri, line, only=only)
+
+    @staticmethod
+    def change(previous: Approval | None, entry: SkillEntry) -> ContentChange | None:
+        """How the content differs from what was approved before, if anything was."""
+        return None if previous is None else change_since(previous, entry)
+
+    @staticmethod
+    def _line(what: Literal["approved", "denied"], request: ApprovalRequest, answer: Answer, at: float) -> LogLine:
+        facts: dict[str, Any] = {"kind": request.kind}
+        if request.target:
+            facts["target"] = request.target
+        if answer.grants:
+            facts["grants"] = sorted(answer.grants)
+        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts)
+
+
+_RULES: dict[RequestKind, str] = {
+    "load": "A1",
+    "dynamic": "V7",
+    "execute": "A5",
+    "tool": "A4",
+    "cross-origin": "O3",
+}

@@ -1,0 +1,340 @@
+"""Loading: entry → approval → fetch → size, digest, fields → context (V1–V4, W1, A1–A4, C1).
+
+Everything here raises our errors; ``runtime`` makes refusals of them. Content of a server enters the cache only as
+a ``VerifiedFile``, and comes out of it only if it still hashes to what the approved entry says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from difflib import unified_diff
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from skillwire.errors import (
+    ApprovalError,
+    FormatError,
+    NotFoundError,
+    OriginError,
+    SkillwireError,
+    UpstreamError,
+    VerificationError,
+)
+from skillwire.host.approvals import Answer, ApprovalRequest, Approvals
+from skillwire.host.origins import FolderOrigin, ServerOrigin, has_same_files
+from skillwire.skill.approval import Approval, covers
+from skillwire.skill.review import review_entry, with_text, with_unread
+from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
+from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_frontmatter
+
+if TYPE_CHECKING:
+    from skillwire.client.skills import SkillsClient
+    from skillwire.host.cache import ContentCache
+    from skillwire.host.origins import Origin
+    from skillwire.limits import Limits
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.review import Review
+    from skillwire.skill.uri import SkillUri
+
+_STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
+_DIFF_LINES = 400
+_COMPARED_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedSkill:
+    """A skill that a person, or a rule of theirs, said yes to, with exactly this content. Made here only.
+
+    ``kept`` says that the yes is in the store, where somebody may take it back. ``shown`` is the ``SKILL.md`` that
+    the person saw, until it is loaded.
+    """
+
+    origin: Origin
+    entry: SkillEntry
+    grants: frozenset[str] = frozenset()
+    kept: bool = False
+    shown: Content | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Content:
+    """Bytes for the model, and whether they came from the cache while the origin was away."""
+
+    uri: str
+    data: bytes
+    offline: bool = False
+    file: VerifiedFile | None = None
+
+
+class Loader:
+    """Fetches what was approved, and asks for approval of what was not."""
+
+    def __init__(self, approvals: Approvals, cache: ContentCache | None, limits: Limits) -> None:
+        self._approvals = approvals
+        self._cache = cache
+        self._limits = limits
+        self._revoked: dict[tuple[str, str], Approval] = {}  # so that the next question says what changed
+
+    async def approve(self, origin: Origin, entry: SkillEntry) -> ApprovedSkill:
+        """The skill with a standing approval, or with a new one; ``ApprovalError`` without."""
+        if origin.is_local:
+            return ApprovedSkill(origin, entry)
+        is_bound = entry.is_complete and "digest" not in entry.gaps
+        previous = await self._before(origin, entry)
+        standing = await self._approvals.standing(origin.label, entry)
+        change = Approvals.change(previous, entry)
+        request = ApprovalRequest(
+            "load" if is_bound else "dynamic", origin.label, entry, review_entry(entry), change
+        )
+        if standing is not None and not self._approvals.forbids(request):
+            return ApprovedSkill(origin, entry, standing.grants, kept=True)
+        shown = await self._show(origin, entry) if self._approvals.will_ask(request) else None
+        if shown is not None:
+            request = await self._with_text(request, shown, previous)
+        answer = await self._approvals.request(request)
+        self.check_current(origin, entry)
+        if not is_bound:
+            return ApprovedSkill(origin, entry, shown=shown)
+        approval = await self._approvals.remember(request, answer)
+        kept = answer.remember and answer.by != "policy"
+        return ApprovedSkill(origin, entry, approval.grants, kept, shown)
+
+    async def _before(self, origin: Origin, entry: SkillEntry) -> Approval | None:
+        """What was approved of this skill last, also if that was revoked in this run."""
+        place = origin.label, entry.uri
+        approval = await self._approvals.previous(origin.label, entry)
+        if approval is not None:
+            self._revoked[place] = approval
+        return self._revoked.get(place)
+
+    @staticmethod
+    def check_current(origin: Origin, entry: SkillEntry) -> None:
+        """A2: what happened while somebody was asked; ``ApprovalError`` if the skill is another by now."""
+        if origin.removed:
+            raise OriginError(
+                "origin-unknown", f"the origin {origin.label!r:.80} was removed", "add it again", rule="O1"
+            )
+        if origin.has_other(entry):
+            raise _changed(entry, "A2")
+
+    async def stands(self, skill: ApprovedSkill) -> bool:
+        """Whether a yes that was kept is still there: another program may have taken it back (A2)."""
+        if not skill.kept:
+            return True
+        approval = await self._approvals.previous(skill.origin.label, skill.entry)
+        return approval is not None and covers(approval, skill.origin.label, skill.entry)
+
+    async def approve_as(self, origin: Origin, entry: SkillEntry, by: str, grants: frozenset[str]) -> Approval:
+        """A person's yes, given outside a conversation: no policy decides, nobody is asked."""
+        request = ApprovalRequest("load", origin.label, entry, review_entry(entry))
+        return await self._approvals.remember(request, Answer(yes=True, by=by, grants=grants))
+
+    async def grant(self, skill: ApprovedSkill, tool: str) -> frozenset[str]:
+        """A4, A5: the grants of a skill with one more, or ``ApprovalError``."""
+        origin, entry = skill.origin, skill.entry
+        request = ApprovalRequest("execute", origin.label, entry, review_entry(entry), target=tool)
+        answer = await self._approvals.request(request)
+        approval = await self._approvals.standing(origin.label, entry)
+        if approval is not None and answer.remember and answer.by != "policy":
+            await self._approvals.grant(approval, tool, answer.by)
+        return skill.grants | {tool}
+
+    async def read_skill(self, skill: ApprovedSkill) -> tuple[Content, str]:
+        """The ``SKILL.md`` and its body, verified byte by byte and field by field (V1, V4).
+
+        What a person was shown is what is loaded: it is not read a second time (B6, V7).
+        """
+        content = skill.shown or await self.read_file(skill, skill.entry.uri)
+        if skill.shown is not None and skill.shown.file is not None:
+            await self._keep(skill.origin, skill.shown.file)
+        document = verify_frontmatter(skill.entry, content.data, self._limits)
+        return content, document.body
+
+    async def read_file(self, skill: ApprovedSkill, uri: str, *, keep: bool = True) -> Content:
+        """One file of an approved skill, kept in the cache. A mismatch ends in a fresh entry (V3)."""
+        origin, entry = skill.origin, skill.entry
+        if isinstance(origin, FolderOrigin) and origin.catalog is not None:
+            return Content(uri, (await origin.catalog.read_file(uri)).data)
+        if not isinstance(origin, ServerOrigin):
+            raise OriginError(
+                "origin-unknown", f"{origin.label!r:.80} cannot be read from", "look at its folder", rule="O1"
+            )
+        if entry.is_dynamic or "digest" in entry.gaps:
+            return Content(uri, (await _client(origin).read_unverified(uri)).data)
+        cached = await self._cached(origin, entry, uri)
+        if cached is not None:
+            return Content(uri, cached.data, offline=origin.client is None)
+        try:
+            file = await _client(origin).read_resource(entry, uri)
+        except VerificationError as error:
+            if error.reference in _STALE:
+                await self._changed(origin, entry, error)
+            raise
+        if keep:
+            await self._keep(origin, file)
+        return Content(file.uri, file.data, file=file)
+
+    async def _keep(self, origin: Origin, file: VerifiedFile) -> None:
+        if self._cache is not None and not origin.removed:
+            await to_thread.run_sync(self._cache.put, origin.label, file)
+
+    def locate(self, entry: SkillEntry, reference: str) -> str:
+        """The URI that a path or link, as the model gave it, means in a skill (U6, V2, O3)."""
+        root = skill_root(parse_uri(entry.uri))
+        if reference_kind(reference) == "machine":
+            raise OriginError(
+                "machine-file",
+                "a skill cannot read files of this machine",
+                "use a path from the skill's list of files",
+                rule="O3",
+            )
+        uri = str(_parsed(reference) if "://" in reference else self._resolved(entry, reference))
+        if not entry.is_dynamic and entry.is_complete:
+            return expect_file(entry, uri, self._limits).uri
+        if not is_within(root, parse_uri(uri)):
+            raise OriginError(
+                "cross-origin", f"{uri!r:.200} is outside the skill", "read files of the skill only", rule="O3"
+            )
+        return uri
+
+    @staticmethod
+    def _resolved(entry: SkillEntry, reference: str) -> SkillUri:
+        uri = parse_uri(entry.uri)
+        place = resolve_reference(skill_root(uri), uri, reference)
+        if place is None:
+            raise NotFoundError(
+                "file-unknown",
+                f"{reference!r:.200} is no file of the skill",
+                "use a path from the skill's list of files",
+                rule="U6",
+            )
+        return place
+
+    async def list_directory(self, skill: ApprovedSkill, path: str) -> list[str]:
+        """Names directly inside a directory: from the manifest (W3), or from the server if there is none."""
+        root = skill_root(parse_uri(skill.entry.uri))
+        if not skill.entry.is_complete and isinstance(skill.origin, ServerOrigin):
+            place = "/".join([str(root), *([path] if path else [])])
+            children = await _client(skill.origin).read_directory(place)
+            return [child.name + ("/" if child.is_directory else "") for child in children]
+        prefix = f"{root.path}/{path}/" if path else f"{root.path}/"
+        inside = [parse_uri(file.uri).path for file in skill.entry.files]
+        names = {"".join(p[len(prefix) :].partition("/")[:2]) for p in inside if p.startswith(prefix)}
+        if not names:
+            raise NotFoundError(
+                "directory-unknown",
+                f"the skill has no directory {path!r:.200}",
+                "the skill's list of files shows which there are",
+                rule="W3",
+            )
+        return sorted(names)
+
+    async def allow_across(self, skill: ApprovedSkill, target: str) -> None:
+        """O3: a yes to one read on another origin because of this skill, or ``ApprovalError``."""
+        review = review_entry(skill.entry)
+        request = ApprovalRequest("cross-origin", skill.origin.label, skill.entry, review, target=target)
+        await self._approvals.request(request)
+
+    async def inspect(self, origin: Origin, entry: SkillEntry, *, everything: bool = False) -> Review:
+        """What a person should know: with hidden text in the ``SKILL.md``, or in every text file (B6)."""
+        review = review_entry(entry)
+        files = [file.uri for file in entry.files] if everything and entry.files else [entry.uri]
+        for uri in files:
+            review = await self._look(review, entry, await self._show(origin, entry, uri))
+        return review
+
+    async def _show(self, origin: Origin, entry: SkillEntry, uri: str | None = None) -> Content:
+        """A file to be looked at, or the ``SKILL.md``: nobody has approved it yet, so that it is not kept.
+
+        What cannot be read cannot be approved: a server that fails now could hide something later.
+        """
+        return await self.read_file(ApprovedSkill(origin, entry), uri or entry.uri, keep=False)
+
+    async def _look(self, review: Review, entry: SkillEntry, content: Content) -> Review:
+        depth = len(skill_root(parse_uri(entry.uri)).segments)
+        path = "/".join(parse_uri(content.uri).segments[depth:])
+        if len(content.data) > self._limits.max_checked_text:
+            return with_unread(review, path)
+        try:
+            text = content.data.decode()
+        except UnicodeDecodeError:
+            return review
+        return await to_thread.run_sync(with_text, review, path, text)  # a server chooses how much there is to do
+
+    async def _with_text(
+        self, request: ApprovalRequest, shown: Content, previous: Approval | None
+    ) -> ApprovalRequest:
+        review = await self._look(request.review, request.entry, shown)
+        diff = await self._diff(request.origin, request.entry, previous, shown.data)
+        return replace(request, review=review, diff=diff)
+
+    async def _diff(
+        self, origin: str, entry: SkillEntry, previous: Approval | None, new: bytes
+    ) -> tuple[str, ...]:
+        """How the ``SKILL.md`` differs from the one that was approved, if that is still in the cache."""
+        old_digest = dict(previous.contents).get(entry.uri) if previous is not None else None
+        if self._cache is None or old_digest is None:
+            return ()
+        old = await to_thread.run_sync(self._cache.get, origin, entry.uri, old_digest)
+        return () if old is None else await to_thread.run_sync(_differing_lines, old, new)
+
+    async def _cached(self, origin: ServerOrigin, entry: SkillEntry, uri: str) -> VerifiedFile | None:
+        resource = expect_file(entry, uri, self._limits)
+        if self._cache is None or resource.digest is None:
+            return None
+        data = await to_thread.run_sync(self._cache.get, origin.label, resource.uri, resource.digest)
+        return None if data is None else verify_file(entry, resource.uri, data, self._limits)
+
+    async def _changed(self, origin: ServerOrigin, entry: SkillEntry, error: VerificationError) -> None:
+        """V3: the way out of a mismatch is a fresh entry, which, being different, revokes the approval."""
+        try:
+            fresh = await _client(origin).get_skill(entry.uri)
+        except SkillwireError:
+            return  # the mismatch is what there is to say; nothing was used
+        approval = await self._approvals.previous(origin.label, entry)
+        if approval is not None and not covers(approval, origin.label, fresh):
+            self._revoked[origin.label, entry.uri] = approval
+            await self._approvals.revoke(origin.label, entry.uri, by="host", why=error.reference)
+        if not has_same_files(fresh, entry):
+            origin.entries = tuple(fresh if known.uri == entry.uri else known for known in origin.entries)
+            raise _changed(entry, "V3") from error
+
+
+def _client(origin: ServerOrigin) -> SkillsClient:
+    if origin.client is None:
+        raise UpstreamError(
+            "origin-away",
+            f"{origin.label!r} cannot be reached now",
+            "what was loaded before works from the cache",
+            rule="C1",
+        )
+    return origin.client
+
+
+def _parsed(reference: str) -> SkillUri:
+    try:
+        return parse_uri(reference)
+    except FormatError as error:
+        raise FormatError(error.reference, error.message, error.hint, rule=error.rule or "U7") from error
+
+
+def _changed(entry: SkillEntry, rule: str) -> ApprovalError:
+    return ApprovalError(
+        "skill-changed",
+        f"{entry.uri!r:.300} is not what was approved any more",
+        "load it again: the new content has to be approved",
+        rule=rule,
+    )
+
+
+def _differing_lines(old: bytes, new: bytes) -> tuple[str, ...]:
+    before, after = _lines(old), _lines(new)
+    if max(len(before), len(after)) > _COMPARED_LINES:
+        return (f"@@ {len(before)} lines were approved, {len(after)} are there now: too many to compare @@",)
+    lines = unified_diff(before, after, "approved", "now", lineterm="", n=2)
+    return tuple(lines)[:_DIFF_LINES]
+
+
+def _lines(data: bytes) -> list[str]:
+    return data.decode(errors="replace").splitlines()

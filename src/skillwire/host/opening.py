@@ -1,0 +1,102 @@
+"""A host from what a person has: an ``mcpServers`` file, folders, and a place for its memory."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from skillwire.client.servers import read_servers
+from skillwire.host.approvals import nobody
+from skillwire.host.cache import ContentCache
+from skillwire.host.runtime import Host
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Sequence
+
+    from skillwire.host.approvals import Ask, Policy
+    from skillwire.store.contract import Store
+
+DEFAULT_STATE = "~/.local/state/skillwire"
+
+
+class SkillHost(Host):
+    """A host with a memory: ``async with SkillHost.open(…) as host``."""
+
+    @classmethod
+    @asynccontextmanager
+    async def open(
+        cls,
+        *,
+        config: str | Path | None = None,
+        servers: Mapping[str, Any] | None = None,
+        folders: Sequence[str | Path] | Mapping[str, str | Path] = (),
+        state: str | Path = DEFAULT_STATE,
+        policy: Policy | None = None,
+        ask: Ask = nobody,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> AsyncGenerator[SkillHost]:
+        """A host with the servers of an ``mcpServers`` file, servers you name, folders, and origins added before.
+
+        It is ready at once, with what each server listed last; ``settle`` waits for answers from this run.
+        """
+        store = await open_store(state)
+        try:
+            added, targets = await known_origins(store, config, servers)
+            places = [*_labelled(folders).items(), *added.items()]
+            cache = await to_thread.run_sync(open_cache, state, [path for _, path in places])
+            host = cls(store, cache=cache, policy=policy, ask=ask, limits=limits)
+            for label, path in places:
+                await to_thread.run_sync(host.origins.add_folder, label, path)
+            async with host.connected(targets):
+                yield host
+        finally:
+            await store.close()
+
+
+async def open_store(state: str | Path = DEFAULT_STATE) -> SqliteStore:
+    """The memory of the host whose state is there."""
+    return await SqliteStore.open(_expanded(state) / "host.sqlite3")
+
+
+def open_cache(state: str | Path = DEFAULT_STATE, folders: Sequence[Path] = ()) -> ContentCache:
+    """The content that host keeps; ``StoreError`` if it would lie in or above one of ``folders`` (C2)."""
+    return ContentCache(_expanded(state) / "cache", forbidden=folders)
+
+
+async def known_origins(
+    store: Store, config: str | Path | None = None, servers: Mapping[str, Any] | None = None
+) -> tuple[dict[str, Path], dict[str, Any]]:
+    """Folders and servers by label: those added before, then those of the file, then those named in code.
+
+    Only what a person added can be a folder, whose skills need no approval: a file from somewhere names servers.
+    """
+    of_file = read_servers(_expanded(config)) if config is not None else {}
+    named = {**{label_for(name): entry for name, entry in of_file.items()}, **(servers or {})}
+    added = {origin.label: dict(origin.settings) for origin in await store.origins() if origin.label not in named}
+    folders = {label: Path(settings["folder"]) for label, settings in added.items() if "folder" in settings}
+    return folders, {label: each for label, each in {**added, **named}.items() if label not in folders}
+
+
+def label_for(name: str) -> str:
+    """A label for what a file calls ``name`` (O1): people write names there that are no labels."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64] or "server"
+
+
+def _expanded(path: str | Path) -> Path:
+    return Path(os.path.expanduser(path))
+
+
+def _labelled(folders: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
+    """Folders by label: yours, or ``local``, ``local-2`` …"""
+    if not isinstance(folders, Mapping):
+        labels = ("local", *(f"local-{number}" for number in range(2, len(folders) + 1)))
+        folders = dict(zip(labels, folders, strict=False))
+    return {label: _expanded(path) for label, path in folders.items()}

@@ -1,0 +1,236 @@
+"""Origins: folders and servers under labels that the host assigns (O1), each saying how current it is.
+
+What an origin listed last is remembered, so that a host knows its skills before any server has answered. Each
+server has a task of its own that connects, lists, and tries again with growing pauses; nobody waits for one that
+is dead.
+
+    connecting    nothing is known yet
+    complete      the whole listing, from this run
+    partial       a listing that ended in an error, or with entries that had to be left out
+    stale         from an earlier run, or from before the connection was lost
+    unreachable   no answer, and nothing is remembered
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import anyio
+
+from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.client.connection import pause_before
+from skillwire.client.opening import connect
+from skillwire.errors import OriginError, SkillwireError, StoreError
+from skillwire.store.contract import SeenEntries
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+    from skillwire.client.opening import ConnectTarget
+    from skillwire.client.skills import SkillsClient
+    from skillwire.limits import Limits
+    from skillwire.skill import SkillEntry
+    from skillwire.store.contract import Store
+
+OriginState: TypeAlias = Literal["connecting", "complete", "partial", "stale", "unreachable"]
+log = logging.getLogger("skillwire.host")
+
+
+@dataclass
+class Origin:
+    """Where skills come from, as the host knows it."""
+
+    label: str
+    state: OriginState = "connecting"
+    entries: tuple[SkillEntry, ...] = ()
+    error: SkillwireError | None = None
+    seen_at: float | None = None
+    removed: bool = False
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a folder of the person's own, whose skills need no approval."""
+        return False
+
+    def entry(self, uri: str) -> SkillEntry | None:
+        """What is held about one skill."""
+        return next((entry for entry in self.entries if entry.uri == uri), None)
+
+    def has_other(self, entry: SkillEntry) -> bool:
+        """Whether the origin lists that skill with other files by now (A2). Not being listed proves nothing."""
+        current = self.entry(entry.uri)
+        return current is not None and not has_same_files(current, entry)
+
+
+@dataclass
+class FolderOrigin(Origin):
+    """A folder on this machine."""
+
+    catalog: DirectoryCatalog | None = None
+
+    @property
+    def is_local(self) -> bool:
+        """A folder is the person's own."""
+        return True
+
+
+@dataclass
+class ServerOrigin(Origin):
+    """An MCP server. ``client`` is there while it is connected."""
+
+    target: ConnectTarget | None = None
+    client: SkillsClient | None = None
+    running: anyio.CancelScope | None = field(default=None, repr=False)
+
+
+class Origins:
+    """All origins of a host. ``changed`` is called whenever one knows something new."""
+
+    def __init__(self, store: Store, limits: Limits, changed: Callable[[], None]) -> None:
+        self._store = store
+        self._limits = limits
+        self._changed = changed
+        self._origins: dict[str, Origin] = {}
+        self._settled: dict[str, anyio.Event] = {}
+
+    def __iter__(self) -> Iterator[Origin]:
+        return iter(self._origins.values())
+
+    def get(self, label: str) -> Origin:
+        """The origin with that label; ``OriginError`` lists those there are."""
+        origin = self._origins.get(label)
+        if origin is None:
+            known = ", ".join(sorted(self._origins)) or "none"
+            raise OriginError(
+                "origin-unknown", f"there is no origin {label!r:.80}", f"known: {known:.300}", rule="O1"
+            )
+        return origin
+
+    def servers(self) -> list[ServerOrigin]:
+        """The origins that are servers."""
+        return [origin for origin in self._origins.values() if isinstance(origin, ServerOrigin)]
+
+    def add_folder(self, label: str, path: Path) -> FolderOrigin:
+        """A folder, read at once: it is on this machine."""
+        origin = FolderOrigin(self._free(label))
+        try:
+            origin.catalog = DirectoryCatalog(path)
+            origin.catalog.load()
+            snapshot = origin.catalog.snapshot()
+            origin.entries = tuple(record.entry for _, record in snapshot.records())
+            origin.state = "partial" if any(p.refuses for p in snapshot.problems()) else "complete"
+        except SkillwireError as error:
+            origin.state, origin.error = "unreachable", error
+        self._origins[label] = origin
+        self._settled[label] = anyio.Event()
+        self._settled[label].set()
+        return origin
+
+    async def add_server(self, label: str, target: ConnectTarget) -> ServerOrigin:
+        """A server, with what it listed last; ``run`` connects to it."""
+        origin = ServerOrigin(self._free(label), target=target)
+        seen = await self._store.entries(label)
+        if seen is not None:
+            origin.entries, origin.seen_at, origin.state = seen.entries, seen.at, "stale"
+        self._origins[label] = origin
+        self._settled[label] = anyio.Event()
+        return origin
+
+    def remove(self, label: str) -> None:
+        """Forget an origin, and let go of its server."""
+        origin = self.get(label)
+        origin.removed = True
+        del self._origins[label]
+        self._settled.pop(label).set()
+        if isinstance(origin, ServerOrigin) and origin.running is not None:
+            origin.running.cancel()
+        self._changed()
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until every origin has answered or failed once, at most so long."""
+        with anyio.move_on_after(seconds):
+            for settled in list(self._settled.values()):
+                await settled.wait()
+
+    async def run(self, origin: ServerOrigin) -> None:
+        """Keep one server connected and its listing current, until cancelled or removed."""
+        attempt = 0
+        with anyio.CancelScope() as origin.running:
+            while not origin.removed and origin.target is not None:
+                try:
+                    async with connect(origin.target, limits=self._limits) as client:
+                        origin.client = client
+                        await self.refresh(origin)
+                        attempt = 0  # not before: one that connects and then fails would be asked without a pause
+                        await self._listen(origin, client)
+                except SkillwireError as error:
+                    self._lost(origin, error)
+                finally:
+                    origin.client = None
+                await anyio.sleep(pause_before(attempt))
+                attempt = min(attempt + 1, _MOST_ATTEMPTS)
+
+    async def _listen(self, origin: ServerOrigin, client: SkillsClient) -> None:
+        async with client.connection.listening() as wait:
+            while True:
+                await self.refresh(origin)  # what changed before anybody listened
+                await wait(_POLL_SECONDS)
+
+    async def refresh(self, origin: ServerOrigin) -> None:
+        """Ask a connected server for its listing. That it cannot be remembered is no fault of the server's."""
+        client = origin.client
+        if client is None:
+            return
+        entries: list[SkillEntry] = []
+        error: SkillwireError | None = None
+        try:
+            async for entry in client.list_skills():
+                entries.append(entry)  # noqa: PERF401 - what came before an error counts
+        except SkillwireError as raised:
+            if not entries:
+                raise
+            error = raised
+        if origin.removed:
+            return
+        origin.entries, origin.error, origin.seen_at = tuple(entries), error, time.time()
+        origin.state = "partial" if error is not None or client.problems else "complete"
+        self._changed()
+        await self._remember(origin, SeenEntries(origin.entries, origin.seen_at, is_complete=error is None))
+        if not origin.removed:
+            self._settled[origin.label].set()
+
+    async def _remember(self, origin: ServerOrigin, seen: SeenEntries) -> None:
+        try:
+            await self._store.put_entries(origin.label, seen)
+        except StoreError as error:
+            log.warning("what %r lists is not remembered: %s", origin.label, error.message)
+
+    def _lost(self, origin: ServerOrigin, error: SkillwireError) -> None:
+        log.info("origin %r cannot be reached: %s", origin.label, error.reference)
+        origin.error = error
+        origin.state = "stale" if origin.entries else "unreachable"
+        if origin.label in self._settled:
+            self._settled[origin.label].set()
+        self._changed()
+
+    def _free(self, label: str) -> str:
+        if label in self._origins:
+            raise OriginError("origin-taken", f"there are two origins {label!r:.80}", "rename one", rule="O1")
+        if not label or not label.isprintable() or len(label) > 64 or any(c in label for c in ":/\\ "):
+            raise OriginError(
+                "origin-invalid", f"{label!r:.80} cannot be a label", "use letters, digits, - _ .", rule="O1"
+            )
+        return label
+
+
+def has_same_files(one: SkillEntry, other: SkillEntry) -> bool:
+    """Whether both promise the same content; the order of files is no part of it (A1)."""
+    return one.is_complete == other.is_complete and set(one.files) == set(other.files)
+
+
+_POLL_SECONDS = 300.0
+_MOST_ATTEMPTS = 16  # the pause has long been the longest

@@ -1,0 +1,386 @@
+"""The host: origins, names, approvals, loading and the acting window, together, for one agent.
+
+What a model asks for goes through ``call``; what was refused comes back as a ``Refusal``, never as a stack trace.
+A person stays in charge: nothing of a server reaches the model before they, or a rule of theirs, said yes to
+exactly that content, and code runs because of a skill only if they granted that too (``gate``).
+"""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+from anyio import to_thread
+
+from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, StoreError
+from skillwire.host import context
+from skillwire.host.approvals import Approvals, Policy, nobody
+from skillwire.host.loading import ApprovedSkill, Content, Loader
+from skillwire.host.names import NamedEntry, Names
+from skillwire.host.origins import Origins, ServerOrigin
+from skillwire.host.refusal import Refusal, refusal_of
+from skillwire.host.results import LoadedFile, LoadedSkill, SkillStatus, ToolResult, status_of
+from skillwire.host.tools import LIST, LOAD, READ, tool_definitions
+from skillwire.host.windows import Windows
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.approval import EXECUTE
+from skillwire.store.contract import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Mapping
+
+    from anyio.abc import TaskGroup
+
+    from skillwire.host.approvals import Ask
+    from skillwire.host.cache import ContentCache
+    from skillwire.host.tools import ToolShape
+    from skillwire.skill.review import Review
+    from skillwire.store.contract import Happening, Store
+
+
+log = logging.getLogger("skillwire.host")
+
+_NOT_AS_LOADED = ("skill-changed", "digest-mismatch", "size-mismatch", "frontmatter-mismatch")
+
+
+class Host:
+    """The skills of all origins, for one agent. ``SkillHost.open`` makes one with a memory."""
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        cache: ContentCache | None = None,
+        policy: Policy | None = None,
+        ask: Ask = nobody,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> None:
+        self.store = store
+        self.cache = cache
+        self.approvals = Approvals(store, policy or Policy(), ask)
+        self.origins = Origins(store, limits, self._forget_names)
+        self._loader = Loader(self.approvals, cache, limits)
+        self._windows = Windows()
+        self._names: Names | None = None
+        self._group: TaskGroup | None = None
+
+    @asynccontextmanager
+    async def connected(self, targets: Mapping[str, Any]) -> AsyncGenerator[None]:
+        """Keep the servers at ``targets`` connected while the block runs."""
+        error: Exception | None = None
+        async with anyio.create_task_group() as group:
+            self._group = group
+            try:
+                known = [await self.origins.add_server(label, target) for label, target in targets.items()]
+                for origin in known:  # first what is remembered of all, then the network
+                    group.start_soon(self.origins.run, origin)
+                group.start_soon(self._tidy)
+                yield
+            except Exception as raised:  # the block's own, to be raised as itself and not as a group
+                error = raised
+            group.cancel_scope.cancel()
+            self._group = None
+        if error is not None:
+            raise error
+
+    async def _tidy(self) -> None:
+        """Keep the cache within its bound, and without what a killed process left there."""
+        cache = self.cache
+        if cache is not None:
+            with suppress(StoreError):  # a host without a tidy cache is a host
+                await to_thread.run_sync(lambda: cache.prune(now=time.time()), abandon_on_cancel=True)
+
+    async def add_server(self, label: str, target: Any) -> None:
+        """One more server, from now on."""
+        if self._group is None:
+            raise OriginError("host-closed", "the host is not open", "add servers inside the 'async with' block")
+        origin = await self.origins.add_server(label, target)
+        self._forget_names()
+        self._group.start_soon(self.origins.run, origin)
+
+    async def remove_origin(self, label: str) -> None:
+        """Forget an origin with all its content, approvals and windows (C3)."""
+        self.origins.remove(label)
+        self._windows.tell_all("revoke", label)
+        await self.store.remove_origin(label)
+        await self.store.log(LogLine("origin-removed", label, "", "user", time.time()))
+        if self.cache is not None:
+            await to_thread.run_sync(self.cache.remove_origin, label)
+
+    async def settle(self, seconds: float = 10.0) -> None:
+        """Wait until every origin has answered or failed, at most so long."""
+        await self.origins.settle(seconds)
+
+    @property
+    def names(self) -> Names:
+        """Every known skill and its name."""
+        if self._names is None:
+            self._names = Names(self.origins)
+        return self._names
+
+    async def skills(self) -> list[SkillStatus]:
+        """What the model would see, each with its standing and what it costs. Nothing is fetched."""
+        approved = {(a.origin, a.uri): a for a in await self.store.approvals()}
+        return [
+            status_of(skill, approved.get((skill.origin.label, skill.entry.uri))) for skill in self.names.skills
+        ]
+
+    def catalog_prompt(self) -> str:
+        """Names, descriptions and origins for the system prompt. Nothing is fetched for it (V5)."""
+        return context.catalog_prompt(self.names.skills, self.origins)
+
+    def tools(self, shape: ToolShape = "mcp") -> list[dict[str, Any]]:
+        """The definitions of the three tools, as the model's API wants them."""
+        return tool_definitions(shape)
+
+    async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
+        """What the model asked for, verified and tagged, or a refusal that it can understand."""
+        try:
+            words = {
+                key: _text(arguments, key) for key in ("name", "path", "origin") if arguments.get(key) is not None
+            }
+            match name:
+                case "load_skill":
+                    outcome = await self.load_skill(words.get("name", ""), origin=words.get("origin"))
+                case "read_skill_file":
+                    outcome = await self.read_skill_file(
+                        words.get("name", ""), words.get("path", ""), origin=words.get("origin")
+                    )
+                case "list_skill_directory":
+                    outcome = await self.list_skill_directory(words.get("name", ""), words.get("path", ""))
+                case _:
+                    known = ", ".join((LOAD, READ, LIST))
+                    raise NotFoundError("tool-unknown", f"there is no tool {name!r:.80}", f"known: {known}")
+        except SkillwireError as error:
+            outcome = refusal_of(error)
+        if isinstance(outcome, Refusal):
+            return ToolResult(outcome.for_model, outcome)
+        return ToolResult(outcome if isinstance(outcome, str) else outcome.text)
+
+    async def load_skill(self, name: str, *, origin: str | None = None) -> LoadedSkill | Refusal:
+        """A skill by name or URI: approved, fetched, verified, and from now on acted on (W1)."""
+        found: NamedEntry | None = None
+        try:
+            found = await self.find(name, origin)
+            return await self._load(found)
+        except SkillwireError as error:
+            return await self._refused(error, name, found)
+
+    async def read_skill_file(self, name: str, path: str, *, origin: str | None = None) -> LoadedFile | Refusal:
+        """A file of a loaded skill, by its path or a link in the skill's text.
+
+        With ``origin``, a file of a skill of *another* origin, by its URI: each such read is a decision of its
+        own, declined unless a person or a rule allows exactly that (O3).
+        """
+        skill: ApprovedSkill | None = None
+        try:
+            skill = source = await self._acting(name)
+            if origin is not None and origin != skill.origin.label:
+                content, source = await self._read_across(skill, origin, path)
+                name = f"{origin}:{source.entry.name}"
+            else:
+                content = await self._loader.read_file(skill, self._loader.locate(skill.entry, path))
+            self._windows.need(skill.origin.label, skill.entry.uri, name)  # it may have changed meanwhile
+            await self._log("read", source, uri=content.uri)
+        except SkillwireError as error:
+            is_own = skill is not None and origin in (None, skill.origin.label)
+            return await self._refused(error, f"{name} {path}", skill, revokes=is_own)
+        block = context.file_block(name, source.origin, content.uri, _readable(content.data), mark=_mark())
+        return LoadedFile(content.uri, content.data, block)
+
+    async def list_skill_directory(self, name: str, path: str = "") -> str | Refusal:
+        """The files in a directory of a loaded skill, from its manifest (W3); a dynamic one is asked for."""
+        skill: ApprovedSkill | None = None
+        try:
+            skill = await self._acting(name)
+            names = await self._loader.list_directory(skill, path.strip("/"))
+        except SkillwireError as error:
+            return await self._refused(error, f"{name} {path}", skill)
+        self._windows.tell(skill.origin.label, skill.entry.uri, "directory-read")
+        return context.listing_block(name, skill.origin, path, names, mark=_mark())
+
+    async def gate(self, tool: str, *, executes: bool = True) -> Refusal | None:
+        """Whether a tool call may go on now: ``None`` if so. Ask before running code (A5).
+
+        While words of a server's skill are in the context, code runs only if a person granted ``execute``, or this
+        very tool, to that very content. Tools that run nothing are the host's own business.
+        """
+        if not executes:
+            return None
+        skill: ApprovedSkill | None = None
+        try:
+            for _, skill in self._windows.acting():
+                await self._recheck(skill)
+            while (skill := self._not_granted(tool)) is not None:
+                self._windows.need(skill.origin.label, skill.entry.uri, skill.entry.name)
+                self._windows.grant(skill, await self._loader.grant(skill, tool))
+        except SkillwireError as error:
+            return await self._refused(error, tool, skill)
+        return None
+
+    def _not_granted(self, tool: str) -> ApprovedSkill | None:
+        """A skill of a server that is acted on and was not granted ``tool``; looked for anew after each yes."""
+        return next(
+            (
+                skill
+                for window, skill in self._windows.acting()
+                if not (skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool))
+            ),
+            None,
+        )
+
+    def granted(self) -> frozenset[str]:
+        """A4: the tools that a person granted to skills which are acted on. What a skill asks for is not in it."""
+        grants = [skill.grants for window, skill in self._windows.acting() if window.may_read]
+        return frozenset[str]().union(*grants)
+
+    def leave(self, name: str | None = None) -> None:
+        """The words of a skill, or of all, have left the model's context (W1)."""
+        if name is None:
+            self._windows.tell_all("leave")
+        else:
+            self._windows.tell(*self._place(name), "leave")
+
+    async def approve(self, name: str, *, by: str = "user", grants: frozenset[str] = frozenset()) -> str:
+        """A person's yes to a skill as it is now, outside any conversation; its fingerprint is returned."""
+        found = await self.find(name)
+        approval = await self._loader.approve_as(found.origin, found.entry, by, grants)
+        return approval.fingerprint
+
+    async def revoke(self, name: str, *, by: str = "user") -> bool:
+        """Take an approval back; a skill that is being acted on may cause nothing more.
+
+        ``label:URI`` works for a skill that is not listed any more, too, and no server is asked.
+        """
+        try:
+            label, uri = self._place(name)
+        except NotFoundError:
+            label, _, uri = name.partition(":")
+            if "://" not in uri:
+                raise
+        self._windows.tell(label, uri, "revoke")
+        return await self.approvals.revoke(label, uri, by=by, why="asked to")
+
+    async def review(self, name: str) -> Review:
+        """What a person should know before saying yes: every text file is read for it (B6)."""
+        found = await self.find(name)
+        return await self._loader.inspect(found.origin, found.entry, everything=True)
+
+    async def _load(self, found: NamedEntry) -> LoadedSkill:
+        skill = await self._loader.approve(found.origin, found.entry)
+        content, body = await self._loader.read_skill(skill)
+        await self._log("loaded", skill, offline=content.offline)
+        self._loader.check_current(found.origin, found.entry)
+        self._windows.load(replace(skill, shown=None), found.name)
+        notes = ["read from the cache: the origin cannot be reached"] if content.offline else []
+        if found.entry.is_dynamic:
+            notes.append("generated when read: nothing about it could be verified")
+        block = context.skill_block(found.name, found.origin, found.entry, body, mark=_mark(), notes=notes)
+        return LoadedSkill(found.name, found.origin.label, found.entry.uri, block, content.offline)
+
+    async def find(self, name: str, origin: str | None = None) -> NamedEntry:
+        """A known skill, or an unlisted one by its URI and origin (G1); ``label:URI`` names both."""
+        try:
+            return self.names.find(name, origin)
+        except NotFoundError:
+            label, _, uri = name.partition(":")
+            if origin is None and "://" in uri:
+                name, origin = uri, label
+            if "://" not in name or origin is None:
+                raise
+        place = self.origins.get(origin)
+        if not isinstance(place, ServerOrigin) or place.client is None:
+            raise OriginError("origin-away", f"{origin!r:.80} cannot be asked now", "try again later", rule="O1")
+        return NamedEntry(f"{origin}:{name}", place, await place.client.get_skill(name))
+
+    def _place(self, name: str) -> tuple[str, str]:
+        """Origin and URI of the skill that ``name`` means: one that is loaded before one that is only known."""
+        place = self._windows.called(name)
+        if place is None:
+            try:
+                found = self.names.find(name)
+                place = found.origin.label, found.entry.uri
+            except NotFoundError:  # loaded by its URI, and not listed
+                place = self._windows.called(name, by_uri=True)
+                if place is None:
+                    raise
+        return place
+
+    async def _acting(self, name: str) -> ApprovedSkill:
+        """The loaded skill that ``name`` means, as it was loaded (V2)."""
+        place = self._place(name)
+        await self._recheck(self._windows.need(*place, name))
+        return self._windows.need(*place, name)
+
+    async def _recheck(self, skill: ApprovedSkill) -> None:
+        """A2: an approval that another program took back, in the same store, is taken back here too."""
+        if not await self._loader.stands(skill):
+            self._windows.tell(skill.origin.label, skill.entry.uri, "revoke")
+
+    async def _read_across(self, skill: ApprovedSkill, origin: str, uri: str) -> tuple[Content, ApprovedSkill]:
+        other = self.origins.get(origin)
+        entry = next((e for e in other.entries if e.resource(uri) is not None), None)
+        if entry is None:
+            raise NotFoundError(
+                "file-unknown",
+                f"no known skill of {origin!r:.80} has {uri!r:.200}",
+                "load the skill that has it",
+                rule="O3",
+            )
+        await self._loader.allow_across(skill, f"{origin} {uri}")
+        theirs = await self._loader.approve(other, entry)
+        return await self._loader.read_file(theirs, uri), theirs
+
+    async def _log(self, what: Happening, skill: ApprovedSkill, *, uri: str = "", **facts: Any) -> None:
+        at = time.time()
+        await self.store.log(LogLine(what, skill.origin.label, uri or skill.entry.uri, "model", at, facts))
+
+    async def _refused(
+        self,
+        error: SkillwireError,
+        what: str,
+        about: NamedEntry | ApprovedSkill | None,
+        *,
+        revokes: bool = True,
+    ) -> Refusal:
+        origin, uri = ("", "") if about is None else (about.origin.label, about.entry.uri)
+        facts = {"reference": error.reference, "rule": error.rule, "what": what[:300]}
+        if error.reference in _NOT_AS_LOADED:
+            if revokes:
+                self._windows.tell(origin, uri, "change")
+            self._forget_names()  # a fresh entry may have come with it
+        try:
+            await self.store.log(LogLine("refused", origin, uri, "host", time.time(), facts))
+        except StoreError as failed:  # what was refused stays refused, also if that cannot be written down
+            log.warning("a refusal is not in the log: %s", failed.message)
+        return refusal_of(error)
+
+    def _forget_names(self) -> None:
+        self._names = None
+        for window, _ in self._windows.acting():
+            origin = next((o for o in self.origins if o.label == window.origin), None)
+            if origin is not None and origin.has_other(window.entry):
+                self._windows.tell(window.origin, window.entry.uri, "change")
+
+
+def _mark() -> str:
+    return secrets.token_hex(8)
+
+
+def _text(arguments: Mapping[str, Any], key: str) -> str:
+    value = arguments[key]
+    if not isinstance(value, str):
+        raise FormatError("argument-invalid", f"'{key}' is not text", "call the tool as its schema says")
+    return value
+
+
+def _readable(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"(not text: {len(data)} bytes)"

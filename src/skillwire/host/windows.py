@@ -1,0 +1,94 @@
+"""The acting windows of one conversation, by skill (W1–W3)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from skillwire.errors import ApprovalError, OriginError
+from skillwire.skill.window import Event, Window
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from skillwire.host.loading import ApprovedSkill
+
+
+class Windows:
+    """Which skills' words are in the model's context, and what they may cause."""
+
+    def __init__(self) -> None:
+        self._windows: dict[tuple[str, str], tuple[Window, ApprovedSkill]] = {}
+        self._names: dict[tuple[str, str], str] = {}
+
+    def load(self, skill: ApprovedSkill, name: str) -> None:
+        """W1: the host's own loading path put the ``SKILL.md`` into the context, under this name."""
+        window = Window(skill.origin.label, skill.entry, skill.grants).after("load")
+        self._windows[skill.origin.label, skill.entry.uri] = window, skill
+        self._names[skill.origin.label, skill.entry.uri] = name
+
+    def grant(self, skill: ApprovedSkill, grants: frozenset[str]) -> None:
+        """A4, A5: what a person granted; ``ApprovalError`` if the skill is another since they were asked."""
+        place = skill.origin.label, skill.entry.uri
+        if place in self._windows:
+            held = self.need(*place, skill.entry.name)
+            if held.entry != skill.entry:
+                raise _changed(skill.entry.name)
+            held = replace(held, grants=held.grants | grants)
+            self._windows[place] = replace(self._windows[place][0], grants=held.grants), held
+
+    def tell(self, origin: str, uri: str, event: Event) -> None:
+        """Something happened to a skill that may be open."""
+        known = self._windows.get((origin, uri))
+        if known is not None:
+            window = known[0].after(event)
+            if window.is_acting:
+                self._windows[origin, uri] = window, known[1]
+            else:
+                del self._windows[origin, uri]
+
+    def tell_all(self, event: Event, origin: str | None = None) -> None:
+        """The same for every skill, or for every skill of an origin."""
+        for label, uri in list(self._windows):
+            if origin is None or label == origin:
+                self.tell(label, uri, event)
+
+    def acting(self) -> Iterator[tuple[Window, ApprovedSkill]]:
+        """Every skill whose words are in the context."""
+        return iter(list(self._windows.values()))
+
+    def called(self, name: str, *, by_uri: bool = False) -> tuple[str, str] | None:
+        """Origin and URI of the skill that the model knows by ``name``, whatever others are called by now (N1)."""
+        found = [
+            place
+            for place in self._windows
+            if name in (self._names[place], ":".join(place)) or (by_uri and name == place[1])
+        ]
+        if len(found) > 1:
+            raise OriginError(
+                "name-ambiguous",
+                f"{name!r:.100} could be {', '.join(map(':'.join, found))}",
+                "use one of these names",
+                rule="N1",
+            )
+        return found[0] if found else None
+
+    def need(self, origin: str, uri: str, name: str) -> ApprovedSkill:
+        """The skill as it was loaded; ``ApprovalError`` if it was not, or may not be acted on any more."""
+        known = self._windows.get((origin, uri))
+        if known is None:
+            raise ApprovalError(
+                "skill-not-loaded", f"{name!r:.100} is not loaded", "call load_skill first", rule="W2"
+            )
+        if not known[0].may_read:
+            raise _changed(name)
+        return known[1]
+
+
+def _changed(name: str) -> ApprovalError:
+    return ApprovalError(
+        "skill-changed",
+        f"{name!r:.100} was revoked or has changed since it was loaded",
+        "load it again: it has to be approved anew",
+        rule="A2",
+    )

@@ -1,0 +1,151 @@
+"""What a person should know before saying yes to a skill (A3–A5, B6).
+
+From the entry alone: its files, which of them can run, what it asks for, and text in its fields that people do not
+see. From texts that were read for the review: hidden text in them. Nothing here reads anything.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from skillwire.skill.check import SkillText, check_text
+from skillwire.skill.hidden import find_hidden_characters
+from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from skillwire.skill.coreyaml import Json
+    from skillwire.skill.entry import SkillEntry
+
+_RUNNABLE = (
+    ".py", ".sh", ".bash", ".zsh", ".fish", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".ps1", ".bat",
+    ".cmd", ".exe", ".dll", ".so", ".dylib", ".jar", ".wasm", ".lua", ".r", ".go", ".rs", ".c", ".app",
+    ".scpt", ".command",
+)  # fmt: skip
+# As hosts spell them: with hyphens, underscores, capitals or none of these.
+_WIDENING = frozenset(
+    {"allowedtools", "hooks", "permissions", "permissionmode", "mcpservers", "model", "agent", "agents"}
+)
+_MAX_FINDS = 50
+_MORE = "and more, in other places: look at the whole skill before you say yes"
+
+
+@dataclass(frozen=True, slots=True)
+class Review:
+    """Facts about one skill, for a person."""
+
+    name: str
+    description: str
+    files: tuple[tuple[str, int | None], ...]
+    size: int
+    scripts: tuple[str, ...]
+    tools: tuple[str, ...]
+    widening: Mapping[str, Json]
+    nested: tuple[str, ...]
+    hidden: tuple[str, ...]
+    gaps: tuple[str, ...]
+
+
+def review_entry(entry: SkillEntry) -> Review:
+    """What the entry alone tells."""
+    root = skill_root(parse_uri(entry.uri))
+    paths = [("/".join(parse_uri(f.uri).segments[len(root.segments) :]), f.size) for f in entry.files]
+    return Review(
+        name=entry.name,
+        description=entry.description,
+        files=tuple(paths),
+        size=entry.size,
+        scripts=tuple(path for path, _ in paths if _is_script(path)),
+        tools=requested_tools(entry),
+        widening={key: value for key, value in entry.frontmatter.items() if _is_widening(key)},
+        nested=tuple(path for path, _ in paths if path.endswith(f"/{SKILL_MD}")),
+        hidden=_bounded([*_hidden_fields(entry.frontmatter), *_hidden_names(path for path, _ in paths)]),
+        gaps=tuple(sorted(entry.gaps)),
+    )
+
+
+def with_text(review: Review, path: str, text: str) -> Review:
+    """The same, with what is hidden in one of the skill's files."""
+    names = {name for name, _ in review.files}
+    finds = [
+        f"{path}:{problem.line}: {problem.message}"
+        for problem in check_text(SkillText(review.name, path, text, names))
+        if problem.reference == "hidden-text"
+    ]
+    return replace(review, hidden=_bounded([*review.hidden, *finds]))
+
+
+def with_unread(review: Review, path: str) -> Review:
+    """The same, with a file that is too large to be looked through: a person should know that nobody did."""
+    return replace(review, hidden=_bounded([*review.hidden, f"{path}: too large to look for hidden text in it"]))
+
+
+def requested_tools(entry: SkillEntry) -> tuple[str, ...]:
+    """The tools that ``allowed-tools`` asks for (A4): a request, never a grant."""
+    value = entry.frontmatter.get("allowed-tools")
+    if isinstance(value, str):
+        return tuple(dict.fromkeys(_split_tools(value)))
+    if isinstance(value, list):
+        return tuple(dict.fromkeys(str(item) for item in value))
+    return ()
+
+
+def _split_tools(text: str) -> Iterator[str]:
+    """Words, and ``Bash(git add:*)`` as one: spaces inside brackets do not separate."""
+    word, depth = "", 0
+    for character in text:
+        depth += (character == "(") - (character == ")")
+        if depth <= 0 and (character.isspace() or character == ","):
+            if word:
+                yield word
+            word, depth = "", 0
+        else:
+            word += character
+    if word:
+        yield word
+
+
+def _is_script(path: str) -> bool:
+    path = path.lower()
+    return path.endswith(_RUNNABLE) or path.startswith("scripts/") or "/scripts/" in path
+
+
+def _is_widening(key: str) -> bool:
+    return key.replace("-", "").replace("_", "").lower() in _WIDENING
+
+
+def _bounded(finds: list[str]) -> tuple[str, ...]:
+    """Not more than a person reads; that there are more is said, so that a flood of them hides nothing."""
+    if len(finds) <= _MAX_FINDS:
+        return tuple(finds)
+    return (*finds[: _MAX_FINDS - 1], _MORE)
+
+
+def _hidden_fields(fields: Mapping[str, Json]) -> Iterator[str]:
+    for key, value in fields.items():
+        for text in (key, *_texts(value)):
+            yield from _hidden_in(text, f"the field {key!r:.40}")
+
+
+def _hidden_names(paths: Iterable[str]) -> Iterator[str]:
+    for path in paths:
+        yield from _hidden_in(path, f"the name {path!r:.80}")
+
+
+def _hidden_in(text: str, where: str) -> Iterator[str]:
+    for find in find_hidden_characters(text):
+        yield f"{where} has {find.kind}" + (f" that say {find.says!r:.80}" if find.says else "")
+
+
+def _texts(value: Json) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, item in value.items():
+            yield key
+            yield from _texts(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _texts(item)

@@ -1,0 +1,1 @@
+"""What outlives a process: one contract, and every implementation of it."""

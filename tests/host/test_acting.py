@@ -1,0 +1,320 @@
+"""While a skill is acted on: what it may cause, what was granted, and when that ends (W, A3–A5, O3, N1)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from adversarial.adversary import HostileServer
+from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
+from skillwire.errors import StoreError
+from skillwire.host.approvals import Answer, Policy, Rule
+from skillwire.host.origins import ServerOrigin
+from skillwire.skill.approval import EXECUTE
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+URI = "skill://flat/SKILL.md"
+
+
+async def test_a_skill_inside_another_is_a_skill_of_its_own(server: HostileServer, state: Path) -> None:
+    """A3, W2: reading its text as a file gives it no standing."""
+    inner = skill_md("inner", body="Inner.\n", extra="allowed-tools: Bash\n")
+    server.add("outer", {"SKILL.md": skill_md("outer"), "inner/SKILL.md": inner, "inner/x.md": b"x\n"})
+    server.add("outer/inner", {"SKILL.md": inner, "x.md": b"x\n"})
+    person = Person(YES, NO, YES)
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("outer")
+        assert "Inner." in (await host.read("outer", "inner/SKILL.md")).text
+        assert reference(await host.read("inner", "x.md")) == ("skill-not-loaded", "W2")
+        assert reference(await host.load("inner")) == ("not-approved", "A1")
+        assert host.granted() == frozenset()
+        assert not (await host.load("inner")).is_error
+        assert not (await host.read("inner", "x.md")).is_error
+    assert [request.entry.name for request in person.asked] == ["outer", "inner", "inner"]
+
+
+async def test_tools_that_a_skill_asks_for_are_ignored_until_granted(server: HostileServer, state: Path) -> None:
+    """A4: a grant is a decision of its own, for one content, and ends with the window."""
+    server.add("wide", {"SKILL.md": skill_md("wide", extra="allowed-tools: Bash Read\nhooks:\n  x: y\n")})
+    person = Person(YES, Answer(yes=True, grants=frozenset({"Read"})))
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("wide")
+        assert host.granted() == frozenset()
+        assert person.asked[0].review.tools == ("Bash", "Read")
+        await host.revoke("wide")
+        await host.load("wide")
+        assert host.granted() == frozenset({"Read"})
+        assert [status.grants for status in await host.skills() if status.name == "wide"] == [frozenset({"Read"})]
+        host.leave("wide")
+        assert host.granted() == frozenset()
+        await host.load("wide")
+        assert host.granted() == frozenset({"Read"})
+        rotate(server, "skill://wide/SKILL.md", skill_md("wide", body="Other.\n", extra="allowed-tools: Bash\n"))
+        await host.relist("one")
+        assert host.granted() == frozenset()
+
+
+async def test_code_runs_because_of_a_skill_only_if_that_was_granted(server: HostileServer, state: Path) -> None:
+    """A5: asked once for this content; what runs nothing is not asked about."""
+    person = Person(YES, NO, YES)
+    async with hosting(state, {"one": server}, ask=person) as host:
+        assert await host.gate("Bash") is None
+        await host.load("flat")
+        assert await host.gate("Search", executes=False) is None
+        declined = await host.gate("Bash")
+        assert declined is not None
+        assert (declined.reference, declined.rule) == ("not-approved", "A5")
+        assert await host.gate("Bash") is None
+        assert await host.gate("Bash") is None
+        assert [(request.kind, request.target) for request in person.asked[1:]] == [("execute", "Bash")] * 2
+        [approval] = await host.store.approvals()
+        assert approval.grants == frozenset({"Bash"})
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        assert await host.gate("Bash") is None
+        assert len(person.asked) == 3
+
+
+async def test_the_grant_to_execute_is_for_every_tool(server: HostileServer, state: Path) -> None:
+    """A5: a person gave it when they approved."""
+    person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        assert await host.gate("Bash") is None
+        assert await host.gate("Python") is None
+    assert person.kinds == ["load"]
+
+
+async def test_every_skill_that_is_acted_on_has_to_be_granted(server: HostileServer, state: Path) -> None:
+    """A5: nobody knows whose words it is that make the model run something."""
+    server.add("other", {"SKILL.md": skill_md("other")})
+    person = Person(Answer(yes=True, grants=frozenset({EXECUTE})), YES, NO)
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        await host.load("other")
+        declined = await host.gate("Bash")
+        assert declined is not None
+        assert person.asked[-1].entry.name == "other"
+        host.leave("other")
+        assert await host.gate("Bash") is None
+
+
+async def test_a_window_is_open_from_load_to_leave(server: HostileServer, state: Path, person: Person) -> None:
+    """W1, W2"""
+    async with hosting(state, {"one": server}, ask=person) as host:
+        assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
+        await host.load("flat")
+        assert not (await host.read("flat", "notes.md")).is_error
+        host.leave()
+        assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
+        assert await host.gate("Bash") is None
+
+
+async def test_a_plain_read_of_a_skill_md_gives_no_standing(server: HostileServer, state: Path) -> None:
+    """W2: only the host's own loading path opens a window."""
+    person = Person()
+    async with hosting(state, {"one": server}, ask=person) as host:
+        origin = host.origins.get("one")
+        assert isinstance(origin, ServerOrigin)
+        assert origin.client is not None
+        await origin.client.read_skill_uri(URI)
+        await host.review("flat")
+        assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
+        assert (person.asked, list(await host.store.approvals()), host.granted()) == ([], [], frozenset())
+
+
+async def test_an_approval_can_be_taken_back_while_the_skill_is_not_there(
+    server: HostileServer, state: Path
+) -> None:
+    """A2: by origin and URI, and no server is asked."""
+    async with hosting(state, {"one": server}, ask=Person()) as host:
+        await host.load("flat")
+        del server.entries[:]
+        await host.relist("one")
+        asked = len(server.asked)
+        assert await host.revoke(f"one:{URI}")
+        assert reference(await host.read(f"one:{URI}", "notes.md")) == ("skill-changed", "A2")
+        assert len(server.asked) == asked
+
+
+async def test_a_revoked_skill_runs_nothing_until_its_words_have_left(server: HostileServer, state: Path) -> None:
+    """W1, A5: they are still before the model's eyes."""
+    person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        await host.revoke("flat")
+        declined = await host.gate("Bash")
+        assert declined is not None
+        assert (declined.reference, declined.rule) == ("skill-changed", "A2")
+        assert host.granted() == frozenset()
+        host.leave("flat")
+        assert await host.gate("Bash") is None
+
+
+async def test_removing_an_origin_does_not_take_its_words_out_of_the_context(
+    server: HostileServer, state: Path
+) -> None:
+    """W1, A5, C3: nothing runs because of them, also if nobody remembers whose they were."""
+    person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        await host.remove_origin("one")
+        declined = await host.gate("Bash")
+        assert declined is not None
+        assert declined.reference == "skill-changed"
+        assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
+        host.leave()
+        assert await host.gate("Bash") is None
+
+
+async def test_a_skill_that_changes_while_a_person_thinks_is_not_what_they_approved(
+    server: HostileServer, state: Path
+) -> None:
+    """A1, A2: their yes is for what they saw, and is not remembered for anything."""
+    person, results = Slow(), []
+    async with hosting(state, {"one": server}, ask=person) as host:
+
+        async def load() -> None:
+            results.append(await host.load("flat"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(load)
+            await person.is_asked.wait()
+            rotate(server, "skill://flat/notes.md", b"other\n")
+            await host.relist("one")
+            person.may_answer.set()
+        assert reference(results[0]) == ("skill-changed", "A2")
+        assert list(await host.store.approvals()) == []
+        assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
+
+
+async def test_an_origin_removed_while_a_person_thinks_gets_no_approval(
+    server: HostileServer, state: Path
+) -> None:
+    """C3, A1: nothing of it is left, and nothing new of it comes."""
+    person, results = Slow(), []
+    async with hosting(state, {"one": server}, ask=person) as host:
+
+        async def load() -> None:
+            results.append(await host.load("flat"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(load)
+            await person.is_asked.wait()
+            await host.remove_origin("one")
+            person.may_answer.set()
+        assert reference(results[0]) == ("origin-unknown", "O1")
+        assert list(await host.store.approvals()) == []
+        assert host.cache is not None
+        assert host.cache.usage().files == 0
+
+
+@pytest.mark.parametrize("event", ["change", "revoke", "leave"])
+async def test_a_grant_does_not_open_what_was_closed_while_a_person_thought(
+    event: str, server: HostileServer, state: Path
+) -> None:
+    """A5, W1, A2: a yes to running code is for the content that asked."""
+    person, results = Slow(YES, YES), []
+    person.may_answer.set()
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        person.is_asked, person.may_answer = anyio.Event(), anyio.Event()
+
+        async def gate() -> None:
+            results.append(await host.gate("Bash"))
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(gate)
+            await person.is_asked.wait()
+            if event == "change":
+                rotate(server, URI, skill_md("flat", body="Other.\n"))
+                await host.relist("one")
+            elif event == "revoke":
+                await host.revoke("flat")
+            else:
+                host.leave()
+            person.may_answer.set()
+        assert host.granted() == frozenset()
+        if event == "leave":
+            assert results == [None]
+        else:
+            assert [refusal.reference for refusal in results] == ["skill-changed"]
+
+
+async def test_a_name_that_the_model_was_given_keeps_its_meaning(server: HostileServer, state: Path) -> None:
+    """N1: a server that comes later with the same name takes nothing away from a skill that is loaded."""
+    other = HostileServer()
+    other.add("flat", {"SKILL.md": skill_md("flat", body="Evil.\n"), "notes.md": b"evil\n"})
+    async with hosting(state, {"one": server}, ask=Person()) as host, other.serving() as target:
+        await host.load("flat")
+        await host.add_server("two", target)
+        await host.calm("two")
+        assert reference(await host.load("flat")) == ("name-ambiguous", "N1")
+        assert "notes" in (await host.read("flat", "notes.md")).text
+        assert reference(await host.read("two:flat", "notes.md")) == ("skill-not-loaded", "W2")
+        await host.load("two:flat")
+        assert "evil" in (await host.read("two:flat", "notes.md")).text
+        assert reference(await host.read("skill://flat/SKILL.md", "notes.md")) == ("name-ambiguous", "N1")
+
+
+async def test_reading_across_origins_is_declined_by_default(server: HostileServer, state: Path) -> None:
+    """O3: nothing reaches the other server, also if its skill was approved."""
+    other = HostileServer()
+    other.add("other", {"SKILL.md": skill_md("other"), "secret.md": b"secret\n"})
+    async with hosting(state, {"one": server, "two": other}, ask=Person()) as host:
+        await host.load("flat")
+        await host.load("other")
+        result = await host.read("flat", "skill://other/secret.md", origin="two")
+        assert reference(result) == ("not-approved", "O3")
+    assert other.read_uris() == ["skill://other/SKILL.md"]
+
+
+async def test_reading_across_origins_names_both_and_is_asked_each_time(
+    server: HostileServer, state: Path
+) -> None:
+    """O3, O2: per call; the other skill needs its own approval too, and the block says whose words it holds."""
+    other = HostileServer()
+    other.add("other", {"SKILL.md": skill_md("other"), "secret.md": b"secret\n"})
+    person = Person()
+    policy = Policy([Rule("ask", kind="cross-origin")])
+    async with hosting(state, {"one": server, "two": other}, ask=person, policy=policy) as host:
+        await host.load("flat")
+        for _ in range(2):
+            result = await host.read("flat", "skill://other/secret.md", origin="two")
+            assert 'skill="two:other" origin="mcp:two"' in result.text
+            assert "secret" in result.text
+        assert person.kinds == ["load", "cross-origin", "load", "cross-origin"]
+        crossing = person.asked[1]
+        assert (crossing.origin, crossing.target) == ("one", "two skill://other/secret.md")
+        assert reference(await host.read("other", "secret.md")) == ("skill-not-loaded", "W2")
+
+
+async def test_a_refusal_is_not_lost_when_it_cannot_be_logged(server: HostileServer, state: Path) -> None:
+    """A1: the answer stays a no."""
+    async with hosting(state, {"one": server}, ask=Person(NO)) as host:
+        await host.store.close()
+        result = await host.load_skill("flat")
+        assert getattr(result, "reference", "") == "store-closed"
+
+
+async def test_what_cannot_be_logged_is_not_loaded(server: HostileServer, state: Path) -> None:
+    """W1, A1: a load that the log does not know of does not happen."""
+    async with hosting(state, {"one": server}, policy=ALLOW) as host:
+        await host.load("flat")
+        host.leave()
+        log = host.store.log
+
+        async def full(line: Any) -> None:
+            raise StoreError("store-full", "the disk is full", "free some space")
+
+        host.store.log = full  # type: ignore[method-assign]
+        assert reference(await host.load("flat")) == ("store-full", "")
+        host.store.log = log  # type: ignore[method-assign]
+        assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")

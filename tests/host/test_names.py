@@ -1,0 +1,216 @@
+"""What a model may call a skill: nothing is shadowed, dropped or preferred in silence (N1, E5)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from adversarial.expecting import refused
+from skillwire.errors import NotFoundError, OriginError
+from skillwire.host.names import Names
+from skillwire.host.origins import FolderOrigin, Origin, Origins, ServerOrigin
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill import digest_of, format_uri
+from skillwire.skill.entry import Resource, SkillEntry
+from skillwire.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def skill(path: str, scheme: str = "skill") -> SkillEntry:
+    uri = format_uri(f"{path}/SKILL.md", scheme)
+    fields = {"name": path.rpartition("/")[2], "description": "x"}
+    return SkillEntry(uri, fields, (Resource(uri, digest_of(b""), 0),))
+
+
+def server(label: str, *skills: SkillEntry | str) -> Origin:
+    entries = tuple(each if isinstance(each, SkillEntry) else skill(each) for each in skills)
+    return ServerOrigin(label, entries=entries)
+
+
+def shown(*origins: Origin) -> list[str]:
+    return [each.name for each in Names(origins).skills]
+
+
+def assert_every_name_means_its_skill(*origins: Origin) -> None:
+    names = Names(origins)
+    assert len(names.skills) == sum(len(origin.entries) for origin in origins)
+    assert len({each.name for each in names.skills}) == len(names.skills)
+    for each in names.skills:
+        assert names.find(each.name) is each
+        assert names.find(f"{each.origin.label}:{each.entry.uri}") is each
+
+
+def test_a_name_that_one_skill_has_is_enough() -> None:
+    """N1, E5"""
+    assert shown(server("a", "x/refunds", "weather"), server("b", "billing")) == ["refunds", "weather", "billing"]
+
+
+def test_a_name_in_two_origins_is_qualified_in_both() -> None:
+    """N1: neither keeps the bare name, whoever came first."""
+    origins = server("a", "refunds"), server("b", "x/refunds")
+    assert shown(*origins) == ["a:refunds", "b:refunds"]
+    assert_every_name_means_its_skill(*origins)
+    with refused(OriginError, "name-ambiguous", "N1") as caught:
+        Names(origins).find("refunds")
+    assert "a:refunds" in caught.value.message
+    assert "b:refunds" in caught.value.message
+
+
+def test_a_folder_is_not_preferred_to_a_server() -> None:
+    """N1: nor the other way round."""
+    origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", "refunds")
+    assert shown(*origins) == ["local:refunds", "a:refunds"]
+    with refused(OriginError, "name-ambiguous", "N1"):
+        Names(origins).find("refunds")
+
+
+def test_a_name_twice_in_one_origin_is_qualified_by_its_path() -> None:
+    """N1: within a server too."""
+    origins = (server("a", "billing/refunds", "travel/refunds"),)
+    assert shown(*origins) == ["a:billing/refunds", "a:travel/refunds"]
+    assert_every_name_means_its_skill(*origins)
+    with refused(OriginError, "name-ambiguous", "N1"):
+        Names(origins).find("a:refunds")
+
+
+def test_a_skill_whose_path_is_the_name_of_another_can_still_be_called() -> None:
+    """N1: ``a:refunds`` would be a path and a name at once, so it is neither's."""
+    origins = (server("a", "refunds", "travel/refunds"),)
+    assert_every_name_means_its_skill(*origins)
+    with refused(OriginError, "name-ambiguous", "N1"):
+        Names(origins).find("a:refunds")
+
+
+def test_a_path_under_two_schemes_is_told_apart() -> None:
+    """N1, U5: an origin may serve both."""
+    origins = (server("a", skill("x/refunds"), skill("x/refunds", "github")),)
+    assert_every_name_means_its_skill(*origins)
+
+
+def test_one_uri_in_two_origins_is_two_skills() -> None:
+    """E5, N1: identity is the origin and the URI."""
+    origins = server("a", "refunds"), server("b", "refunds")
+    with refused(OriginError, "name-ambiguous", "N1"):
+        Names(origins).find("skill://refunds/SKILL.md")
+    assert Names(origins).find("skill://refunds/SKILL.md", "b").origin.label == "b"
+    assert Names(origins).find("b:skill://refunds/SKILL.md").origin.label == "b"
+
+
+@pytest.mark.parametrize("posing", ["local:refunds", "local:x", "a:refunds"])
+def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
+    """N1, O2: a server may call its skill whatever it likes; what it is called here is ours to say."""
+    origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", posing, "refunds")
+    assert_every_name_means_its_skill(*origins)
+    names = Names(origins)
+    assert names.find("local:refunds").origin.label == "local"
+    assert names.find(f"a:{posing}").origin.label == "a"
+    for each in names.skills:
+        assert each.name.startswith(f"{each.origin.label}:")
+
+
+@pytest.mark.parametrize("other", ["Refunds", "REFUNDS", "refund\u017f"])
+def test_names_that_differ_in_case_only_are_both_qualified(other: str) -> None:
+    """N1: people and models do not tell them apart."""
+    origins = server("a", "refunds"), server("b", other)
+    assert shown(*origins) == ["a:refunds", f"b:{other}"]
+    assert_every_name_means_its_skill(*origins)
+
+
+def test_names_that_differ_in_unicode_form_only_are_both_qualified() -> None:
+    """N1: composed and decomposed look the same."""
+    origins = server("a", "caf\u00e9"), server("b", "cafe\u0301")
+    assert shown(*origins) == ["a:caf\u00e9", "b:cafe\u0301"]
+    assert_every_name_means_its_skill(*origins)
+
+
+def test_a_name_that_looks_like_another_is_never_bare() -> None:
+    """N1: the Cyrillic letters of it look like the Latin ones; its origin is shown with it."""
+    origins = server("a", "refunds"), server("b", "r\u0435funds")
+    assert shown(*origins) == ["refunds", "b:r\u0435funds"]
+    assert_every_name_means_its_skill(*origins)
+
+
+@pytest.mark.parametrize("hidden", ["\U000e0061\U000e0062", "\u202e", "\u200b\u200c", "\ufe01\ufe02\ufe03"])
+@pytest.mark.parametrize("encode", [True, False])
+def test_a_name_with_characters_that_nobody_sees_is_shown_encoded(hidden: str, encode: bool) -> None:
+    """N1, B6: a list of names is no place to hide words in; the skill can be called all the same."""
+    hiding = skill(f"refunds{hidden}")
+    if not encode:
+        hiding = replace(hiding, uri=f"skill://refunds{hidden}/SKILL.md")
+    origins = server("a", "refunds"), server("b", hiding)
+    assert shown(*origins)[0] == "refunds"
+    assert shown(*origins)[1].startswith("b:skill://refunds%")
+    assert shown(*origins)[1].isascii()
+    assert_every_name_means_its_skill(*origins)
+
+
+def test_an_origin_that_comes_later_takes_no_name_away() -> None:
+    """N1: what it is called changes, and the old name says so instead of meaning something else."""
+    first = server("a", "refunds")
+    assert Names([first]).find("refunds").origin is first
+    with refused(OriginError, "name-ambiguous", "N1"):
+        Names([first, server("b", "refunds")]).find("refunds")
+
+
+def test_a_name_that_nobody_has_is_unknown() -> None:
+    """N1: no skill that is called almost so is taken for it."""
+    for text in ("refund", "b:refunds", "a:", ":refunds", "", "a:refunds/", "refunds ", "skill://refunds"):
+        with pytest.raises(NotFoundError) as caught:
+            Names([server("a", "refunds")]).find(text)
+        assert (caught.value.reference, bool(caught.value.hint)) == ("skill-unknown", True)
+
+
+labels = st.sampled_from(["a", "b", "local", "skill"])
+segments = st.sampled_from(
+    ["a", "b", "x", "refunds", "Refunds", "local:refunds", "a:x", "skill:", "caf\u00e9", "b:b:x"]
+)
+paths = st.lists(segments, min_size=1, max_size=3).map("/".join)
+catalogs = st.dictionaries(
+    labels, st.lists(st.tuples(paths, st.sampled_from(["skill", "github"])), unique=True, max_size=6), max_size=4
+)
+
+
+@given(catalogs)
+def test_every_skill_has_a_name_that_means_it_and_nothing_else(
+    catalog: dict[str, list[tuple[str, str]]],
+) -> None:
+    """N1, E5: whatever servers call their skills."""
+    origins = [server(label, *(skill(*each) for each in found)) for label, found in catalog.items()]
+    assert_every_name_means_its_skill(*origins)
+
+
+@given(catalogs, st.one_of(paths, segments, st.builds("{}:{}".format, labels, paths)))
+def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str, str]]], text: str) -> None:
+    """N1: a text with the label of an origin before it never means a skill of another."""
+    origins = [server(label, *(skill(*each) for each in found)) for label, found in catalog.items()]
+    try:
+        found = Names(origins).find(text)
+    except (OriginError, NotFoundError):
+        return
+    label, colon, _ = text.partition(":")
+    if colon and any(origin.label == label for origin in origins):
+        assert found.origin.label == label
+
+
+@pytest.mark.parametrize("label", ["", "a:b", "a/b", "a b", "a\\b", "a\nb", "a\u202eb", "x" * 65, "\x00"])
+def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
+    """O1, N1: it stands before names, in paths and in the model's context."""
+    origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)
+    with pytest.raises(OriginError) as caught:
+        origins.add_folder(label, tmp_path)
+    assert (caught.value.reference, bool(caught.value.hint)) == ("origin-invalid", True)
+
+
+def test_two_origins_cannot_have_one_label(tmp_path: Path) -> None:
+    """O1, N1: the second does not replace the first."""
+    origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)
+    first = origins.add_folder("mine", tmp_path)
+    with refused(OriginError, "origin-taken", "O1"):
+        origins.add_folder("mine", tmp_path)
+    assert origins.get("mine") is first

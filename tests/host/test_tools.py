@@ -1,0 +1,135 @@
+"""The three tools, in the shape of every API that a model is called through (O2, N1)."""
+
+from __future__ import annotations
+
+from typing import Any, get_args
+
+import pytest
+from jsonschema import Draft202012Validator, ValidationError, validate
+
+from host.stage import StagedHost
+from skillwire.host.tools import LIST, LOAD, READ, ToolShape, tool_definitions, tool_schema
+from skillwire.store.memory import MemoryStore
+
+SHAPES: tuple[ToolShape, ...] = get_args(ToolShape)
+NAMES = ["load_skill", "read_skill_file", "list_skill_directory"]
+CALLS = {
+    LOAD: {"name": "flat"},
+    READ: {"name": "flat", "path": "notes.md"},
+    LIST: {"name": "flat", "path": "docs"},
+}
+
+
+def parts_of(shape: ToolShape, tool: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:
+    """Name, description and schema, each where that API looks for them."""
+    match shape:
+        case "anthropic":
+            return tool["name"], tool["description"], tool["input_schema"]
+        case "openai":
+            assert tool["type"] == "function"
+            assert tool.keys() == {"type", "function"}
+            function = tool["function"]
+            return function["name"], function["description"], function["parameters"]
+        case "openai-responses":
+            assert tool["type"] == "function"
+            return tool["name"], tool["description"], tool["parameters"]
+        case "mcp":
+            return tool["name"], tool["description"], tool["inputSchema"]
+
+
+FIELDS = {
+    "anthropic": {"name", "description", "input_schema"},
+    "openai": {"type", "function"},
+    "openai-responses": {"type", "name", "description", "parameters"},
+    "mcp": {"name", "description", "inputSchema", "annotations"},
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_each_api_gets_the_fields_that_it_knows_and_no_others(shape: ToolShape) -> None:
+    """X1: APIs reject what they do not know."""
+    for tool in tool_definitions(shape):
+        assert tool.keys() == FIELDS[shape]
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_the_tools_have_the_same_names_and_meaning_everywhere(shape: ToolShape) -> None:
+    """X1: names are stable; a prompt that mentions one works with every API."""
+    found = [parts_of(shape, tool) for tool in tool_definitions(shape)]
+    assert [name for name, _, _ in found] == NAMES
+    for name, description, schema in found:
+        assert (description, schema) == tool_schema(name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_is_a_valid_one_and_says_what_each_argument_is(name: str) -> None:
+    """X1: every argument is a text with a description; nothing else is taken."""
+    _, schema = tool_schema(name)
+    Draft202012Validator.check_schema(schema)
+    assert (schema["type"], schema["additionalProperties"]) == ("object", False)
+    assert set(schema["required"]) <= schema["properties"].keys()
+    for argument in schema["properties"].values():
+        assert argument["type"] == "string"
+        assert argument["description"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_schema_takes_the_calls_that_are_meant_and_no_others(name: str) -> None:
+    """X1"""
+    _, schema = tool_schema(name)
+    validate(CALLS[name], schema)
+    for wrong in ({}, {"name": 7}, {**CALLS[name], "command": "rm"}, {"path": "x"}):
+        with pytest.raises(ValidationError):
+            validate(wrong, schema)
+
+
+def test_the_tools_are_marked_as_reading_only() -> None:
+    """A5: nothing runs because of them, and a host may call them without asking for that."""
+    for tool in tool_definitions("mcp"):
+        assert tool["annotations"]["readOnlyHint"] is True
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("shape", SHAPES)
+async def test_a_host_gives_out_what_it_answers_to(shape: ToolShape) -> None:
+    """X1: each tool that is offered is one that ``call`` knows."""
+    host = StagedHost(MemoryStore())
+    for tool in host.tools(shape):
+        name, _, _ = parts_of(shape, tool)
+        result = await host.call(name, CALLS[name])
+        assert result.refusal is not None
+        assert result.refusal.reference == "skill-unknown"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", ["Load_Skill", "", "rm", "load_skill "])
+async def test_a_tool_that_is_not_ours_is_refused(name: str) -> None:
+    """X1: with the names of those there are."""
+    result = await StagedHost(MemoryStore()).call(name, {"name": "flat"})
+    assert result.refusal is not None
+    assert result.refusal.reference == "tool-unknown"
+    assert all(known in result.refusal.hint for known in NAMES)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("value", [7, ["flat"], {"name": "flat"}, True, 1.5])
+@pytest.mark.parametrize("name", NAMES)
+async def test_an_argument_that_is_no_text_is_refused(name: str, value: object) -> None:
+    """X1: models send what they like."""
+    result = await StagedHost(MemoryStore()).call(name, {"name": value, "path": value})
+    assert result.refusal is not None
+    assert result.refusal.reference == "argument-invalid"
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("arguments", [{}, {"name": None}, {"name": ""}, {"name": "x\ud800\x00" * 5000}])
+async def test_missing_and_odd_arguments_are_refused(name: str, arguments: dict[str, Any]) -> None:
+    """X1, B1: nothing breaks, and what is logged of it is short."""
+    host = StagedHost(MemoryStore())
+    result = await host.call(name, arguments)
+    assert result.refusal is not None
+    assert result.refusal.reference == "skill-unknown"
+    assert len(result.refusal.message) < 300
+    (line,) = await host.lines()
+    assert (line.what, len(line.facts["what"]) <= 300) == ("refused", True)

@@ -1,0 +1,96 @@
+"""The acting window, cell by cell (W1–W3), and the table of it in the documents."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from host.stage import entry_of
+from skillwire.skill.approval import EXECUTE
+from skillwire.skill.window import TRANSITIONS, Event, State, Window, draw_table
+from trees import skill_md
+
+STATES: tuple[State, ...] = get_args(State)
+EVENTS: tuple[Event, ...] = get_args(Event)
+ENTRY = entry_of("flat", {"SKILL.md": skill_md("flat")})
+PAGE = Path(__file__).parents[2] / "docs/host.md"
+BEGIN, END = "<!-- window-table -->", "<!-- /window-table -->"
+
+# What the rules say, written down a second time and without looking at the table.
+EXPECTED: dict[Event, dict[State, State]] = {
+    "load": {"closed": "open", "open": "open", "revoked": "open"},
+    "plain-read": {"closed": "closed", "open": "open", "revoked": "revoked"},
+    "directory-read": {"closed": "closed", "open": "open", "revoked": "revoked"},
+    "revoke": {"closed": "closed", "open": "revoked", "revoked": "revoked"},
+    "change": {"closed": "closed", "open": "revoked", "revoked": "revoked"},
+    "leave": {"closed": "closed", "open": "closed", "revoked": "closed"},
+}
+
+
+def window(state: State) -> Window:
+    return Window("acme", ENTRY, frozenset({EXECUTE, "Bash"}), state)
+
+
+@pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)), ids="-".join)
+def test_every_cell_of_the_table_is_what_the_rules_say(state: State, event: Event) -> None:
+    """W1, W2, W3, A2: every state meets every event."""
+    assert TRANSITIONS[state, event] == EXPECTED[event][state]
+    assert window(state).after(event).state == EXPECTED[event][state]
+
+
+def test_the_table_has_every_cell_and_no_other() -> None:
+    """W1: nothing is left to a default."""
+    assert set(TRANSITIONS) == set(product(STATES, EVENTS))
+    assert set(TRANSITIONS.values()) <= set(STATES)
+
+
+def test_only_the_hosts_own_loading_path_opens_a_window() -> None:
+    """W1, W2: a plain read gives no standing, and neither does anything else."""
+    opening = {event for (state, event), then in TRANSITIONS.items() if state != "open" and then == "open"}
+    assert opening == {"load"}
+
+
+def test_only_words_that_have_left_the_context_close_a_window() -> None:
+    """W1: what was revoked or has changed is still before the model's eyes."""
+    closing = {event for (state, event), then in TRANSITIONS.items() if state != "closed" and then == "closed"}
+    assert closing == {"leave"}
+
+
+def test_a_directory_read_changes_nothing_in_any_state() -> None:
+    """W3: neither what is held nor what may be done."""
+    for state in STATES:
+        assert window(state).after("directory-read") == window(state)
+
+
+@pytest.mark.parametrize("event", EVENTS)
+def test_no_event_changes_what_is_held_or_granted(event: Event) -> None:
+    """V2, A4: the entry is the one that was loaded; a grant is a person's."""
+    after = window("open").after(event)
+    assert (after.entry, after.grants, after.origin) == (ENTRY, frozenset({EXECUTE, "Bash"}), "acme")
+
+
+def test_files_are_read_and_grants_count_while_the_window_is_open_only() -> None:
+    """V2, A4, A5: a skill that was revoked is still acted on, and may cause nothing."""
+    standing = {state: (window(state).is_acting, window(state).may_read) for state in STATES}
+    assert standing == {"closed": (False, False), "open": (True, True), "revoked": (True, False)}
+    assert [state for state in STATES if window(state).permits(EXECUTE)] == ["open"]
+    assert [state for state in STATES if window(state).permits("Bash")] == ["open"]
+    assert not window("open").permits("Write")
+
+
+def test_the_table_in_the_documents_is_the_one_that_runs() -> None:
+    """W1, W2, W3: people read it in docs/host.md, between two marks."""
+    text = PAGE.read_text()
+    assert (text.count(BEGIN), text.count(END)) == (1, 1)
+    assert text.partition(BEGIN)[2].partition(END)[0].strip() == draw_table()
+
+
+def test_the_drawing_has_a_row_for_each_event_and_a_column_for_each_state() -> None:
+    """W1: an event or a state that is added to the rules appears in the documents."""
+    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in draw_table().splitlines()]
+    assert rows[0] == ["event", *STATES]
+    assert set(rows[1]) == {"---"}
+    assert {row[0]: dict(zip(STATES, row[1:], strict=True)) for row in rows[2:]} == EXPECTED

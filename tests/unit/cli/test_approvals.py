@@ -1,0 +1,198 @@
+"""``skillwire approvals``, ``revoke`` and ``log``: what was decided, from the memory alone."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from skillwire.cli.main import run
+from skillwire.host.opening import open_store
+from skillwire.skill.approval import Approval
+from skillwire.store.contract import LogLine, StoredOrigin
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
+REFUNDS = "skill://acme/refunds/SKILL.md"
+
+
+def approval(origin: str = "acme", uri: str = REFUNDS, digest: str = ONE, *grants: str) -> Approval:
+    return Approval(origin, uri, frozenset({(uri, digest)}), "ada", 1_000_000.25, frozenset(grants))
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def remember(state: Path) -> Callable[..., None]:
+    """Origins and approvals, put into the memory."""
+
+    def put(*approvals: Approval, origins: tuple[str, ...] = ("acme",), lines: tuple[LogLine, ...] = ()) -> None:
+        async def work() -> None:
+            store = await open_store(state)
+            try:
+                for label in origins:
+                    await store.put_origin(StoredOrigin(label, {"command": "true"}, 1.0))
+                for each in approvals:
+                    await store.put_approval(each, LogLine("approved", each.origin, each.uri, each.by, each.at))
+                for each in lines:
+                    await store.log(each)
+            finally:
+                await store.close()
+
+        anyio.run(work)
+
+    return put
+
+
+def exported(state: Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    capsys.readouterr()
+    assert run(["approvals", "--json", "--state", str(state)]) == 0
+    return json.loads(capsys.readouterr().out)
+
+
+def test_approvals_are_a_table(
+    state: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    remember(approval("acme", REFUNDS, ONE, "execute", "Read"))
+    assert run(["approvals", "--state", str(state)]) == 0
+    [row] = capsys.readouterr().out.splitlines()
+    origin, skill, _, by, fingerprint, grants = row.split("\t")
+    assert (origin, skill, by, grants) == ("acme", "skill://acme/refunds", "ada", "Read, execute")
+    assert fingerprint == approval().fingerprint
+
+
+def test_an_export_is_imported_as_it_was(
+    state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A1"""
+    remember(approval("acme", REFUNDS, ONE, "Read"), approval("acme", "repo://x/skill-a/SKILL.md", TWO))
+    before = exported(state, capsys)
+    (tmp_path / "export.json").write_text(json.dumps(before))
+    for name in ("acme:refunds", "skill-a"):
+        assert run(["revoke", name, "--state", str(state)]) == 0
+    assert exported(state, capsys)["approvals"] == []
+    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]) == 0
+    assert exported(state, capsys) == before
+
+
+def test_an_import_overrules_nothing_and_reaches_no_other_origin(
+    state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A1, O1: the same content gets the grants of both; another content, or an unknown label, is left out."""
+    same = "skill://same/SKILL.md"
+    remember(approval("acme", REFUNDS, ONE), approval("acme", same, ONE, "Read"), approval("gone", REFUNDS, ONE))
+    export = exported(state, capsys)
+    for name in ("acme:refunds", "acme:same", "gone:refunds"):
+        assert run(["revoke", name, "--state", str(state)]) == 0
+    remember(approval("acme", REFUNDS, TWO), approval("acme", same, ONE, "execute"))
+    (tmp_path / "export.json").write_text(json.dumps(export))
+    capsys.readouterr()
+    words = ["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]
+    assert run([*words, "--json"]) == 1
+    result = json.loads(capsys.readouterr().out)
+    assert [(each["origin"], each["reason"]) for each in result["leftOut"]] == [
+        ("acme", "another content is approved here"),
+        ("gone", "no such origin is known here"),
+    ]
+    kept = {each["uri"]: each for each in exported(state, capsys)["approvals"]}
+    assert kept[REFUNDS]["contents"][0]["digest"] == TWO
+    assert kept[same]["grants"] == ["Read", "execute"]
+    assert len(kept) == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"fingerprint": TWO},
+        {"uri": "skill://other/SKILL.md"},
+        {"contents": []},
+        {"contents": [{"uri": REFUNDS, "digest": "md5:1"}]},
+        {"contents": [{"uri": REFUNDS, "digest": ONE}, {"uri": "skill://else/x", "digest": ONE}]},
+        {"contents": [{"uri": REFUNDS, "digest": ONE}, {"uri": REFUNDS, "digest": TWO}]},
+        {"contents": "all"},
+        {"grants": "execute"},
+        {"grants": [["execute"]]},
+        {"origin": ""},
+        {"by": "a\x1b[2J"},
+        {"at": "soon"},
+        {"at": 1e300},
+        {"uri": "skill://"},
+        {"contents": None},
+    ],
+)
+def test_a_wrong_export_is_refused_as_a_whole(
+    state: Path,
+    tmp_path: Path,
+    remember: Callable[..., None],
+    change: dict[str, Any],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A1: what stands before the mistake is not stored either."""
+    remember(approval(), approval("acme", "skill://b/SKILL.md"))
+    export = exported(state, capsys)
+    export["approvals"] = [export["approvals"][1], {**export["approvals"][0], **change}]
+    for name in ("refunds", "b"):
+        assert run(["revoke", name, "--state", str(state)]) == 0
+    (tmp_path / "export.json").write_text(json.dumps(export))
+    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]) == 2
+    assert "[export-invalid, rule A1]" in capsys.readouterr().err
+    assert exported(state, capsys)["approvals"] == []
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "{}", '{"version": 2, "approvals": []}', "null", '{"version": 1}', "["]
+)
+def test_what_is_no_export_is_said_in_a_line(
+    state: Path, tmp_path: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "export.json").write_text(text)
+    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]) == 2
+    assert "[export-invalid" in capsys.readouterr().err
+    assert run(["approvals", "--import", str(tmp_path / "none.json"), "--state", str(state)]) == 2
+    assert "[export-unreadable]" in capsys.readouterr().err
+
+
+def test_a_revocation_needs_a_name_that_means_one(
+    state: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A2, N1"""
+    remember(approval(), approval("other"), origins=("acme", "other"))
+    assert run(["revoke", "refunds", "--state", str(state)]) == 2
+    assert "acme:skill://acme/refunds/SKILL.md, other:skill://acme/refunds/SKILL.md" in capsys.readouterr().err
+    assert run(["revoke", "other:acme/refunds", "--by", "bob", "--state", str(state)]) == 0
+    assert run(["revoke", "other:acme/refunds", "--state", str(state)]) == 2
+    assert run(["revoke", REFUNDS, "--state", str(state)]) == 0
+    capsys.readouterr()
+    assert run(["log", "--state", str(state), "--origin", "other", "--json"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert [(line["what"], line["by"]) for line in lines] == [("approved", "ada"), ("revoked", "bob")]
+
+
+def test_the_newest_line_of_the_log_is_last(
+    state: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """B6: whatever a model or a server called something."""
+    hostile = {"what": "x\n\x1b[2J\udc80", "rule": ""}
+    remember(
+        lines=(
+            LogLine("loaded", "acme", REFUNDS, "model", 1.0, {"offline": False}),
+            LogLine("refused", "", "", "host", 2.0, hostile),
+        )
+    )
+    assert run(["log", "--state", str(state), "-n", "1"]) == 0
+    [row] = capsys.readouterr().out.splitlines()
+    assert row.split("\t")[1:] == ["refused", "", "", "host", "what=x <U+001B>[2J<U+DC80>"]
+    assert run(["log", "--state", str(state), "--json"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    assert [line["number"] for line in lines] == [1, 2]
+    assert lines[1]["facts"] == hostile
+    assert run(["log", "--state", str(state), "-n", "-5"]) == 0
+    assert capsys.readouterr().out == ""

@@ -1,0 +1,125 @@
+"""The page that a person sees before saying yes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from io import StringIO
+from typing import Any
+
+from rich.console import Console
+
+from skillwire.cli.asking import page
+from skillwire.cli.printer import Printer
+from skillwire.cli.review import _compared
+from skillwire.host.approvals import ApprovalRequest
+from skillwire.skill.approval import Approval, ContentChange, contents_of
+from skillwire.skill.entry import SkillEntry, build_entry
+from skillwire.skill.review import review_entry
+
+DIGEST = "sha256:" + "a" * 64
+
+
+def entry(*paths: str, **fields: Any) -> SkillEntry:
+    files = [(path, DIGEST, 10) for path in ("SKILL.md", *paths)]
+    return build_entry("acme/refunds", {"name": "refunds", "description": "Pays back.", **fields}, files)
+
+
+def request(about: SkillEntry, **changes: Any) -> ApprovalRequest:
+    return replace(ApprovalRequest("load", "acme", about, review_entry(about)), **changes)
+
+
+def shown(
+    asked: ApprovalRequest, approval: Approval | None = None, *, colour: bool = False, **options: Any
+) -> str:
+    stream = StringIO()
+    console = Console(file=stream, force_terminal=colour, width=200, color_system="standard" if colour else None)
+    printer = Printer(console, console)
+    for each in page(asked, approval, **options):
+        printer.data(each)
+    return stream.getvalue()
+
+
+def test_a_harmless_skill_has_a_short_page() -> None:
+    """V6"""
+    text = shown(request(entry()))
+    titles = [line for line in text.splitlines() if not line.startswith(" ")]
+    assert titles == [
+        "refunds  from acme",
+        "1 file, 10 B",
+        "A digest says that bytes are the same, not that they are good (V6).",
+    ]
+    assert "standing    unapproved" in text
+
+
+def test_what_widens_is_listed_one_by_one() -> None:
+    """A4"""
+    fields = {"allowed-tools": "Read Bash(git add:*)", "hooks": {"start": "rm\n-rf"}}
+    text = shown(request(entry(**fields)))
+    assert "  tool Read\n  tool Bash(git add:*)\n" in text
+    assert '  hooks: {"start": "rm\\n-rf"}\n' in text
+    assert '  allowed-tools: {"all": true}\n' in shown(request(entry(**{"allowed-tools": {"all": True}})))
+
+
+def test_nothing_in_a_skill_acts_on_the_terminal_or_forges_a_line() -> None:
+    """B6"""
+    nasty = "\x1b[2J\n  standing    approved\u202e"
+    text = shown(request(entry(description=nasty, hooks=nasty), target=nasty))
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert [line for line in text.splitlines() if line.startswith("  standing")] == ["  standing    unapproved"]
+
+
+def test_markup_is_not_read() -> None:
+    assert "[bold red]hi[/] :smile:" in shown(request(entry(description="[bold red]hi[/] :smile:")), colour=True)
+
+
+def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
+    """B6: in a question; the page of its own shows all."""
+    flood = entry(*(f"file-{number}.md" for number in range(1000)), description="x" * 10_000)
+    asked = request(flood, review=replace(review_entry(flood), hidden=("SKILL.md:1: psst",)))
+    text = shown(asked, at_most=5)
+    assert len(text.splitlines()) < 20
+    assert "… and 996 more" in text
+    assert "9,000 characters more" in text
+    assert text.splitlines()[-3:-1] == ["TEXT THAT PEOPLE DO NOT SEE (B6)", "  SKILL.md:1: psst"]
+    assert len(shown(asked).splitlines()) > 1000
+
+
+def test_a_difference_is_coloured_by_what_it_is() -> None:
+    """A2"""
+    change = ContentChange(("skill://acme/refunds/new.md",), (), ("skill://acme/refunds/SKILL.md",))
+    text = shown(request(entry(), change=change, diff=("@@ -1 +1 @@", "-old", "+new\x1b")), colour=True)
+    assert "standing    changed: another content was approved" in text.replace("\x1b[2m", "").replace(
+        "\x1b[0m", ""
+    )
+    for piece in ("\x1b[32m  + new.md", "\x1b[31m  | -old", "\x1b[32m  | +new<U+001B>", "\x1b[36m  | @@ -1 +1 @@"):
+        assert piece in text
+
+
+def test_an_approval_is_told_with_who_and_what_was_granted() -> None:
+    """A1, A4"""
+    about = entry()
+    approval = Approval("acme", about.uri, contents_of(about), "ada\n", 0.0, frozenset({"execute"}))
+    text = shown(request(about), approval)
+    assert "standing    approved by ada on 19" in text
+    assert "granted     execute" in text
+    other = replace(approval, contents=frozenset({(about.uri, "sha256:" + "b" * 64)}))
+    assert "standing    changed: another content was approved by ada" in shown(request(about), other)
+
+
+def test_what_cannot_be_verified_says_so_last() -> None:
+    """V7"""
+    about = build_entry("acme/refunds", {"name": "refunds", "description": "Pays back."}, "dynamic")
+    lines = shown(request(about)).splitlines()
+    assert lines[-3] == "NOTHING ABOUT IT CAN BE VERIFIED (V7)"
+    assert not any("fingerprint" in line for line in lines)
+
+
+def test_only_what_can_be_compared_quickly_is() -> None:
+    """B1: a server chooses the lines, and how many."""
+    many = b"line\n" * 5000
+    assert list(_compared("a.md", many, many + b"x\n")) == [
+        "~ a.md: too long to compare, 5000 lines before, 5001 now"
+    ]
+    assert list(_compared("a.bin", b"\xff", b"text")) == ["~ a.bin: not text, 1 bytes before, 4 now"]
+    assert len(list(_compared("a.md", b"a\n" * 1000, b"b\n" * 1000))) == 401

@@ -1,0 +1,81 @@
+"""``skillwire cache`` on a cache with something in it."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from skillwire.cli.main import run
+from skillwire.host.opening import open_cache
+from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import build_entry
+from skillwire.skill.verify import verify_file
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@pytest.fixture(autouse=True)
+def usual_log() -> Iterator[None]:
+    """The verb quiets a logger of the process."""
+    log = logging.getLogger("skillwire.host")
+    before = log.level
+    yield
+    log.setLevel(before)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    """Two files of one origin."""
+    place = tmp_path / "state"
+    cache = open_cache(place)
+    for text in (b"one\n", b"two, longer\n"):
+        entry = build_entry(
+            "refunds",
+            {"name": "refunds", "description": "-"},
+            [("SKILL.md", digest_of(b""), 0), ("x.md", digest_of(text), len(text))],
+        )
+        cache.put("acme", verify_file(entry, "skill://refunds/x.md", text))
+    return place
+
+
+def asked(capsys: pytest.CaptureFixture[str], code: int, *words: object) -> dict[str, Any]:
+    assert run(["cache", *map(str, words), "--json"]) == code
+    return json.loads(capsys.readouterr().out)
+
+
+def test_what_is_kept_is_shown_by_origin(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked(capsys, 0, "show", "--state", state) == {"files": 2, "bytes": 16, "origins": {"acme": 16}}
+    assert run(["cache", "show", "--state", str(state)]) == 0
+    assert capsys.readouterr() == ("acme\t16 B\n", "2 files, 16 B\n")
+
+
+def test_damage_is_found_said_and_removed(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """C1"""
+    assert asked(capsys, 0, "verify", "--state", state) == {"files": 2, "damaged": []}
+    damaged = next((state / "cache" / "o-acme").iterdir())
+    damaged.write_bytes(b"other")
+    report = asked(capsys, 1, "verify", "--state", state)
+    assert (report["files"], [each["origin"] for each in report["damaged"]]) == (1, ["acme"])
+    assert run(["cache", "verify", "--state", str(state)]) == 0
+    assert capsys.readouterr().err == "1 file kept, 0 damaged and removed\n"
+
+
+def test_pruning_keeps_what_fits(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert asked(capsys, 0, "prune", "--state", state) == {"freed": 0, "files": 2, "bytes": 16}
+    assert asked(capsys, 0, "prune", "--max", "0.015K", "--state", state)["files"] == 1
+    assert asked(capsys, 0, "prune", "--max", "0", "--state", state)["bytes"] == 0
+
+
+def test_a_cache_that_others_can_open_is_refused_in_a_line(
+    state: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """C1"""
+    (state / "cache").chmod(0o755)
+    for words in (["show"], ["verify"], ["prune"]):
+        assert run(["cache", *words, "--state", str(state)]) == 2
+        assert "[cache-unsafe, rule C1]" in capsys.readouterr().err

@@ -1,0 +1,78 @@
+"""What the verbs of a host share: where the memory is, what is a time, how a stranger's text is shown."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+import pytest
+
+from skillwire.cli.cache import size
+from skillwire.cli.hosting import line, seconds, stamp, state_of
+from skillwire.cli.main import run
+
+
+@pytest.mark.parametrize(
+    ("variable", "place"),
+    [
+        ("", "{home}/.local/state/skillwire"),
+        ("/elsewhere", "/elsewhere/skillwire"),
+        ("relative", "{home}/.local/state/skillwire"),  # the XDG specification ignores those
+    ],
+)
+def test_the_memory_is_where_the_person_keeps_state(
+    variable: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_STATE_HOME", variable)
+    assert state_of(argparse.Namespace(state=None)) == Path(place.format(home=tmp_path))
+    assert state_of(argparse.Namespace(state=Path("given"))) == Path("given")
+
+
+@pytest.mark.parametrize("text", ["-1", "nan", "inf", "soon", "1e9"])
+def test_a_time_nobody_can_wait_for_is_refused(text: str) -> None:
+    with pytest.raises(argparse.ArgumentTypeError):
+        seconds(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("0", 0), ("100", 100), ("1k", 1024), ("1.5 MiB", 3 << 19), ("2GB", 2 << 30)]
+)
+def test_sizes_are_read_as_people_write_them(text: str, count: int) -> None:
+    assert size(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "-1", "many", "1 M M", "1e3", "9" * 4000])
+def test_what_is_no_size_is_a_wrong_word(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(["cache", "prune", "--max", text])
+    assert caught.value.code == 2
+    assert "Traceback" not in capsys.readouterr().err
+
+
+def test_a_strangers_text_is_one_line_that_does_nothing() -> None:
+    """B6"""
+    assert line("a\n\n  b\x1b[2J\u2028c\rd") == "a b<U+001B>[2J c d"
+
+
+def test_a_time_for_programs_is_in_utc() -> None:
+    assert stamp(0.5) == "1970-01-01T00:00:00.500Z"
+
+
+@pytest.mark.parametrize("words", [["origins"], ["cache"], ["origins", "add", "x"], ["load"], ["log", "-n", "x"]])
+def test_wrong_words_exit_with_2(words: list[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        run(words)
+    assert caught.value.code == 2
+
+
+def test_a_memory_that_others_can_write_is_refused_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A1: they could approve in the person's name."""
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o777)
+    for words in (["log"], ["approvals"], ["revoke", "x"], ["skills"], ["origins", "list"]):
+        assert run([*words, "--state", str(shared)]) == 2
+        assert "[store-unsafe]" in capsys.readouterr().err

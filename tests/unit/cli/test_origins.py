@@ -1,0 +1,182 @@
+"""``skillwire origins`` where no server is needed: what is taken, stored, and never shown."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from skillwire.cli.main import run
+from skillwire.cli.trying import where_of
+from skillwire.host.opening import open_store
+from trees import skill_md, write_tree
+
+SECRET = "s3cret"
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "own", {"mine/SKILL.md": skill_md("mine")})
+
+
+def stored() -> dict[str, Any]:
+    async def read() -> dict[str, Any]:
+        store = await open_store()
+        try:
+            return {origin.label: dict(origin.settings) for origin in await store.origins()}
+        finally:
+            await store.close()
+
+    return anyio.run(read)
+
+
+def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Path) -> None:
+    """O1: a variable is stored as it is written."""
+    url = ["origins", "add", "web", "https://example.com/mcp", "--no-test"]
+    assert run([*url, "--header", "Authorization: Bearer ${HOME}"]) == 0
+    assert (
+        run(["origins", "add", "tool", "--no-test", "--env", "A=b=c", "--", "npx", "some", "--", "x", "--"]) == 0
+    )
+    assert run(["origins", "add", "home", "own"]) == 0
+    assert stored() == {
+        "web": {
+            "type": "http",
+            "url": "https://example.com/mcp",
+            "headers": {"Authorization": "Bearer ${HOME}"},
+        },
+        "tool": {"command": "npx", "args": ["some", "--", "x", "--"], "cwd": str(tmp_path), "env": {"A": "b=c"}},
+        "home": {"folder": str(own)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        (["a b", "own"], "origin-invalid"),
+        (["a:b", "own"], "origin-invalid"),
+        (["x" * 65, "own"], "origin-invalid"),
+        (["bell\x07", "own"], "origin-invalid"),
+        (["local", "own"], "origin-invalid"),
+        (["local-2", "own"], "origin-invalid"),
+        (["x", "nowhere"], "target-unknown"),
+        (["x", "own", "other"], "origin-unclear"),
+        (["x", "own", "--header", "A: b"], "origin-unclear"),
+        (["x", "https://example.com/mcp", "--env", "A=b"], "origin-unclear"),
+        (["x", "own", "--", "command"], "origin-unclear"),
+        (["x", "--env", "nothing", "--", "command"], "origin-unclear"),
+        (["x", "--"], "origin-unclear"),
+        (["x", "ftp://example.com"], "url-invalid"),
+        (["x", "https://example.com/mcp", "--header", SECRET], "header-invalid"),
+        (["x", "https://example.com/mcp", "--header", "A: ${NO_SUCH_VARIABLE}"], "variable-unset"),
+        (["x", "."], "cache-misplaced"),  # the memory lies below it
+    ],
+)
+def test_what_cannot_be_an_origin_is_refused_and_not_stored(
+    own: Path, words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """O1, C2"""
+    assert run(["origins", "add", "--no-test", *words]) == 2
+    err = capsys.readouterr().err
+    assert f"[{reference}" in err
+    assert "hint: " in err
+    assert SECRET not in err
+    assert "\x07" not in err
+    assert stored() == {}
+
+
+def test_a_label_is_given_once(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """O1: another server under the same label would inherit what was approved."""
+    assert run(["origins", "add", "mine", "own"]) == 0
+    assert run(["origins", "add", "mine", "https://example.com/mcp", "--no-test"]) == 2
+    assert "[origin-taken, rule O1]" in capsys.readouterr().err
+    assert stored()["mine"] == {"folder": str(own)}
+
+
+def test_a_folder_is_an_origin_of_every_host(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["origins", "add", "mine", "own"]) == 0
+    assert "need no approval" in capsys.readouterr().err
+    assert run(["skills"]) == 0
+    assert capsys.readouterr().out.startswith("mine\tmine\tlocal\t")
+    assert run(["load", "mine"]) == 0
+    assert run(["approve", "mine"]) == 0
+    assert "needs no approval" in capsys.readouterr().err
+    assert run(["review", "mine"]) == 0
+    assert "local: needs no approval" in capsys.readouterr().out
+    (own / "mine" / "SKILL.md").unlink()
+    os.rmdir(own / "mine")
+    os.rmdir(own)
+    assert run(["origins", "test", "mine"]) == 2
+    assert "[folder-unknown]" in capsys.readouterr().err
+
+
+def test_a_folder_with_a_bad_skill_is_added_and_said(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """F7"""
+    write_tree(own, {"bad/SKILL.md": b"no frontmatter\n"})
+    assert run(["origins", "add", "mine", "own"]) == 1
+    assert "left out bad/SKILL.md" in capsys.readouterr().err
+    assert run(["skills"]) == 1
+
+
+def test_a_config_file_cannot_name_a_folder(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A1: what is in a folder needs no approval, so only a person makes it an origin."""
+    Path("servers.json").write_text(json.dumps({"mcpServers": {"sly": {"folder": str(own)}}}))
+    assert run(["skills", "--config", "servers.json"]) == 1
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert "[server-invalid]" in err
+
+
+def test_two_origins_with_one_label_are_said_in_a_line(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """O1"""
+    Path("servers.json").write_text(json.dumps({"mcpServers": {"local": {"command": "true"}}}))
+    assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 2
+    err = capsys.readouterr().err
+    assert err.startswith("error: there are two origins")
+    assert "Traceback" not in err
+
+
+def test_a_name_in_a_file_that_is_no_label_becomes_one(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """O1: labels are the host's; what a file calls a server is only where they come from."""
+    Path("servers.json").write_text(json.dumps({"mcpServers": {"My Server": {"command": "true"}}}))
+    assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 1
+    assert "My-Server" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("target", "shown"),
+    [
+        ({"url": f"https://u:{SECRET}@h/mcp?k={SECRET}#{SECRET}"}, "https://…@h/mcp"),
+        ({"url": "https://h/mcp", "headers": {"X-Key": SECRET}}, "https://h/mcp (headers: X-Key)"),
+        ({"command": "npx", "args": ["--key", SECRET], "env": {"KEY": SECRET}}, "npx … 2 words (env: KEY)"),
+        ({"command": "npx"}, "npx"),
+        ({"folder": "/a/b\x1b"}, "/a/b<U+001B>"),
+        ({"headers": SECRET, "args": SECRET}, "?"),
+    ],
+)
+def test_where_an_origin_is_holds_no_secret(target: dict[str, Any], shown: str) -> None:
+    """O1"""
+    assert where_of(target) == shown
+
+
+def test_a_secret_is_stored_and_never_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"http://u:{SECRET}@127.0.0.1:1/mcp?k={SECRET}"
+    assert run(["origins", "add", "web", url, "--no-test", "--header", f"Authorization: {SECRET}"]) == 0
+    assert run(["origins", "list"]) == 0
+    assert run(["origins", "list", "--json"]) == 0
+    assert run(["origins", "test"]) == 2
+    assert run(["skills"]) == 1
+    assert run(["log", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert SECRET not in out + err
+    assert stored()["web"]["headers"] == {"Authorization": SECRET}
