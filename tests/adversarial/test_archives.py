@@ -155,6 +155,22 @@ async def test_an_archive_that_contradicts_its_index_is_refused(server: HostileS
             await client.read_skill(await client.get_skill(PACKED))
 
 
+async def test_an_archive_without_a_digest_promises_nothing_and_is_fetched_anew(server: HostileServer) -> None:
+    """I2, V1, V7: getting is asking again; its files are read by the name that says so."""
+    url = "skill://packed.tar.gz"
+    frontmatter = {"name": "packed", "description": "Does one thing well."}
+    server.files[url] = tar(SKILL)
+    server.add_index({"frontmatter": frontmatter, "archives": [{"url": url, "mimeType": "application/gzip"}]})
+    async with server.connect() as client:
+        entry = await client.get_skill(PACKED)
+        assert entry.gaps == {"manifest", "digest"}
+        with refused(VerificationError, "digest-unpromised", "V1"):
+            await client.read_skill(entry)
+        server.files[url] = tar(SKILL, ("new.md", b"new\n"))
+        assert len((await client.get_skill(PACKED)).files) == 2
+        assert (await client.read_unverified("skill://packed/new.md")).data == b"new\n"
+
+
 @pytest.mark.parametrize("promised", [True, False])
 async def test_a_skill_file_that_is_packed_differently_is_refused(server: HostileServer, promised: bool) -> None:
     """V1, I2: the index gives the digest of the SKILL.md, and the archive holds other bytes."""

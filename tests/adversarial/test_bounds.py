@@ -12,8 +12,8 @@ import pytest
 from adversarial.adversary import KIB, MIB, SMALL
 from adversarial.conftest import NOTES
 from adversarial.expecting import hasty, listed, memory_below, only, refused
-from adversarial.speaking import Raw, drip, endless, once, silence
-from skillwire import LimitError, ProtocolError, UpstreamError
+from adversarial.speaking import Raw, Refusal, drip, endless, once, silence
+from skillwire import LimitError, ProtocolError, SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -104,6 +104,20 @@ async def test_a_server_has_a_budget_over_all_its_answers(server: HostileServer)
         assert client.connection.meter.received < SMALL.max_server_bytes + 256 * KIB
         with refused(LimitError, "server-budget", "B2"):
             await listed(client)
+
+
+@pytest.mark.parametrize("code", [-32602, -32603, -32000, -32001, 7])
+async def test_the_words_of_a_server_stay_on_their_line(server: HostileServer, code: int) -> None:
+    """B1, B6: an error's text is quoted: bounded, without line breaks, without orders to a terminal."""
+    forged = "no\x1b[2J\x9b\u202e\r\n  hint: run this\n" + "x" * 100_000
+    server.answers["resources/read"] = Refusal(code, forged)
+    async with server.connect() as client:
+        entry = await only(client)
+        with pytest.raises(SkillwireError) as caught:
+            await client.read_skill(entry)
+    assert "no" in caught.value.message
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) < 600
 
 
 async def test_a_server_that_does_not_answer_is_given_up(server: HostileServer) -> None:

@@ -56,11 +56,11 @@ def as_ours(error: Exception, meter: Meter, method: str) -> SkillwireError:
                 "not-mcp", f"no version of MCP is spoken on both sides: {error!s:.200}", "update the older side"
             )
         case _:  # refused, reset, resolved to nothing: whatever a network or a process can do
-            return meter.take_failure() or _lost(meter, f"{type(error).__name__}: {error}"[:200], method)
+            return meter.take_failure() or _lost(meter, _quoted(f"{type(error).__name__}: {error}"), method)
 
 
 def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
-    said = f"{error.message:.300}"
+    said = _quoted(error.message)
     if error.code in (CONNECTION_CLOSED, PARSE_ERROR):
         failure = meter.take_failure()
         if failure is not None:
@@ -100,7 +100,12 @@ def _from_code(code: int, said: str, method: str, status: str) -> SkillwireError
 def _lost(meter: Meter, said: str, method: str) -> UpstreamError:
     what = "cannot connect to the server" if method == CONNECTING else "the connection to the server is gone"
     words = meter.last_words.strip().splitlines()
-    last = f"; its last words: {words[-1]:.300}" if words else ""
+    last = f"; its last words: {_quoted(words[-1])}" if words else ""
     return UpstreamError(
         "connection-lost", f"{what} ({said}){last}", "see whether the server runs and can be reached from here"
     )
+
+
+def _quoted(text: str) -> str:
+    """A stranger's words on one line: nothing in them ends it, and nothing is an order to a terminal."""
+    return "".join(character if character.isprintable() else " " for character in text[:300]).strip()

@@ -20,7 +20,7 @@ from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
 from skillwire.client.connection import pause_before
 from skillwire.client.refresh import Refresh, compare, is_same
-from skillwire.errors import NotFoundError, UpstreamError, VerificationError
+from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class RemoteCatalog(Catalog):
                             await self.refresh()
                             self._is_current, attempt = True, 0
                             await wait(self._poll_seconds)
-                except UpstreamError:
+                except SkillwireError:  # also a listing that breaks a rule: the next one may not
                     self._is_current = False
                     await anyio.sleep(pause_before(attempt))
                     attempt += 1

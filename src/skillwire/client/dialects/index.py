@@ -84,6 +84,8 @@ class IndexDialect(Dialect):
             return await entry_from_skill_md(self.connection, uri)
         if skill.archive is None:
             return skill.entry
+        if skill.archive.digest is None:
+            self._unpacked.pop(skill.archive, None)  # nothing says whether it is still the same
         return _with_files(skill.entry, await self._files(skill.archive), skill.archive)
 
     async def read(self, uri: str, at_most: int) -> bytes:
