@@ -40,7 +40,7 @@ def parts_of(shape: ToolShape, tool: dict[str, Any]) -> tuple[str, str, dict[str
 FIELDS = {
     "anthropic": {"name", "description", "input_schema"},
     "openai": {"type", "function"},
-    "openai-responses": {"type", "name", "description", "parameters"},
+    "openai-responses": {"type", "name", "description", "parameters", "strict"},
     "mcp": {"name", "description", "inputSchema", "annotations"},
 }
 

@@ -65,7 +65,10 @@ def _shaped(
             function = {"name": name, "description": description, "parameters": schema}
             return {"type": "function", "function": function}
         case "openai-responses":
-            return {"type": "function", "name": name, "description": description, "parameters": schema}
+            # Not strict: strict mode would make every argument required, also those that are seldom needed.
+            return {
+                "type": "function", "name": name, "description": description, "parameters": schema, "strict": False
+            }  # fmt: skip
         case "mcp":
             annotations = {"readOnlyHint": True, "openWorldHint": False}
             return {"name": name, "description": description, "inputSchema": schema, "annotations": annotations}

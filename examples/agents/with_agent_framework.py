@@ -1,0 +1,44 @@
+"""Microsoft Agent Framework: pip install 'skillwire[agent-framework]'. Swap the client and it is an agent."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from agent_framework import Agent, BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message
+from offline import TASK, open_host, think
+
+from skillwire.host.adapters.agent_framework import skills_provider
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+TOOLS = {"load_skill": "load_skill", "read_skill_file": "read_skill_resource"}  # the framework's own names
+WORDS = {"name": "skill_name", "path": "resource_name"}
+
+
+class OfflineClient(FunctionInvocationLayer[Any], BaseChatClient[Any]):
+    """The framework's base client, with the loop that calls tools; a real one would send the messages."""
+
+    async def _inner_get_response(
+        self, *, messages: Sequence[Message], options: Mapping[str, Any], **_: Any
+    ) -> ChatResponse:
+        contents = [content for message in messages for content in message.contents]
+        step = think(options["instructions"], [str(c.result) for c in contents if c.type == "function_result"])
+        if isinstance(step, str):
+            answer = Content.from_text(step)
+        else:
+            arguments = {WORDS[key]: value for key, value in step[1].items()}
+            answer = Content.from_function_call(f"call-{len(messages)}", TOOLS[step[0]], arguments=arguments)
+        return ChatResponse(messages=[Message("assistant", [answer])])
+
+
+async def main() -> None:
+    async with open_host() as host:
+        agent = Agent(
+            OfflineClient(), instructions="You answer customers.", context_providers=[skills_provider(host)]
+        )
+        print(f"\n{(await agent.run(TASK)).text}")
+
+
+asyncio.run(main())

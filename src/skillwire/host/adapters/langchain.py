@@ -1,0 +1,80 @@
+"""LangChain: ``create_agent(model, middleware=[SkillsMiddleware(host)])``, or ``skill_tools(host)`` in a graph.
+
+A host is asynchronous, and so is everything here: use ``ainvoke`` and ``astream``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skillwire.host.adapters import missing
+
+try:
+    from langchain.agents.middleware import AgentMiddleware
+    from langchain_core.messages import SystemMessage, ToolMessage
+    from langchain_core.tools import BaseTool, StructuredTool
+except ImportError as error:
+    raise missing("langchain", error) from error
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Collection
+
+    from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
+    from langgraph.types import Command
+
+    from skillwire.host.runtime import Host
+
+
+def skill_tools(host: Host) -> list[BaseTool]:
+    """The host's tools. Put ``host.catalog_prompt()`` into the system message; the middleware does it for you."""
+    return [_tool(host, tool) for tool in host.tools("mcp")]
+
+
+class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
+    """Gives an agent the host's tools and, before each request to the model, the list of skills as it is now.
+
+    While a server's skill is acted on, each call of another tool is asked about (A5), except of those you name as
+    ``harmless`` because they run no code.
+    """
+
+    def __init__(self, host: Host, *, harmless: Collection[str] = ()) -> None:
+        super().__init__()
+        self.tools = skill_tools(host)
+        self._host = host
+        self._open = {*harmless, *(tool.name for tool in self.tools)}
+
+    async def awrap_model_call(
+        self,
+        request: ModelRequest[Any],
+        handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
+    ) -> ModelResponse[Any]:
+        """The request with the list of skills after the system message that it has."""
+        prompt = self._host.catalog_prompt()
+        if not prompt:
+            return await handler(request)
+        said = request.system_message.content_blocks if request.system_message else []
+        message = SystemMessage(content_blocks=[*said, {"type": "text", "text": prompt}])
+        return await handler(request.override(system_message=message))
+
+    async def awrap_tool_call(
+        self,
+        request: ToolCallRequest,
+        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
+    ) -> ToolMessage | Command[Any]:
+        """The tool's result, or why it may not run now."""
+        name, call_id = request.tool_call["name"], request.tool_call["id"]
+        refusal = None if name in self._open else await self._host.gate(name)
+        if refusal is None:
+            return await handler(request)
+        return ToolMessage(refusal.for_model, name=name, tool_call_id=call_id, status="error")
+
+
+def _tool(host: Host, tool: dict[str, Any]) -> BaseTool:
+    name: str = tool["name"]
+
+    async def call(**arguments: Any) -> str:
+        return (await host.call(name, arguments)).text
+
+    return StructuredTool(
+        name=name, description=tool["description"], args_schema=tool["inputSchema"], coroutine=call
+    )

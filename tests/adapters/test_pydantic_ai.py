@@ -1,0 +1,74 @@
+"""What only Pydantic AI does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from pydantic_ai import Agent
+from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
+from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.test import TestModel
+
+from adapters.conftest import SECRET, TEMPLATE
+from skillwire.host.adapters.pydantic_ai import SkillsToolset
+
+if TYPE_CHECKING:
+    from adapters.conftest import OpenHost, Person
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_model_that_calls_every_tool_with_nonsense_gets_refusals_and_goes_on(
+    open_host: OpenHost, person: Person
+) -> None:
+    async with open_host(ask=person) as host:
+        run = await Agent(TestModel(), toolsets=[SkillsToolset(host)]).run("Do the task.")
+    results = [
+        part for message in run.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)
+    ]
+    assert sorted(part.tool_name for part in results) == ["list_skill_directory", "load_skill", "read_skill_file"]
+    assert all("There is no such skill." in str(part.content) for part in results)
+    assert person.asked == []
+
+
+async def test_a_file_asked_for_in_the_same_breath_is_read_after_loading(
+    open_host: OpenHost, person: Person
+) -> None:
+    results: list[str] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        results[:] = [str(part.content) for part in messages[-1].parts if isinstance(part, ToolReturnPart)]
+        if results:
+            return ModelResponse(parts=[TextPart("Done.")])
+        reading = {"name": "refunds", "path": "templates/reply.md"}
+        both = [ToolCallPart("load_skill", {"name": "refunds"}), ToolCallPart("read_skill_file", reading)]
+        return ModelResponse(parts=both)
+
+    async with open_host(ask=person) as host:
+        await Agent(FunctionModel(model), toolsets=[SkillsToolset(host)]).run("Do the task.")
+    assert SECRET in results[0]
+    assert TEMPLATE in results[1]
+
+
+async def test_arguments_that_are_no_object_are_the_frameworks_to_complain_about(open_host: OpenHost) -> None:
+    given: list[str] = []
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        given.append(str(messages[-1].parts))
+        return ModelResponse(parts=[TextPart("Done.") if len(given) > 1 else ToolCallPart("load_skill", "[1]")])
+
+    async with open_host() as host:
+        run = await Agent(FunctionModel(model), toolsets=[SkillsToolset(host)]).run("Do the task.")
+    assert run.output == "Done."
+    assert "should be an object" in given[1]
+
+
+async def test_two_hosts_can_be_prefixed_apart(open_host: OpenHost) -> None:
+    async with open_host() as host:
+        toolset = SkillsToolset(host, id="team").prefixed("team")
+        model = TestModel(call_tools=[])
+        await Agent(model, toolsets=[toolset]).run("Do the task.")
+    assert model.last_model_request_parameters is not None
+    names = {tool.name for tool in model.last_model_request_parameters.function_tools}
+    assert names == {"team_load_skill", "team_read_skill_file", "team_list_skill_directory"}
