@@ -65,6 +65,7 @@ bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.scan
 	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.client
+	$(BIN)/python -m benchmarks.host
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache

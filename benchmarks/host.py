@@ -22,11 +22,14 @@ from mcp import Client
 from benchmarks.client import AnyResult, Ask, serving
 from benchmarks.scan import CACHE
 from benchmarks.trees import generate
-from skillwire import MemoryCatalog, Policy, Rule, Skill, SkillHost, Skills, connect
+from skillwire import Answer, ApprovalRequest, MemoryCatalog, Skill, SkillHost, Skills, connect
 from skillwire.server.run import build_server
 
 NOWHERE = {"url": "http://127.0.0.1:1/mcp"}
-ALLOW = Policy(rules=[Rule("allow")])
+
+
+async def say_yes(request: ApprovalRequest) -> Answer:
+    return Answer(yes=True, by=f"the benchmark, to {request.kind}")
 
 
 def some_skills(count: int) -> list[Skill]:
@@ -59,7 +62,7 @@ async def opening(state: Path, origins: int, skills: int, rounds: int) -> float:
 async def warm_load(state: Path, rounds: int) -> float:
     server = build_server(Skills(MemoryCatalog(some_skills(3))))
     times: list[float] = []
-    async with SkillHost.open(servers={"one": server}, state=state, policy=ALLOW) as host:
+    async with SkillHost.open(servers={"one": server}, state=state, ask=say_yes) as host:
         await host.settle(30)
         for _ in range(rounds + 1):
             begun = time.perf_counter()
