@@ -10,7 +10,8 @@ import pytest
 from adversarial.adversary import HostileServer
 from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
 from skillwire.errors import StoreError
-from skillwire.host.approvals import Answer, Policy, Rule
+from skillwire.host.approvals import Answer, Approvals, Policy, Rule, nobody
+from skillwire.host.opening import open_store
 from skillwire.host.origins import ServerOrigin
 from skillwire.skill.approval import EXECUTE
 from trees import skill_md
@@ -142,6 +143,26 @@ async def test_an_approval_can_be_taken_back_while_the_skill_is_not_there(
         assert await host.revoke(f"one:{URI}")
         assert reference(await host.read(f"one:{URI}", "notes.md")) == ("skill-changed", "A2")
         assert len(server.asked) == asked
+
+
+@pytest.mark.parametrize("run", ["this", "an earlier"])
+async def test_an_approval_taken_back_elsewhere_is_taken_back_here(
+    run: str, server: HostileServer, state: Path
+) -> None:
+    """A2, W1: by whoever has the same memory, whenever it was given."""
+    async with hosting(state, {"one": server}, ask=Person()) as host:
+        await host.load("flat")
+        if run == "an earlier":
+            host.leave()
+            await host.load("flat")
+        store = await open_store(state)
+        await Approvals(store, Policy(), nobody).revoke("one", URI, by="another", why="asked to")
+        await store.close()
+        assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
+        assert reference(await host.ls("flat")) == ("skill-changed", "A2")
+        declined = await host.gate("Bash")
+        assert declined is not None
+        assert (declined.reference, declined.rule) == ("skill-changed", "A2")
 
 
 async def test_a_revoked_skill_runs_nothing_until_its_words_have_left(server: HostileServer, state: Path) -> None:

@@ -124,15 +124,13 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("path", "expected"), REFUSED.items())
-async def test_references_that_leave_the_skill_are_refused(
-    path: str, expected: tuple[str, str], server: HostileServer, state: Path
-) -> None:
+async def test_references_that_leave_the_skill_are_refused(server: HostileServer, state: Path) -> None:
     """U6, V2, O3: and reach no server."""
     async with hosting(state, {"one": server}, policy=ALLOW) as host:
         await host.load("flat")
-        assert reference(await host.read("flat", path)) == expected
-        assert server.read_uris() == [URI]
+        for path, expected in REFUSED.items():
+            assert reference(await host.read("flat", path)) == expected, path
+            assert server.read_uris() == [URI], path
 
 
 @pytest.mark.parametrize("path", ["github://flat/x.md", "skill://other/x.md", "skill://flat", "https://flat/x"])

@@ -1,0 +1,76 @@
+"""Servers that drip, or say nothing: B4. The one clock here is the host's own bound."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from adversarial.expecting import hasty
+from adversarial.host.origin import SKILL, assert_nothing_got_out, assert_refused, is_acting
+from adversarial.speaking import Raw, drip, silence
+from host.stage import Person, StagedHost
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from adversarial.host.origin import HostileOrigin
+    from skillwire import SkillsClient
+
+pytestmark = pytest.mark.anyio
+
+
+def client_of(host: StagedHost) -> SkillsClient:
+    [origin] = host.origins.servers()
+    assert origin.client is not None
+    return origin.client
+
+
+@pytest.mark.parametrize("answer", [Raw(drip), silence], ids=["drips", "is silent"])
+async def test_instructions_that_never_arrive_are_given_up(
+    evil: HostileOrigin, state: Path, answer: object
+) -> None:
+    """B4, B6: within the bound; nobody is asked about what nobody could read."""
+    person = Person()
+    async with evil.host(state, person=person) as host:
+        evil.answers["resources/read"] = answer  # type: ignore[assignment]
+        with hasty(client_of(host)):
+            result = await host.load("flat")
+        assert_refused(result, "timed-out", "B4")
+        assert (person.asked, is_acting(host), list(await host.store.approvals())) == ([], False, [])
+        await assert_nothing_got_out(host, state, result)
+
+
+async def test_a_file_that_never_arrives_leaves_the_skill_as_it_was(web: HostileOrigin, state: Path) -> None:
+    """B4: slow is not changed."""
+    async with web.host(state) as host:
+        await host.load("flat")
+        web.answers["resources/read"] = silence
+        with hasty(client_of(host)):
+            assert_refused(await host.read("flat", "notes.md"), "timed-out", "B4")
+        assert is_acting(host)
+        del web.answers["resources/read"]
+        assert not (await host.read("flat", "notes.md")).is_error
+
+
+async def test_a_listing_that_drips_keeps_nobody_waiting(evil: HostileOrigin, state: Path) -> None:
+    """B4, L2: the person's own skills, and what was loaded before, are there."""
+    async with evil.host(state) as host:
+        await host.load("flat")
+    evil.answers["skills/list"] = Raw(drip)
+    async with evil.host(state, calm=False) as host:
+        assert host.state("evil") == "stale"
+        assert not (await host.load("own")).is_error
+        assert not (await host.load("flat")).is_error
+        assert evil.read_uris() == [SKILL]
+
+
+async def test_a_fresh_entry_that_never_arrives_leaves_a_mismatch(web: HostileOrigin, state: Path) -> None:
+    """B4, V3, V1: the answer that would explain it is given up too."""
+    web.swap("skill://flat/notes.md", b"rotated\n")
+    web.answers["skills/get"] = silence
+    async with web.host(state) as host:
+        await host.load("flat")
+        with hasty(client_of(host)):
+            assert_refused(await host.read("flat", "notes.md"), "size-mismatch", "V1")
+        assert not is_acting(host)

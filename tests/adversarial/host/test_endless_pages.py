@@ -1,0 +1,117 @@
+"""Listings that never end: B3, B2, L2."""
+
+from __future__ import annotations
+
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adversarial.adversary import SMALL
+from adversarial.host.origin import assert_nothing_got_out, assert_refused
+from skillwire.host.approvals import Policy, Rule
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from adversarial.host.origin import HostileOrigin
+
+pytestmark = pytest.mark.anyio
+
+
+def endless(skills: list[Any], *, cursors: Any = None) -> Any:
+    """A page, and always another."""
+    numbers = cursors or map(str, count())
+    return lambda params: {"skills": [] if params.get("cursor") else skills, "nextCursor": next(numbers)}
+
+
+def failed(host: Any) -> tuple[str, str]:
+    error = host.origins.get("evil").error
+    assert error is not None
+    assert error.hint
+    return error.reference, error.rule
+
+
+async def test_pages_without_end_are_cut_off_and_what_came_before_counts(evil: HostileOrigin, state: Path) -> None:
+    """B3, L2: the origin says that it is partial and why, and its honest skill can be used."""
+    evil.answers["skills/list"] = endless(evil.entries)
+    async with evil.host(state) as host:
+        assert (host.state("evil"), failed(host)) == ("partial", ("listing-too-long", "B3"))
+        assert evil.methods().count("skills/list") <= 2 * SMALL.max_pages
+        assert not (await host.load("flat")).is_error
+
+
+async def test_a_cursor_that_comes_twice_ends_the_listing(evil: HostileOrigin, state: Path) -> None:
+    """B3"""
+    evil.answers["skills/list"] = endless(evil.entries, cursors=map(str, [1, 2, 1] * 5))
+    async with evil.host(state) as host:
+        assert (host.state("evil"), failed(host)) == ("partial", ("cursor-repeats", "B3"))
+
+
+async def test_pages_of_nothing_are_no_listing(web: HostileOrigin, state: Path) -> None:
+    """B3, L2: nothing is known of it; the person's own skills are not kept waiting."""
+    web.answers["skills/list"] = endless([])
+    async with web.host(state, calm=False) as host:
+        await host.until(lambda: host.state("evil") == "unreachable")
+        assert failed(host) == ("listing-too-long", "B3")
+        assert not (await host.load("own")).is_error
+        assert_refused(await host.load("flat"), "skill-unknown", "N1")
+
+
+async def test_more_skills_than_anybody_has_are_not_listed(web: HostileOrigin, state: Path) -> None:
+    """B3: a page is taken as a whole or not at all."""
+    crowd = [
+        {
+            "uri": f"skill://s{number}/SKILL.md",
+            "frontmatter": {"name": f"s{number}", "description": "x"},
+            "resources": "dynamic",
+        }
+        for number in range(SMALL.max_entries)
+    ]
+    pages = {None: {"skills": web.entries, "nextCursor": "2"}, "2": {"skills": crowd}}
+    web.answers["skills/list"] = lambda params: pages[params.get("cursor")]
+    async with web.host(state) as host:
+        assert (host.state("evil"), failed(host)) == ("partial", ("listing-too-long", "B3"))
+        assert [skill.name for skill in host.names.skills] == ["own", "flat"]
+
+
+@pytest.mark.parametrize("cursor", ["x" * 101, 7, ["x"], {"x": 1}, True])
+async def test_a_cursor_that_is_no_short_text_ends_the_listing(
+    web: HostileOrigin, state: Path, cursor: Any
+) -> None:
+    """L3, B3: it would be sent back."""
+    web.answers["skills/list"] = {"skills": web.entries, "nextCursor": cursor}
+    async with web.host(state) as host:
+        assert (host.state("evil"), failed(host)) == ("partial", ("answer-invalid", "L3"))
+
+
+async def test_directories_without_end_are_cut_off(web: HostileOrigin, state: Path) -> None:
+    """B3, D1: where a server has to be asked for them."""
+    web.make_dynamic()
+    web.list_directories()
+    numbers = count()
+    web.answers["resources/directory/read"] = lambda params: {"resources": [], "nextCursor": str(next(numbers))}
+    async with web.host(state, policy=Policy([Rule("allow", kind="dynamic")])) as host:
+        await host.load("flat")
+        result = await host.ls("flat")
+        assert_refused(result, "listing-too-long", "B3")
+        await assert_nothing_got_out(host, state, result)
+
+
+async def test_a_listing_that_eats_the_servers_budget_is_stopped(web: HostileOrigin, state: Path) -> None:
+    """B2: pages below every other bound, and too much together."""
+    numbers = count()
+    padding = "x" * 900_000
+
+    def page(params: dict[str, Any]) -> dict[str, Any]:
+        entry = {**web.entries[0], "x": padding}
+        return {"skills": [] if params.get("cursor") else [entry], "x": padding, "nextCursor": str(next(numbers))}
+
+    web.answers["skills/list"] = page
+    limits = SMALL.__class__(
+        **{**{name: getattr(SMALL, name) for name in SMALL.__slots__}, "max_message_bytes": 4 << 20}
+    )
+    async with web.host(state, calm=False, limits=limits) as host:
+        await host.until(lambda: host.origins.get("evil").error is not None)
+        assert failed(host) == ("server-budget", "B2")
+        assert web.sent < 16 << 20
