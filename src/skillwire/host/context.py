@@ -40,7 +40,7 @@ def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> s
             "  <skill>",
             f"    <name>{escape_text(skill.name)}</name>",
             f"    <origin>{escape_text(origin_words(skill.origin))}</origin>",
-            f"    <description>{escape_text(_shown(skill.entry.description))}</description>",
+            f"    <description>{escape_text(shown_description(skill.entry.description))}</description>",
             "  </skill>",
         ]
     lines.append("</available_skills>")
@@ -89,7 +89,7 @@ def listing_block(name: str, origin: Origin, path: str, names: Sequence[str], *,
     )
 
 
-def _shown(description: str) -> str:
+def shown_description(description: str) -> str:
     """One line of what people see too (B6): the model reads it before anybody has said yes."""
     text = " ".join(description.split())
     seen = "".join(character for character in text[: 2 * _DESCRIPTION] if not _is_hidden(character))

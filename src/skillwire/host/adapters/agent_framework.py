@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from skillwire.host.adapters import missing
-from skillwire.host.context import origin_words
+from skillwire.host.context import origin_words, shown_description
 from skillwire.host.tools import LIST, LOAD, READ
 
 try:
@@ -99,7 +99,7 @@ class _HostSkill(af.Skill):
         # The constructor takes no name with an origin in it; assigning one is the framework's documented way.
         self._frontmatter = af.SkillFrontmatter(name="skill", description="-")
         self._frontmatter.name = shown
-        about = " ".join(skill.entry.description.split())
+        about = shown_description(skill.entry.description)
         self._frontmatter.description = f"[{origin_words(skill.origin)}] {about}"
 
     @property
