@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import add_state_options, line, moment, run_with_store, stamp
@@ -87,4 +87,7 @@ def _coloured(when: str, what: str, origin: str, uri: str, by: str, facts: str) 
 
 
 def _value(value: object) -> str:
+    """A fact in a few words; the files that were approved are counted. ``--json`` has all of it."""
+    if isinstance(value, list) and value and isinstance(value[0], list):
+        return f"{len(cast('list[object]', value))} files"
     return value if isinstance(value, str) else json.dumps(value)

@@ -127,15 +127,19 @@ class Approvals:
 
     async def standing(self, origin: str, entry: SkillEntry) -> Approval | None:
         """The approval that covers ``entry``. One for another content is revoked here and now (A2)."""
-        approval = await self._store.approval(origin, entry.uri)
+        approval = await self.current(origin, entry.uri)
         if approval is None or covers(approval, origin, entry):
             return approval
         await self.revoke(origin, entry.uri, by="host", why="the content changed", only=approval)
         return None
 
+    async def current(self, origin: str, uri: str) -> Approval | None:
+        """The approval that is in force for a skill, whatever content it is for."""
+        return await self._store.approval(origin, uri)
+
     async def previous(self, origin: str, entry: SkillEntry) -> Approval | None:
-        """What was approved before, whether it still covers or not; also if it was revoked for that (A2)."""
-        approval = await self._store.approval(origin, entry.uri)
+        """What a person last said yes to, to compare with; also if it was revoked since. It permits nothing."""
+        approval = await self.current(origin, entry.uri)
         if approval is not None:
             return approval
         lines = await self._store.lines(limit=_REMEMBERED, origin=origin, uri=entry.uri)

@@ -74,14 +74,13 @@ class Loader:
         self._approvals = approvals
         self._cache = cache
         self._limits = limits
-        self._revoked: dict[tuple[str, str], Approval] = {}  # so that the next question says what changed
 
     async def approve(self, origin: Origin, entry: SkillEntry) -> ApprovedSkill:
         """The skill with a standing approval, or with a new one; ``ApprovalError`` without."""
         if origin.is_local:
             return ApprovedSkill(origin, entry)
         is_bound = entry.is_complete and "digest" not in entry.gaps
-        previous = await self._before(origin, entry)
+        previous = await self._approvals.previous(origin.label, entry)
         standing = await self._approvals.standing(origin.label, entry)
         change = Approvals.change(previous, entry)
         request = ApprovalRequest(
@@ -100,14 +99,6 @@ class Loader:
         kept = answer.remember and answer.by != "policy"
         return ApprovedSkill(origin, entry, approval.grants, kept, shown)
 
-    async def _before(self, origin: Origin, entry: SkillEntry) -> Approval | None:
-        """What was approved of this skill last, also if that was revoked in this run."""
-        place = origin.label, entry.uri
-        approval = await self._approvals.previous(origin.label, entry)
-        if approval is not None:
-            self._revoked[place] = approval
-        return self._revoked.get(place)
-
     @staticmethod
     def check_current(origin: Origin, entry: SkillEntry) -> None:
         """A2: what happened while somebody was asked; ``ApprovalError`` if the skill is another by now."""
@@ -122,7 +113,7 @@ class Loader:
         """Whether a yes that was kept is still there: another program may have taken it back (A2)."""
         if not skill.kept:
             return True
-        approval = await self._approvals.previous(skill.origin.label, skill.entry)
+        approval = await self._approvals.current(skill.origin.label, skill.entry.uri)
         return approval is not None and covers(approval, skill.origin.label, skill.entry)
 
     async def approve_as(self, origin: Origin, entry: SkillEntry, by: str, grants: frozenset[str]) -> Approval:
@@ -292,10 +283,9 @@ class Loader:
             fresh = await _client(origin).get_skill(entry.uri)
         except SkillwireError:
             return  # the mismatch is what there is to say; nothing was used
-        approval = await self._approvals.previous(origin.label, entry)
+        approval = await self._approvals.current(origin.label, entry.uri)
         if approval is not None and not covers(approval, origin.label, fresh):
-            self._revoked[origin.label, entry.uri] = approval
-            await self._approvals.revoke(origin.label, entry.uri, by="host", why=error.reference)
+            await self._approvals.revoke(origin.label, entry.uri, by="host", why=error.reference, only=approval)
         if not has_same_files(fresh, entry):
             origin.entries = tuple(fresh if known.uri == entry.uri else known for known in origin.entries)
             raise _changed(entry, "V3") from error
