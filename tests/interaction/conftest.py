@@ -14,6 +14,7 @@ from mcp.client.stdio import stdio_client
 from mcp_types import Request, Result
 from pydantic import ConfigDict
 
+from skillwire.server.endpoints import Dialects, Fallback
 from skillwire.server.http import HttpServer, listen
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+    from mcp.server.lowlevel import Server
+
+    from skillwire.server.routing import Endpoint
 
 Transport = Literal["memory", "stdio", "http"]
 Era = Literal["legacy", "modern"]
@@ -67,11 +72,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def connect(setting: Setting, root: Path) -> Callable[..., AbstractAsyncContextManager[Wire]]:
-    """Call it in a test: ``async with connect() as wire``."""
+    """Call it in a test: ``async with connect() as wire``, or ``connect("native")`` for another endpoint."""
 
     @asynccontextmanager
-    async def connection(**options: Any) -> AsyncIterator[Wire]:
-        async with _target(setting.transport, root) as target:
+    async def connection(
+        endpoint: Endpoint = "extension", fallback: Fallback = "auto", **options: Any
+    ) -> AsyncIterator[Wire]:
+        async with _target(setting.transport, root, Dialects(endpoint, fallback)) as target:
             mode = "legacy" if setting.era == "legacy" else "auto"
             async with Client(target, mode=mode, **options) as client:
                 yield Wire(client, setting.era)
@@ -80,21 +87,31 @@ def connect(setting: Setting, root: Path) -> Callable[..., AbstractAsyncContextM
 
 
 @asynccontextmanager
-async def _target(transport: Transport, root: Path) -> AsyncIterator[Any]:
+async def _target(transport: Transport, root: Path, dialects: Dialects) -> AsyncIterator[Any]:
     if transport == "stdio":
-        command = StdioServerParameters(command=sys.executable, args=["-m", "skillwire", "serve", str(root)])
-        yield stdio_client(command)
+        words = [
+            "-m",
+            "skillwire",
+            "serve",
+            str(root),
+            "--dialect",
+            dialects.default,
+            "--fallback",
+            dialects.fallback,
+        ]
+        yield stdio_client(StdioServerParameters(command=sys.executable, args=words))
     elif transport == "memory":
-        yield build_server(Skills(root))
+        yield build_server(Skills(root, dialects=dialects))
     else:
-        async with _over_http(root) as url:
-            yield url
+        async with serving_http(build_server(Skills(root, dialects=Dialects(fallback=dialects.fallback)))) as url:
+            yield url if dialects.default == "extension" else f"{url}/{dialects.default}"
 
 
 @asynccontextmanager
-async def _over_http(root: Path) -> AsyncIterator[str]:
+async def serving_http(server: Server[Any]) -> AsyncIterator[str]:
+    """The URL of ``server`` over HTTP; other dialects are at paths below it."""
     listener = listen("127.0.0.1", 0)
-    app = HttpServer(build_server(Skills(root)), listener).app()
+    app = HttpServer(server, listener).app()
     web = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     async with anyio.create_task_group() as group:
         group.start_soon(web.serve, [listener])

@@ -39,6 +39,8 @@ _CURL_META = {
     "clientInfo": {"name": "curl", "version": "1"},
     "clientCapabilities": {},
 }
+_DIALECT_HELP = "what skills/list means on stdio (default: extension); over HTTP each has its path below /mcp"
+_FALLBACK_HELP = "who sees the plain tools and prompts: who lacks the extension (auto), everybody, or nobody"
 _MAX_INSTRUCTIONS = 64 * 1024
 
 
@@ -62,6 +64,8 @@ def add_arguments(verbs: Verbs) -> None:
     add("--page-size", type=_number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)")
     add("--ttl", type=_number(0, 86_400), default=0, metavar="SECONDS", help="how long answers keep (default: 0)")
     add("--cache-scope", choices=("private", "public"), default="private", help="who may share a cached answer")
+    add("--dialect", choices=("extension", "sep-2076", "native"), default="extension", help=_DIALECT_HELP)
+    add("--fallback", choices=("auto", "always", "never"), default="auto", help=_FALLBACK_HELP)
     add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
     add("--access", type=Path, metavar="FILE", help="who may come in and see what (HTTP); see docs/serve.md")
     add("--public-url", metavar="URL", help="how clients reach the server, if not by its address (HTTP)")
@@ -120,6 +124,7 @@ def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | No
 
     from skillwire.bootstrap import open_folders
     from skillwire.server.access import Policy
+    from skillwire.server.endpoints import Dialects
     from skillwire.server.skills import Skills
     from skillwire.wire.extension import Freshness
 
@@ -139,6 +144,7 @@ def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | No
         freshness=Freshness(arguments.ttl * 1000, arguments.cache_scope),
         watch=not arguments.no_watch,
         viewer=None if access is None else Policy(access),
+        dialects=Dialects(arguments.dialect, arguments.fallback),
     )
 
 
@@ -159,6 +165,10 @@ def _check_words(arguments: argparse.Namespace) -> None:
         r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?", arguments.public_url
     ):
         raise FormatError("url-invalid", f"{arguments.public_url!r} is not a URL", "write --public-url https://…")
+    if arguments.http is not None and arguments.dialect != "extension":
+        raise FormatError(
+            "option-needs-stdio", "--dialect is for stdio", f"over HTTP, connect to /mcp/{arguments.dialect}"
+        )
     if arguments.http is None:
         for option in ("access", "public_url", "access_log"):
             if getattr(arguments, option):

@@ -26,6 +26,7 @@ from skillwire.errors import UpstreamError
 from skillwire.limits import MIB
 from skillwire.server.access import Access, Verifier
 from skillwire.server.metrics import Metrics
+from skillwire.server.routing import DialectPaths
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -88,7 +89,7 @@ class HttpServer:
         """The whole web application."""
         app = self._starlette()
         app.add_middleware(GZipMiddleware, minimum_size=_COMPRESS_FROM)
-        return _AccessLog(app)
+        return _AccessLog(DialectPaths(app, MCP_PATH))
 
     async def run(self) -> None:
         """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""

@@ -11,10 +11,11 @@ import logging
 from collections import OrderedDict
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import anyio
 from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
+from mcp_types import Notification, NotificationParams
 
 from skillwire.errors import LimitError, SkillwireError
 from skillwire.skill.uri import is_within, parse_uri, skill_root
@@ -24,15 +25,18 @@ if TYPE_CHECKING:
 
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
+    from mcp_types import ServerNotification
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.contract import Catalog
+    from skillwire.server.routing import Endpoint
 
     Sees = Callable[[str], bool]
 
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
 _PATIENCE_SECONDS = 5.0
+SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
 
 log = logging.getLogger("skillwire.server")
 
@@ -74,6 +78,7 @@ class NoticeBus:
 class _Session:
     session: ServerSession
     sees: Sees
+    endpoint: Endpoint
     uris: dict[str, None] = field(default_factory=dict[str, None])
 
 
@@ -85,9 +90,9 @@ class Notices:
         self._sees = sees
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
 
-    def add_session(self, session: ServerSession) -> None:
+    def add_session(self, session: ServerSession, endpoint: Endpoint) -> None:
         """Remember a session of the handshake era; its client has just said hello."""
-        self._session(session)
+        self._session(session, endpoint)
 
     def subscribe(self, session: ServerSession, uri: str) -> None:
         """Tell ``session`` when the file at ``uri`` changes."""
@@ -139,22 +144,30 @@ class Notices:
                     if str(parse_uri(uri)) in files or _was_in(uri, uris):
                         await session.session.send_resource_updated(uri)
                 if any(session.sees(uri) for uri in uris):
-                    await session.session.send_resource_list_changed()
+                    await _tell_of_list(session)
         except Exception:  # whatever a broken connection raises
             log.debug("a session could not be told of a change and is forgotten", exc_info=True)
             self._sessions.pop(key, None)
 
-    def _session(self, session: ServerSession) -> _Session:
+    def _session(self, session: ServerSession, endpoint: Endpoint = "extension") -> _Session:
         # The SDK makes a session object for each request; the connection behind it is what stays.
         key = id(getattr(session, "_connection", session))
         known = self._sessions.get(key)
         if known is not None:
             self._sessions.move_to_end(key)
         else:
-            known = self._sessions[key] = _Session(session, self._sees())
+            known = self._sessions[key] = _Session(session, self._sees(), endpoint)
             while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         return known
+
+
+async def _tell_of_list(session: _Session) -> None:
+    """P5, M4: where skills are known by name, their list is one of its own."""
+    if session.endpoint != "extension":
+        notification = Notification[NotificationParams | None, str](method=SKILLS_LIST_CHANGED, params=None)
+        await session.session.send_notification(cast("ServerNotification", notification))
+    await session.session.send_resource_list_changed()
 
 
 def _was_in(uri: str, skills: frozenset[str]) -> bool:

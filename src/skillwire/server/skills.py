@@ -19,10 +19,10 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.generated import GeneratedCatalog
 from skillwire.errors import FormatError
-from skillwire.server.answers import Answers
+from skillwire.server.binding import Served
+from skillwire.server.endpoints import Dialects, bind
 from skillwire.server.lowlevel import lowlevel_server, subscription_bus
 from skillwire.server.notices import NoticeBus, Notices, everything
-from skillwire.server.routing import Router
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
@@ -62,6 +62,7 @@ class Skills:
         freshness: Freshness | None = None,
         watch: bool = True,
         viewer: Viewer | None = None,
+        dialects: Dialects | None = None,
     ) -> None:
         if isinstance(source, str | os.PathLike):
             source = DirectoryCatalog(source, scheme=scheme)
@@ -75,6 +76,7 @@ class Skills:
             self._freshness = Freshness(self._freshness.ttl_ms, "private")
         self._watch = watch
         self._viewer = viewer
+        self._dialects = dialects or Dialects()
         self._catalog: Catalog | None = None
 
     @property
@@ -105,13 +107,18 @@ class Skills:
             raise FormatError(
                 "skills-attached", "this server has skills already", "put several sources into one CombinedCatalog"
             )
-        answers = Answers(self._caller_catalog, self._scheme, self._page_size, self._freshness)
-        for method, (params, handler) in answers.handlers().items():
-            low.add_request_handler(method, params, handler)
-        sees = self._sees
-        notices = Notices(subscription_bus(low, NoticeBus(sees)), sees)
+        notices = Notices(subscription_bus(low, NoticeBus(self._sees)), self._sees)
+        served = Served(
+            low,
+            lambda: self.catalog,
+            self._caller_catalog,
+            self._sees,
+            self._scheme,
+            self._page_size,
+            self._freshness,
+        )
         low.extensions[EXTENSION_ID] = {"directoryRead": True}
-        low.middleware.append(Router(low, answers, notices))
+        low.middleware.append(bind(served, notices, self._dialects))
         self._tell_with(low, notices)
         return server
 

@@ -21,3 +21,12 @@ def to_rpc_error(error: SkillwireError) -> MCPError:
     if error.hint:
         data["hint"] = error.hint
     return MCPError(code=code, message=error.message, data=data)
+
+
+def resource_unknown(error: NotFoundError, uri: str) -> MCPError:
+    """The error for a ``resources/read`` of what is not there: its data is the URI and nothing else.
+
+    Clients of the ``index`` dialect tell "there is none" from "something is wrong" by exactly that.
+    """
+    message = f"{error.message}; {error.hint} [{error.reference}]"
+    return MCPError(code=INVALID_PARAMS, message=message, data={"uri": uri})

@@ -1,0 +1,189 @@
+"""The ``extension`` dialect: ``skills/*``, directories, and skills among a server's resources (K, L, G, R, D, T).
+
+Of what a server may answer too, this looks first: a ``resources/read`` of a skill's file, a completion of the
+skills' template, and a subscription to a skill's file are ours; listings are the server's own, followed by ours.
+No answer waits for a scan.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, cast
+
+from mcp.shared.exceptions import MCPError
+from mcp_types import CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
+
+from skillwire.catalog.cursor import bad_cursor
+from skillwire.catalog.snapshot import no_file
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.server.binding import OWN, Answer, Binding, ask, is_modern
+from skillwire.skill.entry import DEFAULT_META
+from skillwire.skill.uri import format_uri, parse_uri, skill_md_uri
+from skillwire.wire import extension
+from skillwire.wire.errors import resource_unknown, to_rpc_error
+
+if TYPE_CHECKING:
+    from mcp.server.context import CallNext, HandlerResult
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.server.binding import Context, Served
+    from skillwire.server.notices import Notices
+    from skillwire.skill import SkillEntry
+
+_LIST = f"{OWN}resources/list"
+_READ = f"{OWN}resources/read"
+_TEMPLATES = f"{OWN}resources/templates/list"
+_COMPLETE = f"{OWN}completion/complete"
+
+
+class ReadingFiles(Binding):
+    """Files of skills by ``resources/read``: on every endpoint, whatever ``skills/*`` means there (R1, P4)."""
+
+    def __init__(self, served: Served) -> None:
+        super().__init__(served)
+        self.routes["resources/read"] = self._read
+        if not served.has(_READ):
+            self.handle(_READ, ReadResourceRequestParams, self._read_resource)
+
+    def declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for everybody
+        """There are resources, whatever else there is."""
+        capabilities["resources"] = {**(capabilities.get("resources") or {})}
+
+    async def has_file(self, ctx: Context, uri: str) -> bool:
+        """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
+        try:
+            parsed = parse_uri(uri)
+        except FormatError:
+            return False
+        if parsed.scheme != self.served.scheme:
+            return False
+        entry = await self.skill_around(self.served.catalog_for(ctx), parsed.parent.path)
+        if entry is None:
+            return False
+        wanted = format_uri(parsed.path, self.served.scheme)
+        return entry.is_dynamic or any(file.uri == wanted for file in entry.files)
+
+    async def skill_around(self, catalog: Catalog, path: str) -> SkillEntry | None:
+        """The innermost skill at or around ``path``, as it is known."""
+        while path:
+            with suppress(FormatError):  # typed by a person who is not done yet
+                entry = await catalog.peek_skill(skill_md_uri(path, self.served.scheme))
+                if entry is not None:
+                    return entry
+            path = path.rpartition("/")[0]
+        return None
+
+    async def _read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        uri = (ctx.params or {}).get("uri")
+        if not isinstance(uri, str):
+            return await call_next(ctx)
+        ours = uri.lower().startswith(f"{self.served.scheme}:")
+        if ours and await self.has_file(ctx, uri):
+            return await ask(ctx, call_next, _READ)
+        theirs = await self._or_none(ctx, call_next, ours=ours) if self.served.has(ctx.method) else None
+        return theirs or await ask(ctx, call_next, _READ)
+
+    async def _or_none(self, ctx: Context, call_next: CallNext, *, ours: bool) -> HandlerResult:
+        """The server's own answer; if it has none for a URI of our scheme, our refusal says more."""
+        try:
+            return await call_next(ctx)
+        except MCPError:
+            if ours:
+                return None
+            raise
+
+    async def _read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> Answer:
+        uri = str(params.uri)
+        try:
+            return extension.read_result(await self.served.catalog_for(ctx).read_file(uri))
+        except NotFoundError as error:
+            raise resource_unknown(error, uri) from error
+
+
+class ExtensionBinding(ReadingFiles):
+    """SEP-2640 as it is now."""
+
+    def __init__(self, served: Served, notices: Notices) -> None:
+        super().__init__(served)
+        self._notices = notices
+        self.handle(extension.SKILLS_LIST, extension.ListSkillsParams, self._list_skills)
+        self.handle(extension.SKILLS_GET, extension.GetSkillParams, self._get_skill)
+        self.handle(extension.DIRECTORY_READ, extension.ReadDirectoryParams, self._read_directory)
+        self.handle(_LIST, PaginatedRequestParams, self._list_resources)
+        self.handle(_TEMPLATES, PaginatedRequestParams, self._list_templates)
+        self.handle(_COMPLETE, CompleteRequestParams, self._complete, cacheable=False)
+        self.routes |= {
+            "resources/list": self.appended("resources", _LIST),
+            "resources/templates/list": self.appended("resourceTemplates", _TEMPLATES),
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._subscribe,
+            "completion/complete": self._completed,
+        }
+
+    def declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002
+        """K1, in both eras: the SDK drops extensions from what it says in the handshake era."""
+        extensions = self.served.server.extensions
+        capabilities["extensions"] = {**(capabilities.get("extensions") or {}), **extensions}
+        resources: Answer = capabilities.get("resources") or {}
+        capabilities["resources"] = {**resources, "subscribe": True, "listChanged": True}
+        capabilities.setdefault("completions", {})
+
+    async def _list_skills(self, ctx: Context, params: extension.ListSkillsParams) -> Answer:
+        catalog = self.served.catalog_for(ctx)
+        return extension.list_result(await catalog.list_skills(params.cursor, self.served.page_size))
+
+    async def _get_skill(self, ctx: Context, params: extension.GetSkillParams) -> Answer:
+        return extension.get_result(await self.served.catalog_for(ctx).get_skill(params.uri))
+
+    async def _read_directory(self, ctx: Context, params: extension.ReadDirectoryParams) -> Answer:
+        catalog = self.served.catalog_for(ctx)
+        page = await catalog.read_directory(params.uri, params.cursor, self.served.page_size)
+        entry = await self.skill_around(catalog, parse_uri(params.uri).path)
+        return extension.directory_result(page, entry.meta if entry else DEFAULT_META)
+
+    async def _list_resources(self, ctx: Context, params: PaginatedRequestParams) -> Answer:
+        catalog = self.served.catalog_for(ctx)
+        return extension.resources_result(await catalog.list_skills(params.cursor, self.served.page_size))
+
+    async def _list_templates(self, ctx: Context, params: PaginatedRequestParams) -> Answer:  # noqa: ARG002
+        if params.cursor is not None:  # there is one page, so no cursor can be good
+            raise bad_cursor()
+        return extension.templates_result(self.served.scheme)
+
+    async def _complete(self, ctx: Context, params: CompleteRequestParams) -> Answer:
+        """T1: skills while the path names none, then the files of the one it names."""
+        typed, catalog = params.argument.value, self.served.catalog_for(ctx)
+        if len(typed) > DEFAULT_LIMITS.max_uri_length or typed.count("/") > DEFAULT_LIMITS.max_uri_segments:
+            return extension.completion_result([])
+        entry = await self.skill_around(catalog, typed.rpartition("/")[0])
+        if entry is not None:
+            files = sorted(parse_uri(file.uri).path for file in entry.files)
+            return extension.completion_result([file for file in files if file.startswith(typed)])
+        found = await catalog.suggest(typed, 101)
+        return extension.completion_result([f"{skill}/SKILL.md" for skill in found])
+
+    async def _completed(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        reference = (ctx.params or {}).get("ref")
+        template = extension.SKILL_TEMPLATE.format(scheme=self.served.scheme)
+        if isinstance(reference, dict) and cast("dict[str, Any]", reference).get("uri") == template:
+            return await ask(ctx, call_next, _COMPLETE)
+        return await call_next(ctx)
+
+    async def _subscribe(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """The handshake era's subscriptions; the stateless era has ``subscriptions/listen``."""
+        uri = (ctx.params or {}).get("uri")
+        if is_modern(ctx) or not isinstance(uri, str):
+            return await call_next(ctx)
+        if not await self.has_file(ctx, uri):
+            if not self.served.has(ctx.method):
+                raise to_rpc_error(no_file(uri))
+            return await call_next(ctx)
+        try:
+            if ctx.method == "resources/subscribe":
+                self._notices.subscribe(ctx.session, uri)
+            else:
+                self._notices.unsubscribe(ctx.session, uri)
+        except SkillwireError as error:
+            raise to_rpc_error(error) from error
+        return {}

@@ -1,0 +1,74 @@
+"""N1: names are labels; what several skills have is told apart by the path, and refused alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from skillwire.catalog.memory import MemoryCatalog, Skill
+from skillwire.catalog.names import Names
+from skillwire.errors import NotFoundError
+from skillwire.skill.entry import SkillMeta
+
+pytestmark = pytest.mark.anyio
+
+
+def skill(path: str, *, listed: bool = True) -> Skill:
+    name = path.rpartition("/")[2]
+    text = f"---\nname: {name}\ndescription: About {path}.\n---\nDo it.\n"
+    return Skill(path, {"SKILL.md": text}, SkillMeta(listed=listed))
+
+
+def catalog() -> MemoryCatalog:
+    return MemoryCatalog(
+        [skill("acme/refunds"), skill("globex/refunds"), skill("weather"), skill("drafts/new", listed=False)]
+    )
+
+
+@pytest.mark.parametrize("name", ["weather", "skill://weather/SKILL.md", "weather/SKILL.md", "/weather/"])
+async def test_a_name_a_path_or_a_uri_finds_a_skill(name: str) -> None:
+    assert (await Names(catalog()).find(name)).uri == "skill://weather/SKILL.md"
+
+
+async def test_n1_a_name_that_several_have_is_refused_with_the_candidates() -> None:
+    with pytest.raises(NotFoundError, match="several") as refused:
+        await Names(catalog()).find("refunds")
+    assert "acme/refunds, globex/refunds" in refused.value.hint
+    assert (await Names(catalog()).find("globex/refunds")).path == "globex/refunds"
+
+
+async def test_n1_labels_are_names_or_paths() -> None:
+    held = catalog()
+    names = Names(held)
+    assert [await names.label(entry) async for entry in held.entries()] == [
+        "acme/refunds",
+        "globex/refunds",
+        "weather",
+    ]
+
+
+async def test_an_unlisted_skill_is_found_by_its_path_and_suggested_to_nobody() -> None:
+    names = Names(catalog())
+    assert (await names.find("drafts/new")).name == "new"
+    for name in ("new", "drafts/ne"):
+        with pytest.raises(NotFoundError) as refused:
+            await names.find(name)
+        assert "drafts/new" not in refused.value.hint
+
+
+async def test_names_follow_the_catalog() -> None:
+    held = catalog()
+    names = Names(held)
+    with pytest.raises(NotFoundError):
+        await names.find("refunds")
+    held.remove("globex/refunds")
+    assert (await names.find("refunds")).path == "acme/refunds"
+    held.put(skill("sky/weather"))
+    with pytest.raises(NotFoundError):
+        await names.find("weather")
+
+
+@pytest.mark.parametrize("name", ["", "/", "..", "a/../b", "x\0y", "wether", "\N{SNOWMAN}" * 5000])
+async def test_whatever_else_is_asked_for_is_unknown_and_near_names_are_suggested(name: str) -> None:
+    with pytest.raises(NotFoundError) as refused:
+        await Names(catalog()).find(name)
+    assert ("weather" in refused.value.hint) == (name == "wether")
