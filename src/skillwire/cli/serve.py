@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import argparse
-import json
 import logging
 import os
 import re
-import shlex
 import signal
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from skillwire.cli.exits import Exit
+from skillwire.cli.introducing import say_how_to_connect, say_how_to_start, say_what_is_served
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.server.access import Access
@@ -33,12 +31,6 @@ examples:
   skillwire serve ./skills --http 0.0.0.0:8000 --access access.toml --access-log
 """
 _LOOPBACK = "127.0.0.1"
-_SHOWN = 20
-_CURL_META = {
-    "protocolVersion": "2026-07-28",
-    "clientInfo": {"name": "curl", "version": "1"},
-    "clientCapabilities": {},
-}
 _DIALECT_HELP = "what skills/list means on stdio (default: extension); over HTTP each has its path below /mcp"
 _FALLBACK_HELP = "who sees the plain tools and prompts: who lacks the extension (auto), everybody, or nobody"
 _MAX_INSTRUCTIONS = 64 * 1024
@@ -95,7 +87,7 @@ def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
     from skillwire.server.run import build_server, serve_stdio
 
     skills = _skills(arguments, printer, None)
-    _say_how_to_start(arguments, printer)
+    say_how_to_start(arguments, printer)
     server = build_server(skills, name=arguments.name, instructions=_instructions(arguments.instructions))
     anyio.run(serve_stdio, server)
 
@@ -115,7 +107,7 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     if arguments.access_log:
         logging.basicConfig(stream=sys.stderr, format="%(message)s")
         logging.getLogger("skillwire.access").setLevel(logging.INFO)
-    _say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != _LOOPBACK)
+    say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != _LOOPBACK)
     anyio.run(http.run)
 
 
@@ -136,7 +128,7 @@ def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | No
             scheme=arguments.scheme,
             on_skill=count,
         )
-    anyio.run(_introduce, catalog, printer)
+    anyio.run(say_what_is_served, catalog, printer)
     return Skills(
         catalog,
         scheme=arguments.scheme,
@@ -192,83 +184,6 @@ def _instructions(path: Path | None) -> str | None:
             "instructions-unreadable", f"{path.name!r} cannot be read as text", "give a UTF-8 text file"
         ) from error
     raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
-
-
-async def _introduce(catalog: Catalog, printer: Printer) -> None:
-    from skillwire.cli.printer import counted, said_ignored, visible
-
-    entries = [entry async for entry in catalog.entries()]
-    printer.talk(f"serving {counted(len(entries), 'skill')}:")
-    for entry in entries[:_SHOWN]:
-        printer.talk(f"  {visible(entry.uri)}")
-    if len(entries) > _SHOWN:
-        printer.talk(f"  … and {len(entries) - _SHOWN} more")
-    for problem in await catalog.problems():
-        if problem.refuses:
-            printer.talk(f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
-        elif problem.reference == "catalog-collision":
-            printer.talk(f"note: {visible(problem.message)}")
-    ignored = await catalog.ignored()
-    if ignored:
-        printer.talk(said_ignored(ignored))
-
-
-def _say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
-    command = str(Path(sys.argv[0]).absolute())
-    words = [_absolute(word, arguments.paths) for word in sys.argv[1:]]
-    entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
-    printer.talk("speaking MCP on stdin and stdout; a host starts it with this entry:")
-    printer.talk(json.dumps(entry, indent=2))
-    name, start = shlex.quote(arguments.name), shlex.join([command, *words])
-    printer.talk("or with one line:")
-    for line in (
-        f"claude mcp add {name} -- {start}",
-        f"codex mcp add {name} -- {start}",
-        f"gemini mcp add {name} {start}",
-        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, "command": command, "args": words})]),
-    ):
-        printer.talk(f"  {line}")
-
-
-def _say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
-    name, url = shlex.quote(arguments.name), arguments.public_url or url
-    entry: dict[str, object] = {"type": "http", "url": url}
-    if arguments.access is not None:
-        entry["headers"] = {"Authorization": "Bearer YOUR-TOKEN"}
-    printer.talk("a host connects with this entry:")
-    printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
-    printer.talk("or with one line:")
-    for line in (
-        f"claude mcp add --transport http {name} {url}",
-        f"codex mcp add {name} --url {url}",
-        f"gemini mcp add --transport http {name} {url}",
-        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, **entry})]),
-    ):
-        printer.talk(f"  {line}")
-    printer.talk("try next, in another terminal:")
-    printer.talk(f"  npx @modelcontextprotocol/inspector --cli {url} --method skills/list --verify")
-    printer.talk(f"  {_curl(url)}")
-    if is_open:
-        printer.talk("note: whoever can reach this address can read every skill; --access decides who may")
-    printer.talk(f"listening at {url} (Ctrl-C ends)")
-
-
-def _curl(url: str) -> str:
-    """The same question without Node: one self-contained request of the stateless era."""
-    meta = {f"io.modelcontextprotocol/{key}": value for key, value in _CURL_META.items()}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": meta}}
-    headers = {
-        "Content-Type": "application/json",
-        "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": _CURL_META["protocolVersion"],
-        "Mcp-Method": "skills/list",
-    }
-    words = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
-    return shlex.join(["curl", "-s", url, *words, "-d", json.dumps(body, separators=(",", ":"))])
-
-
-def _absolute(word: str, paths: list[str]) -> str:
-    return str(Path(word).absolute()) if word in paths else word
 
 
 def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
