@@ -66,6 +66,7 @@ bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.client
 	$(BIN)/python -m benchmarks.host
+	$(BIN)/python -m benchmarks.search
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache

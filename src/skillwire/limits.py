@@ -36,6 +36,8 @@ class Limits:
     max_uri_segments: int = 128
     max_cursor_length: int = 8 * KIB
     max_page_size: int = 1_000
+    max_arguments: int = 64  # of a skill that takes some, each of so many bytes
+    max_argument_bytes: int = 16 * KIB
 
     # One server that we are a client of (B1-B4).
     max_message_bytes: int = 64 * MIB
@@ -55,6 +57,11 @@ class Limits:
     max_checked_text: int = 2 * MIB
     # One call of a function that generates a skill.
     max_generate_seconds: float = 30.0
+
+    # One search, and what of one skill is indexed for it: what lies beyond is left out, and nothing fails.
+    max_query_length: int = 1_000
+    max_query_words: int = 32
+    max_indexed_text: int = 64 * KIB
 
 
 DEFAULT_LIMITS = Limits()

@@ -78,7 +78,10 @@ class ChangeStream:
         self._sink: Callable[[Change], None] | None = None
 
     def forward(self, sink: Callable[[Change], None]) -> None:
-        """From now on hand every change to ``sink`` at once instead of keeping it."""
+        """From now on hand every change to ``sink`` at once instead of keeping it.
+
+        That something changed is all that it tells: its URIs may be those of a source, and not visible at all.
+        """
         self._sink = sink
 
     def push(self, change: Change) -> None:
@@ -91,6 +94,11 @@ class ChangeStream:
         self._pending = self._pending.then(change)
         self._wake.set()
 
+    async def pending(self) -> Change:
+        """What changed since it was last taken, or nothing. Never waits for a change."""
+        change, self._pending = self._pending, Change()
+        return change
+
     def close(self) -> None:
         """Stop listening; an iteration under way ends."""
         self._closed = True
@@ -101,13 +109,14 @@ class ChangeStream:
         return self
 
     async def __anext__(self) -> Change:
-        while not self._pending:
+        while True:
+            self._wake = anyio.Event()  # before looking: what comes while we look is not missed
+            change = await self.pending()
+            if change:
+                return change
             if self._closed:
                 raise StopAsyncIteration
-            self._wake = anyio.Event()
             await self._wake.wait()
-        change, self._pending = self._pending, Change()
-        return change
 
     def __enter__(self) -> Self:
         return self

@@ -12,9 +12,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.claims import Claims, Mount
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
+from skillwire.catalog.combined_changes import CombinedStream
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Catalog,
+    DirectoryChild,
+    Page,
+    ReadyArchive,
+    SkillFile,
+    SkillTemplate,
+)
 from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
 from skillwire.errors import FormatError, NotFoundError
@@ -27,12 +35,12 @@ from skillwire.skill.uri import (
     parse_path,
     parse_uri,
     skill_md_uri,
-    skill_root,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from skillwire.catalog.changes import ChangeStream
     from skillwire.skill import Resource, SkillEntry
 
 
@@ -79,14 +87,34 @@ class CombinedCatalog(Catalog):
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, under its visible URI."""
-        path = self._path(uri)
-        home = None
-        if path.endswith(f"/{SKILL_MD}"):
-            home = await self._home(self._claims(), path[: -len(SKILL_MD) - 1], uri)
-        if home is None:
-            raise no_skill(uri)
+        home = await self._home_of(uri)
         entry = await home.mount.catalog.get_skill(skill_md_uri(home.inner, self._scheme))
         return _moved(entry, home.visible, self._scheme)
+
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """The entry as its source knows it; nothing is made anew for it."""
+        try:
+            home = await self._home_of(uri)
+        except NotFoundError:
+            return None
+        entry = await home.mount.catalog.peek_skill(skill_md_uri(home.inner, self._scheme))
+        return None if entry is None else _moved(entry, home.visible, self._scheme)
+
+    async def is_at_hand(self, uri: str) -> bool:
+        """As it is at the source of the skill."""
+        try:
+            home = await self._home_of(uri)
+        except NotFoundError:
+            return False
+        return await home.mount.catalog.is_at_hand(skill_md_uri(home.inner, self._scheme))
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:
+        """The archive that one skill came in, from its source."""
+        try:
+            home = await self._home_of(uri)
+        except NotFoundError:
+            return None
+        return await home.mount.catalog.ready_archive(skill_md_uri(home.inner, self._scheme))
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, from the source of its skill."""
@@ -120,6 +148,16 @@ class CombinedCatalog(Catalog):
                     found.add(await claims.visible_path(mount, mount.outer(inner)))
         return sorted(path for path in found if path.startswith(beginning))[:limit]
 
+    def templates(self) -> list[SkillTemplate]:
+        """Those of every source, under its prefix; also under its label where they begin with another's."""
+        claims, found = self._claims(), list[SkillTemplate]()
+        for mount in self.mounts:
+            for template in mount.catalog.templates():
+                path = mount.outer(template.path)
+                visible = path if claims.may_claim(mount, path) else mount.qualified(path)
+                found.append(template._replace(path=visible))
+        return found
+
     async def problems(self) -> list[Diagnostic]:
         """The problems of every source, and every collision between them."""
         problems: list[Diagnostic] = []
@@ -140,7 +178,7 @@ class CombinedCatalog(Catalog):
 
     def changes(self) -> ChangeStream:
         """What changes in any source, under the URIs a caller sees."""
-        return _CombinedStream(self.mounts, self._scheme)
+        return CombinedStream(self.mounts, self._scheme)
 
     async def follow(self) -> None:
         """Watch every source until cancelled."""
@@ -150,6 +188,15 @@ class CombinedCatalog(Catalog):
 
     def _claims(self) -> Claims:
         return Claims(self.mounts, self._scheme)
+
+    async def _home_of(self, uri: str) -> _Home:
+        """Where the skill is whose ``SKILL.md`` is at ``uri``."""
+        path, home = self._path(uri), None
+        if path.endswith(f"/{SKILL_MD}"):
+            home = await self._home(self._claims(), path[: -len(SKILL_MD) - 1], uri)
+        if home is None:
+            raise no_skill(uri)
+        return home
 
     async def _home(self, claims: Claims, path: str, uri: str) -> _Home | None:
         """The skill visible at exactly ``path``."""
@@ -189,68 +236,6 @@ class CombinedCatalog(Catalog):
         label, _, inner = decode_cursor("combined", cursor).partition("\n")
         labels = [mount.label for mount in self.mounts]
         return (labels.index(label), inner or None) if label in labels else (len(labels), None)
-
-
-class _CombinedStream(ChangeStream):
-    """The streams of several sources; names are settled when a change is taken, by the state of then."""
-
-    def __init__(self, mounts: Sequence[Mount], scheme: str) -> None:
-        super().__init__(ChangeFeed())
-        self._mounts = mounts
-        self._scheme = scheme
-        self._waiting: dict[Mount, Change] = {}
-        self._sources = [mount.catalog.changes() for mount in mounts]
-        for mount, stream in zip(mounts, self._sources, strict=True):
-            stream.forward(lambda change, mount=mount: self._note(mount, change))
-
-    def close(self) -> None:
-        """Stop listening to every source."""
-        for stream in self._sources:
-            stream.close()
-        super().close()
-
-    async def __anext__(self) -> Change:
-        await super().__anext__()
-        waiting, self._waiting = self._waiting, {}
-        claims = Claims(self._mounts, self._scheme)
-        merged = Change()
-        for mount, change in waiting.items():
-            merged = merged.then(await self._outside(claims, mount, change))
-        return merged
-
-    def _note(self, mount: Mount, change: Change) -> None:
-        if self._sink is None:  # forwarded, a change only says that there is one: nothing waits to be taken
-            self._waiting[mount] = self._waiting.get(mount, Change()).then(change)
-        self.push(change)
-
-    async def _outside(self, claims: Claims, mount: Mount, change: Change) -> Change:
-        """A skill that comes to a taken path, or leaves one, also moves the skill that was there."""
-        added, changed, removed = set[str](), set[str](), set[str]()
-        for uri in change.changed:
-            path = mount.outer(skill_root(parse_uri(uri)).path)
-            changed.add(await claims.visible_path(mount, path))
-        for uri in change.added:
-            path = mount.outer(skill_root(parse_uri(uri)).path)
-            others = await self._others(claims, mount, path)
-            added.add(await claims.visible_path(mount, path))
-            if len(others) == 1:
-                removed.add(path)
-                added.add(others[0].qualified(path))
-        for uri in change.removed:
-            path = mount.outer(skill_root(parse_uri(uri)).path)
-            others = await self._others(claims, mount, path)
-            plain = claims.may_claim(mount, path) and not others
-            removed.add(path if plain else mount.qualified(path))
-            if len(others) == 1:
-                removed.add(others[0].qualified(path))
-                added.add(path)
-        return Change(*(frozenset(skill_md_uri(p, self._scheme) for p in s) for s in (added, changed, removed)))
-
-    async def _others(self, claims: Claims, mount: Mount, path: str) -> list[Mount]:
-        """Whoever else claims ``path``, if ``mount`` may claim it."""
-        if not claims.may_claim(mount, path):
-            return []
-        return [claim.mount for claim in await claims.of(path) if claim.mount is not mount]
 
 
 def _moved(entry: SkillEntry, path: str, scheme: str) -> SkillEntry:

@@ -19,12 +19,14 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from skillwire.errors import NotFoundError
+from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 
     from skillwire.catalog.changes import ChangeStream
     from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill.archive import ArchiveFormat
 
 DEFAULT_PAGE_SIZE = 100
 
@@ -56,6 +58,38 @@ class DirectoryChild(NamedTuple):
     modified: float | None = None
 
 
+class ReadyArchive(NamedTuple):
+    """The archive that a skill came in, byte for byte."""
+
+    form: ArchiveFormat
+    data: bytes
+    digest: str
+
+
+class SkillTemplate(NamedTuple):
+    """Skills that are made from the values in their path, such as ``docs/{product}`` (I1)."""
+
+    path: str
+    description: str
+    complete: Callable[[str, str], Awaitable[Sequence[str]]]  # values of a variable, by their beginning (T1)
+
+    @property
+    def stem(self) -> str:
+        """The path up to the first variable. Every skill of the template is below it; empty if that is all."""
+        return self.path.partition("{")[0].rstrip("/")
+
+    @property
+    def name(self) -> str:
+        """What it is called in lists: the literal segments, or the variables if there are none."""
+        segments = self.path.split("/")
+        literal = [segment for segment in segments if not segment.startswith("{")]
+        return "-".join(literal or segments).replace("{", "").replace("}", "")
+
+    def uri(self, scheme: str) -> str:
+        """The URI template of its ``SKILL.md``: variables stay as they are, the rest is encoded (U7)."""
+        return skill_md_uri(self.path, scheme).replace("%7B", "{").replace("%7D", "}")
+
+
 class Catalog(ABC):
     """Something that holds skills."""
 
@@ -83,7 +117,14 @@ class Catalog(ABC):
 
     @abstractmethod
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
-        """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1)."""
+        """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1).
+
+        Beside them those that a template's own lists of values make.
+        """
+
+    def templates(self) -> Sequence[SkillTemplate]:
+        """Skills that are served for values that somebody chooses, and are not listed one by one (L2, I1)."""
+        return ()
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """The entry as it is known, if there is one; nothing is made anew for it."""
@@ -91,6 +132,14 @@ class Catalog(ABC):
             return await self.get_skill(uri)
         except NotFoundError:
             return None
+
+    async def is_at_hand(self, uri: str) -> bool:  # noqa: ARG002 - whoever has the bytes here says so
+        """Whether all bytes of the skill at ``uri`` are here: packing it asks nobody else for them (V5)."""
+        return False
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:  # noqa: ARG002 - most skills come in none
+        """The archive that the skill at ``uri`` came in, if it came in one (I2)."""
+        return None
 
     @property
     def reads_directories(self) -> bool:

@@ -1,24 +1,36 @@
 """Skills by name, for the dialects and tools that have no URIs (N1, P1, M1).
 
 A name that one skill has is enough. Where several have it, each is called by its path, and the bare name is
-refused with the candidates: nothing is dropped, preferred or shadowed. A path or a URI always works, for unlisted
-skills too.
+refused with the candidates: nothing is dropped, preferred or shadowed. What a skill is called always finds it. A
+path or a URI always works, for unlisted skills too; what could mean two skills, one by its name and one by its
+path, needs the URI.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
+
+import anyio
+from anyio import lowlevel
 
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
-    from skillwire.catalog.changes import Change
+    from collections.abc import Iterable
+
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry
 
+    Paths = dict[str, tuple[str, ...]]
+
 _SUGGESTIONS = 5
+_MOST_COMPARED = 512
+_MOST_CANDIDATES = 20
+_ATTEMPTS = 3
+_PAUSE_EVERY = 256  # skills, so that others get their turn
 
 
 class Names:
@@ -27,47 +39,88 @@ class Names:
     def __init__(self, catalog: Catalog, scheme: str = DEFAULT_SCHEME) -> None:
         self._catalog = catalog
         self._scheme = scheme
-        self._paths: dict[str, tuple[str, ...]] | None = None  # by name
-        self._generation = 0
+        self._paths: Paths | None = None  # by name
+        self._turn = anyio.Lock()
         self._watch = catalog.changes()
-        self._watch.forward(self._forget)
 
     async def label(self, entry: SkillEntry) -> str:
-        """What ``entry`` is called: its name, or its path where others have that name."""
-        paths = (await self._gathered()).get(entry.name, ())
-        return entry.name if paths in ((), (entry.path,)) else entry.path
+        """What ``entry`` is called: its name if that can mean no other skill, else its path, else its URI."""
+        paths = await self._gathered()
+        for label in (entry.name, entry.path):
+            meant = await self._meant(label, paths)
+            if meant == [entry.path]:
+                return label
+        return entry.uri
 
     async def find(self, name: str) -> SkillEntry:
         """The skill called ``name``: a name, a path or a URI. ``NotFoundError`` says which are near."""
         if "://" in name:
             return await self._catalog.get_skill(name)
-        paths = (await self._gathered()).get(name, ())
-        if len(paths) > 1:
+        paths = await self._gathered()
+        meant = await self._meant(name.removesuffix(f"/{SKILL_MD}").strip("/"), paths)
+        if not meant:
+            raise _unknown(name, paths)
+        if len(meant) > 1:
             raise NotFoundError(
-                "skill-ambiguous", f"several skills are named {name!r:.100}", f"use one of {', '.join(paths[:20])}"
+                "skill-ambiguous", f"several skills are named {name!r:.100}", await self._candidates(meant, paths)
             )
         try:
-            uri = skill_md_uri(paths[0] if paths else name.removesuffix(f"/{SKILL_MD}").strip("/"), self._scheme)
-            return await self._catalog.get_skill(str(parse_uri(uri)))
-        except (NotFoundError, FormatError) as error:
-            raise self._unknown(name) from error
+            return await self._catalog.get_skill(skill_md_uri(meant[0], self._scheme))
+        except NotFoundError as error:  # it went meanwhile
+            raise _unknown(name, paths) from error
 
-    def _unknown(self, name: str) -> NotFoundError:
-        near = get_close_matches(name[:100], self._paths or (), _SUGGESTIONS, 0.6)
-        hint = f"did you mean {' or '.join(near)}?" if near else "list the skills to see their names"
-        return NotFoundError("skill-unknown", f"no skill is named {name!r:.100}", hint)
+    async def _meant(self, name: str, paths: Paths) -> list[str]:
+        """The paths of all skills that ``name`` could mean.
 
-    async def _gathered(self) -> dict[str, tuple[str, ...]]:
-        while self._paths is None:
-            generation = self._generation
-            paths: dict[str, tuple[str, ...]] = {}
-            async for entry in self._catalog.entries():
-                paths[entry.name] = (*paths.get(entry.name, ()), entry.path)
-            if generation == self._generation:  # nothing came or went meanwhile
-                self._paths = paths
-        return self._paths
+        Of several with that name, the one whose path it is: nothing else tells that one from the others.
+        """
+        named = list(paths.get(name, ()))
+        if name in named:
+            return [name]
+        return [*named, name] if await self._is_at(name) else named
 
-    def _forget(self, change: Change) -> None:
-        if change.added or change.removed:
-            self._generation += 1
-            self._paths = None
+    async def _is_at(self, path: str) -> bool:
+        with suppress(FormatError, NotFoundError):
+            uri = str(parse_uri(skill_md_uri(path, self._scheme)))
+            return await self._catalog.peek_skill(uri) is not None
+        return False
+
+    async def _candidates(self, meant: list[str], paths: Paths) -> str:
+        labels: list[str] = []
+        for path in meant[:_MOST_CANDIDATES]:
+            alone = await self._meant(path, paths) == [path]
+            labels.append(path if alone else skill_md_uri(path, self._scheme))
+        return f"use one of {', '.join(labels)}"
+
+    async def _gathered(self) -> Paths:
+        async with self._turn:
+            change = await self._watch.pending()
+            if change.added or change.removed:
+                self._paths = None
+            paths = self._paths
+            for _ in range(_ATTEMPTS if paths is None else 0):
+                paths = await self._gather()
+                change = await self._watch.pending()
+                if not (change.added or change.removed):  # nothing came or went meanwhile
+                    self._paths = paths
+                    break
+            return paths or {}  # of a catalog that never rests, the last ones; they are not kept
+
+    async def _gather(self) -> Paths:
+        paths: Paths = {}
+        count = 0
+        async for entry in self._catalog.entries():
+            paths[entry.name] = (*paths.get(entry.name, ()), entry.path)
+            count += 1
+            if count % _PAUSE_EVERY == 0:
+                await lowlevel.checkpoint()
+        return paths
+
+
+def _unknown(name: str, names: Iterable[str]) -> NotFoundError:
+    known = list(names)
+    if len(known) > _MOST_COMPARED:  # comparing takes its time; most slips leave the beginning as it is
+        known = [other for other in known if other.startswith(name[:2])][:_MOST_COMPARED]
+    near = get_close_matches(name[:100], known, _SUGGESTIONS, 0.6)
+    hint = f"did you mean {' or '.join(near)}?" if near else "list the skills to see their names"
+    return NotFoundError("skill-unknown", f"no skill is named {name!r:.100}", hint)

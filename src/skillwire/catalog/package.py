@@ -61,6 +61,10 @@ class PackageCatalog(Catalog):
         """One page of a directory."""
         return await self._inner.read_directory(uri, cursor, limit)
 
+    async def is_at_hand(self, uri: str) -> bool:
+        """They are on this machine."""
+        return await self._inner.is_at_hand(uri)
+
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""
         return await self._inner.suggest(beginning, limit)

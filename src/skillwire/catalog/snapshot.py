@@ -219,6 +219,10 @@ class SnapshotCatalog(Catalog):
             limit,
         )
 
+    async def is_at_hand(self, uri: str) -> bool:  # noqa: ARG002 - all of them are
+        """They are on this machine."""
+        return True
+
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
         """Paths of listed skills that begin with ``beginning``."""
         return beginning_with((await self._current()).keys, beginning, limit)

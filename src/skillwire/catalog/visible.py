@@ -10,7 +10,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Catalog,
+    DirectoryChild,
+    Page,
+    ReadyArchive,
+    SkillFile,
+    SkillTemplate,
+)
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.errors import NotFoundError
@@ -87,6 +95,10 @@ class VisibleCatalog(Catalog):
         """Paths of visible skills that begin with ``beginning``."""
         return beginning_with(await self._listing(), beginning, limit)
 
+    def templates(self) -> list[SkillTemplate]:
+        """Templates all of whose skills the caller may see."""
+        return [template for template in self._inner.templates() if self.may_see(template.stem)]
+
     async def problems(self) -> Sequence[Diagnostic]:
         """Problems of visible skills."""
         return [
@@ -105,6 +117,14 @@ class VisibleCatalog(Catalog):
         """The entry as it is known, if the caller may see it."""
         return await self._inner.peek_skill(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
+    async def is_at_hand(self, uri: str) -> bool:
+        """As it is inside, if the caller may see it."""
+        return self.may_see(parse_uri(uri).parent.path) and await self._inner.is_at_hand(uri)
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:
+        """The archive that the skill came in, if the caller may see it."""
+        return await self._inner.ready_archive(uri) if self.may_see(parse_uri(uri).parent.path) else None
+
     async def _listing(self) -> list[str]:
         while self._paths is None:
             generation = self._generation
@@ -115,8 +135,8 @@ class VisibleCatalog(Catalog):
         return self._paths
 
     async def _entry(self, uri: str) -> SkillEntry | None:
-        try:
-            return await self._inner.get_skill(uri)
+        try:  # listing makes nothing anew, and asks no server for each of its skills
+            return await self._inner.peek_skill(uri) or await self._inner.get_skill(uri)
         except NotFoundError:  # it went since the listing was remembered
             return None
 
@@ -148,6 +168,14 @@ class _VisibleStream(ChangeStream):
         super().__init__(ChangeFeed())
         self._source = source
         self._visible = visible
+
+    def forward(self, sink: Callable[[Change], None]) -> None:
+        """From now on tell ``sink`` that something changed, visible or not."""
+        self._source.forward(sink)
+
+    async def pending(self) -> Change:
+        """What changed of what is visible."""
+        return self._visible(await self._source.pending())
 
     def close(self) -> None:
         """Stop listening."""

@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "approvals", "approve", "cache", "check", "diff", "list", "load", "log", "ls", "origins", "pull", "read",
-    "review", "revoke", "serve", "show", "skills", "token", "tree", "verify",
+    "approvals", "approve", "cache", "check", "diff", "list", "load", "log",
+    "ls", "origins", "pull", "read", "review", "revoke", "search", "serve", "show",
+    "skills", "token", "tree", "verify",
 )  # fmt: skip
 
 _EXAMPLES = """\

@@ -52,3 +52,14 @@ async def test_a_closed_stream_is_forgotten() -> None:
     stream.close()
     feed.publish(Change(added=frozenset({"a"})))
     assert [change async for change in stream] == []
+
+
+@pytest.mark.anyio
+async def test_what_is_pending_is_taken_once_and_nobody_waits_for_it() -> None:
+    feed = ChangeFeed()
+    with feed.subscribe() as stream:
+        assert not await stream.pending()
+        feed.publish(Change(added=frozenset({"a"})))
+        feed.publish(Change(changed=frozenset({"b"})))
+        assert await stream.pending() == Change(added=frozenset({"a"}), changed=frozenset({"b"}))
+        assert not await stream.pending()

@@ -9,7 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillwire import CombinedCatalog, FormatError, MemoryCatalog, Mount, NotFoundError, Skill
+from skillwire import (
+    CombinedCatalog,
+    FormatError,
+    GeneratedCatalog,
+    MemoryCatalog,
+    Mount,
+    NotFoundError,
+    Skill,
+    UpstreamError,
+)
 from skillwire.skill import digest_of
 from trees import skill_md
 
@@ -155,3 +164,44 @@ async def test_every_skill_has_exactly_one_uri_and_is_found_by_it(sources: list[
         assert await catalog.get_skill(entry.uri) == entry
         for resource in entry.files:
             assert digest_of((await catalog.read_file(resource.uri)).data) == resource.digest
+
+
+async def test_s1_a_change_whose_name_could_not_be_settled_is_told_by_the_next_question() -> None:
+    class Away(MemoryCatalog):
+        away = False
+
+        async def peek_skill(self, uri: str) -> SkillEntry | None:
+            if self.away:
+                raise UpstreamError("connection-lost", "gone", "come back")
+            return await super().peek_skill(uri)
+
+    first, second = MemoryCatalog([skill("one")]), Away([skill("two")])
+    with CombinedCatalog([Mount(first, "a"), Mount(second, "b")]).changes() as changes:
+        second.away = True
+        first.put(skill("three"))
+        with pytest.raises(UpstreamError):
+            await changes.pending()
+        first.put(skill("four"))
+        second.away = False
+        told = await changes.pending()
+        assert told.added == {"skill://three/SKILL.md", "skill://four/SKILL.md"}
+        assert not await changes.pending()
+
+
+async def test_peeking_makes_no_dynamic_skill_anew() -> None:
+    """E2: a function runs when somebody reads, not when somebody looks."""
+    calls: list[str] = []
+    made = GeneratedCatalog()
+
+    @made.skill("today", dynamic=True)
+    def today() -> dict[str, bytes]:
+        calls.append("made")
+        return {"SKILL.md": skill_md("today")}
+
+    catalog = CombinedCatalog([Mount(MemoryCatalog([skill("one")]), "a"), Mount(made, "b")])
+    assert await listing(catalog) == {"one": "x", "today": "Does one thing well."}
+    before = len(calls)
+    assert (await catalog.peek_skill("skill://today/SKILL.md") or pytest.fail("it is there")).is_dynamic
+    assert await catalog.peek_skill("skill://nobody/SKILL.md") is None
+    assert await catalog.peek_skill("other://one/SKILL.md") is None
+    assert len(calls) == before

@@ -6,6 +6,7 @@ import pytest
 
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.catalog.names import Names
+from skillwire.catalog.visible import VisibleCatalog
 from skillwire.errors import NotFoundError
 from skillwire.skill.entry import SkillMeta
 
@@ -62,9 +63,39 @@ async def test_names_follow_the_catalog() -> None:
         await names.find("refunds")
     held.remove("globex/refunds")
     assert (await names.find("refunds")).path == "acme/refunds"
-    held.put(skill("sky/weather"))
+    held.put(skill("globex/refunds"))
     with pytest.raises(NotFoundError):
-        await names.find("weather")
+        await names.find("refunds")
+
+
+async def test_n1_what_a_skill_is_called_finds_it_whatever_others_are_called() -> None:
+    """One at the top and one below with the same name; one unlisted whose path is another's name."""
+    held = MemoryCatalog(
+        [skill("refunds"), skill("acme/refunds"), skill("solo", listed=False), skill("zeta/solo"), skill("x/own")]
+    )
+    names = Names(held)
+    labels = {}
+    for path in ("refunds", "acme/refunds", "solo", "zeta/solo", "x/own"):
+        entry = await held.get_skill(f"skill://{path}/SKILL.md")
+        labels[path] = await names.label(entry)
+        assert (await names.find(labels[path])).path == path
+    assert labels == {
+        "refunds": "refunds",
+        "acme/refunds": "acme/refunds",
+        "solo": "skill://solo/SKILL.md",
+        "zeta/solo": "zeta/solo",
+        "x/own": "own",
+    }
+    with pytest.raises(NotFoundError, match="several") as refused:
+        await names.find("solo")
+    assert refused.value.hint == "use one of zeta/solo, skill://solo/SKILL.md"
+
+
+async def test_among_very_many_names_those_with_the_same_beginning_are_suggested() -> None:
+    names = Names(MemoryCatalog([skill("weather"), *(skill(f"other-{number}") for number in range(600))]))
+    with pytest.raises(NotFoundError) as refused:
+        await names.find("weathr")
+    assert "weather" in refused.value.hint
 
 
 @pytest.mark.parametrize("name", ["", "/", "..", "a/../b", "x\0y", "wether", "\N{SNOWMAN}" * 5000])
@@ -72,3 +103,14 @@ async def test_whatever_else_is_asked_for_is_unknown_and_near_names_are_suggeste
     with pytest.raises(NotFoundError) as refused:
         await Names(catalog()).find(name)
     assert ("weather" in refused.value.hint) == (name == "wether")
+
+
+async def test_names_of_what_a_caller_may_see_follow_the_catalog_too() -> None:
+    held = MemoryCatalog([skill("acme/one"), skill("globex/two")])
+    names = Names(VisibleCatalog(held, ["acme"]))
+    assert (await names.find("one")).path == "acme/one"
+    held.put(skill("globex/one"))
+    assert (await names.find("one")).path == "acme/one"  # the other one is not visible
+    held.put(skill("acme/more/one"))
+    with pytest.raises(NotFoundError, match="several"):
+        await names.find("one")

@@ -1,0 +1,258 @@
+"""The engine: SQLite's full-text index FTS5. The only file of the search that speaks to SQLite.
+
+- The index is a private file that SQLite makes, has no name, and is gone when it is closed; memory holds a part.
+- Words are stemmed (Porter) and lose their accents; BM25 ranks, a word in a name counting more than one in a
+  description, and that more than one in a body. A skill whose name is what was searched for comes first.
+- A last word that stands nowhere as it is, is taken as the beginning of words of names and descriptions.
+- What a caller may not see is passed over before its text is looked at. Only how common a word is, is counted over
+  all skills.
+
+One call at a time, from any thread. What SQLite says becomes ``StoreError``.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from contextlib import contextmanager
+from heapq import merge
+from typing import TYPE_CHECKING, NamedTuple
+
+from skillwire.errors import StoreError
+from skillwire.search.plan import ROWS, Counted, plan_search
+from skillwire.search.query import quoted
+from skillwire.search.snippet import LOOKED_AT, make_snippet
+from skillwire.search.words import SEAM, name_key, seamed, split_humps, split_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+
+    from skillwire.search.query import Query, Term
+
+_SCHEMA = """
+PRAGMA journal_mode = MEMORY;
+PRAGMA cache_size = -65536;
+CREATE TABLE skills (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, uri TEXT NOT NULL,
+    name BLOB NOT NULL, description BLOB NOT NULL, name_key TEXT NOT NULL
+);
+CREATE INDEX skills_by_name ON skills (name_key);
+CREATE TABLE vocabulary (word TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE VIRTUAL TABLE texts USING fts5(
+    name, description, body,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+"""
+_EXACT_NAME = 1_000.0  # more than BM25 ever gives
+_MAX_COUNTS = 10_000
+_LAST_ROW = (1 << 63) - 1
+_PART = 10
+_COMPLETIONS = 8
+_LONGEST_WORD = 64
+
+# The weights of name, description and body.
+_RANKED = (
+    "SELECT bm25(texts, 10.0, 4.0, 1.0) AS score, rowid FROM texts"
+    " WHERE texts MATCH ? AND rowid <= ? ORDER BY score, rowid"
+)
+_COUNT = "SELECT count(*) FROM texts WHERE texts MATCH ? AND rowid <= ?"
+_BEYOND = "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT 1 OFFSET ?"
+_TEXTS = "SELECT substr(description, 1, ?1), substr(body, 1, ?1) FROM texts WHERE rowid = ?2"
+_PUT = (
+    "INSERT INTO skills (key, uri, name, description, name_key) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET uri = excluded.uri, name = excluded.name,"
+    " description = excluded.description, name_key = excluded.name_key"
+)
+_PUT_TEXTS = "INSERT OR REPLACE INTO texts (rowid, name, description, body) VALUES (?, ?, ?, ?)"
+_COMPLETE = "SELECT word FROM vocabulary WHERE word > ? AND word < ? ORDER BY length(word), word LIMIT 64"
+
+
+class Document(NamedTuple):
+    """What is indexed of one skill. ``key`` is its URI in the one spelling that can be compared."""
+
+    key: str
+    uri: str
+    name: str
+    description: str
+    body: str
+
+
+class Found(NamedTuple):
+    """One skill that was found."""
+
+    uri: str
+    name: str
+    description: str
+    score: float
+    snippet: str
+
+
+class Engine:
+    """An index of ``Document`` values; ``close`` it in the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: dict[str, int] = {}
+        with _explained():
+            self._connection = sqlite3.connect("", isolation_level=None, check_same_thread=False)
+            try:
+                self._connection.executescript(_SCHEMA)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def put(self, documents: Iterable[Document], gone: Iterable[str] = ()) -> None:
+        """Add these or replace them, and forget those whose key is in ``gone``: all of it or nothing."""
+        with self._using() as connection, _transaction(connection):
+            self._counts.clear()
+            words: set[str] = set()
+            for document in documents:
+                _put(connection, document)
+                words.update(split_words(f"{document.name} {document.description}".lower()))
+            new = ((word,) for word in words if len(word) <= _LONGEST_WORD)
+            connection.executemany("INSERT OR IGNORE INTO vocabulary (word) VALUES (?)", new)
+            for key in gone:
+                _remove(connection, key)
+
+    def optimize(self) -> None:
+        """Make searches faster, after many documents were added."""
+        with self._using() as connection:
+            connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
+
+    def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Found]:
+        """The best ``limit`` of what ``sees`` lets through, best first."""
+        with self._using() as connection:
+            words = [Counted(word, self._count(word)) for word in self._expressions(query)]
+            chosen: dict[int, tuple[str, float]] = {}
+            for number, score in self._ranked(query, words):
+                if len(chosen) == limit:
+                    break
+                uri = _uri(connection, number)
+                if number not in chosen and sees(uri):
+                    chosen[number] = uri, score
+            return [_found(connection, number, score, query) for number, (_, score) in chosen.items()]
+
+    def close(self) -> None:
+        """Let go of everything; a call that is under way ends first, later ones are refused."""
+        with self._lock:
+            self._connection.close()
+
+    def _ranked(self, query: Query, words: Sequence[Counted]) -> Iterator[tuple[int, float]]:
+        """Skills by number with their scores, best first; one may come twice."""
+        for (number,) in self._connection.execute("SELECT id FROM skills WHERE name_key = ?", (query.name,)):
+            yield number, _EXACT_NAME
+        (total,) = self._connection.execute("SELECT count(*) FROM skills").fetchone()
+        lowest = _EXACT_NAME
+        for stage in plan_search(words, total):
+            highest = lowest  # what a later stage finds is no better than what an earlier one did
+            matches = [self._matches(expression, stage.is_small) for expression in stage.expressions]
+            for negated, number in merge(*matches):
+                lowest = min(highest, -negated)
+                yield number, lowest
+
+    def _matches(self, expression: str, is_small: bool) -> Iterator[tuple[float, int]]:
+        beyond = None if is_small else self._connection.execute(_BEYOND, (expression, ROWS)).fetchone()
+        return self._connection.execute(_RANKED, (expression, beyond[0] - 1 if beyond else _LAST_ROW))
+
+    def _expressions(self, query: Query) -> list[str]:
+        expressions = list(map(quoted, query.terms))
+        if query.unfinished and not self._count(expressions[-1]):
+            completed = self._completed(query.terms[-1])
+            expressions[-1:] = [quoted(completed)] if completed else []
+        return expressions
+
+    def _completed(self, term: Term) -> Term:
+        """Words that begin with ``term``, short ones first, each in one of its forms."""
+        words: list[str] = []
+        for (word,) in self._connection.execute(_COMPLETE, (term[0], f"{term[0]}\U0010ffff")):
+            if len(words) < _COMPLETIONS and not any(word.startswith(shorter) for shorter in words):
+                words.append(word)
+        return tuple(words)
+
+    def _count(self, expression: str) -> int:
+        if expression not in self._counts:
+            if len(self._counts) >= _MAX_COUNTS:
+                self._counts.clear()
+            self._counts[expression] = self._counted(expression)
+        return self._counts[expression]
+
+    def _counted(self, expression: str) -> int:
+        """In how many skills ``expression`` is found; about, if they are so many that it does not matter."""
+        (last,) = self._connection.execute("SELECT max(id) FROM skills").fetchone()
+        (some,) = self._connection.execute(_COUNT, (expression, (last or 0) // _PART)).fetchone()
+        if some > ROWS:
+            return some * _PART
+        return self._connection.execute(_COUNT, (expression, _LAST_ROW)).fetchone()[0]
+
+    @contextmanager
+    def _using(self) -> Generator[sqlite3.Connection]:
+        with self._lock, _explained():
+            yield self._connection
+
+
+def _put(connection: sqlite3.Connection, document: Document) -> None:
+    key, uri, name, description, body = document
+    names = name if split_humps(name) == name else f"{name} {split_humps(name)}"
+    values = (key, uri, _as_bytes(name), _as_bytes(description), name_key(name))
+    connection.execute(_PUT, values)
+    (number,) = connection.execute("SELECT id FROM skills WHERE key = ?", (key,)).fetchone()
+    connection.execute(_PUT_TEXTS, (number, seamed(names), seamed(description), seamed(body)))
+
+
+def _remove(connection: sqlite3.Connection, key: str) -> None:
+    for (number,) in connection.execute("SELECT id FROM skills WHERE key = ?", (key,)).fetchall():
+        connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
+        connection.execute("DELETE FROM skills WHERE id = ?", (number,))
+
+
+def _uri(connection: sqlite3.Connection, number: int) -> str:
+    return connection.execute("SELECT uri FROM skills WHERE id = ?", (number,)).fetchone()[0]
+
+
+def _found(connection: sqlite3.Connection, number: int, score: float, query: Query) -> Found:
+    facts = "SELECT uri, name, description FROM skills WHERE id = ?"
+    uri, name, description = connection.execute(facts, (number,)).fetchone()
+    texts = connection.execute(_TEXTS, (LOOKED_AT, number)).fetchone()
+    snippet = make_snippet(query.terms, *(text.replace(SEAM, "") for text in texts))
+    return Found(uri, _as_text(name), _as_text(description), score, snippet)
+
+
+def _as_bytes(text: str) -> bytes:
+    return text.encode(errors="surrogatepass")  # what a hostile server calls a skill may be no Unicode
+
+
+def _as_text(data: bytes) -> str:
+    return data.decode(errors="surrogatepass")
+
+
+@contextmanager
+def _transaction(connection: sqlite3.Connection) -> Generator[None]:
+    connection.execute("BEGIN")
+    try:
+        yield
+    except BaseException:
+        if connection.in_transaction:  # SQLite itself gives up on some errors
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+@contextmanager
+def _explained() -> Generator[None]:
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise StoreError("search-closed", "the search index was closed", "make another one") from error
+    except sqlite3.Error as error:
+        if "no such module" in str(error) or "tokenizer" in str(error):
+            raise StoreError(
+                "search-unavailable",
+                f"the SQLite {sqlite3.sqlite_version} of this Python has no full-text search (FTS5)",
+                "use a Python whose SQLite is 3.27 or later and has FTS5; those of python.org, Debian and uv do",
+            ) from error
+        what = getattr(error, "sqlite_errorname", type(error).__name__)
+        raise StoreError(
+            "search-failed",
+            f"the search index cannot be used ({what})",
+            "look whether the disk for temporary files is full, and search again",
+        ) from error

@@ -1,0 +1,193 @@
+"""Full-text search over the listed skills of a catalog.
+
+- Only listed skills are found (L2), and of those only what ``sees`` lets through.
+- The index is built by the first search and then kept current: each search first takes in what changed, and only
+  skills that changed are read again (S1). A change during the build is not lost; two that search first build once.
+- A body is read through ``Catalog.read_file``, which verifies it (V1). With ``bodies=False`` nothing is read (V5).
+  The bodies of dynamic skills never are: reading one would run its function. A skill whose file cannot be read is
+  found by its name and description, until it changes.
+- Work on the index is done in a worker thread. ``sees`` is called there.
+
+How common a word is, is counted over all skills, seen or not; it has a part in scores. Whoever must keep even that
+apart makes an index for each ``VisibleCatalog``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import lowlevel, to_thread
+
+from skillwire.errors import NotFoundError, SkillwireError, StoreError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.search.fts5 import Document, Engine
+from skillwire.search.query import parse_query
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.uri import parse_uri, skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Sequence, Set
+
+    from skillwire.catalog.changes import ChangeStream
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import SkillEntry
+
+_BATCH = 64
+_AT_ONCE = 8
+_MANY = 16  # as many changes are cheaper to find in the listing than one by one
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A skill that was found. ``score``: higher is better. ``snippet``: plain text, at most 200 characters."""
+
+    uri: str
+    name: str
+    description: str
+    score: float
+    snippet: str
+
+
+def everything(uri: str) -> bool:  # noqa: ARG001 - the answer is the same for all
+    """What a caller may see where nobody is restricted."""
+    return True
+
+
+class SearchIndex:
+    """Search in ``catalog``. Making one reads nothing; the first search does. ``close`` it in the end."""
+
+    def __init__(self, catalog: Catalog, *, bodies: bool = True, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._catalog = catalog
+        self._bodies = bodies
+        self._limits = limits
+        self._turn = anyio.Lock()
+        self._engine: Engine | None = None
+        self._changes: ChangeStream | None = None
+        self._due: frozenset[str] = frozenset()  # what changed and is not taken in yet
+        self._closed = False
+
+    async def search(self, query: str, limit: int = 10, sees: Callable[[str], bool] = everything) -> list[Hit]:
+        """The best ``limit`` skills for ``query``, best first. No query is an error; one may find nothing."""
+        parsed = parse_query(query, self._limits)
+        if not parsed or limit < 1:
+            return []
+        engine = await self._current()
+        return [Hit(*found) for found in await to_thread.run_sync(engine.search, parsed, limit, sees)]
+
+    def close(self) -> None:
+        """Let go of everything. A search that is under way may fail; later ones do."""
+        self._closed = True
+        self._release()
+
+    async def _current(self) -> Engine:
+        async with self._turn:
+            self._refuse_if_closed()
+            engine = self._engine or await self._build()
+            await self._catch_up(engine)
+            return engine
+
+    async def _build(self) -> Engine:
+        self._changes = self._catalog.changes()  # before the listing: what changes meanwhile comes after it
+        building = Engine()
+        try:
+            await self._fill(building, self._catalog.entries())
+            await to_thread.run_sync(building.optimize)
+            self._refuse_if_closed()
+        except BaseException:
+            building.close()
+            self._release()
+            raise
+        self._engine = building
+        return building
+
+    def _refuse_if_closed(self) -> None:
+        if self._closed:
+            raise StoreError("search-closed", "the search index was closed", "make another one")
+
+    def _release(self) -> None:
+        if self._changes is not None:
+            self._changes.close()
+        if self._engine is not None:
+            self._engine.close()
+        self._changes, self._engine, self._due = None, None, frozenset()
+
+    async def _catch_up(self, engine: Engine) -> None:
+        if self._changes is None:
+            return
+        try:
+            changed = (await self._changes.pending()).uris
+        except SkillwireError:  # what changed is not known any more; the next search begins anew
+            self._release()
+            raise
+        self._due |= {_key(uri) for uri in changed}
+        if self._due:
+            there = await self._fill(engine, self._listed(self._due))
+            await to_thread.run_sync(engine.put, (), self._due - there)
+            self._due = frozenset()
+
+    async def _listed(self, keys: Set[str]) -> AsyncIterator[SkillEntry]:
+        """The entries of those that are listed now."""
+        if len(keys) > _MANY:
+            async for entry in self._catalog.entries():
+                if _key(entry.uri) in keys:
+                    yield entry
+        else:
+            for key in sorted(keys):
+                entry = await self._listed_entry(key)
+                if entry is not None:
+                    yield entry
+
+    async def _listed_entry(self, uri: str) -> SkillEntry | None:
+        path = skill_root(parse_uri(uri)).path
+        try:
+            if path not in await self._catalog.suggest(path, 1):  # these are listed, and of them it is the first
+                return None
+            return await self._catalog.peek_skill(uri)
+        except NotFoundError:
+            return None
+
+    async def _fill(self, engine: Engine, entries: AsyncIterator[SkillEntry]) -> frozenset[str]:
+        """Index ``entries``, a batch at a time; the keys of all."""
+        keys: set[str] = set()
+        batch: list[SkillEntry] = []
+        async for entry in entries:
+            keys.add(_key(entry.uri))
+            batch.append(entry)
+            if len(batch) == _BATCH:
+                await self._put(engine, batch)
+                batch = []
+        await self._put(engine, batch)
+        return frozenset(keys)
+
+    async def _put(self, engine: Engine, entries: Sequence[SkillEntry]) -> None:
+        waiting, documents = iter(entries), list[Document]()
+
+        async def work() -> None:
+            for entry in waiting:
+                documents.append(await self._document(entry))
+                await lowlevel.checkpoint()  # a local catalog reads without ever waiting
+
+        async with anyio.create_task_group() as group:
+            for _ in range(min(_AT_ONCE, len(entries))):
+                group.start_soon(work)
+        documents.sort()
+        await to_thread.run_sync(engine.put, documents)
+        self._refuse_if_closed()
+
+    async def _document(self, entry: SkillEntry) -> Document:
+        body = await self._body(entry) if self._bodies and not entry.is_dynamic else ""
+        bound = self._limits.max_indexed_text
+        return Document(_key(entry.uri), entry.uri, entry.name[:bound], entry.description[:bound], body[:bound])
+
+    async def _body(self, entry: SkillEntry) -> str:
+        try:
+            file = await self._catalog.read_file(entry.uri)
+            return parse_skill_md(file.data, self._limits).body
+        except SkillwireError:
+            return ""
+
+
+def _key(uri: str) -> str:
+    return str(parse_uri(uri))
