@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from skillwire.catalog.archive import ArchiveCatalog as ArchiveCatalog
     from skillwire.catalog.changes import Change as Change
     from skillwire.catalog.check import check_path as check_path
     from skillwire.catalog.claims import Mount as Mount
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.memory import Skill as Skill
     from skillwire.catalog.package import PackageCatalog as PackageCatalog
     from skillwire.client.dialects.named import Activation as Activation
-    from skillwire.client.dialects.named import NamedSkill as NamedSkill
+    from skillwire.client.dialects.sep2076 import NamedSkill as NamedSkill
     from skillwire.client.opening import Discovered as Discovered
     from skillwire.client.opening import Listing as Listing
     from skillwire.client.opening import SkillsExtension as SkillsExtension
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
     from skillwire.host.results import SkillStatus as SkillStatus
     from skillwire.host.results import ToolResult as ToolResult
     from skillwire.limits import Limits as Limits
+    from skillwire.server.endpoints import Dialects as Dialects
+    from skillwire.server.routing import DialectPaths as DialectPaths
     from skillwire.server.skills import Skills as Skills
     from skillwire.skill.approval import Approval as Approval
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
@@ -81,10 +84,13 @@ _HOMES = {
     "Approval": "skill.approval",
     "ApprovalError": "errors",
     "ApprovalRequest": "host.approvals",
+    "ArchiveCatalog": "catalog.archive",
     "Catalog": "catalog.contract",
     "Change": "catalog.changes",
     "CombinedCatalog": "catalog.combined",
     "Diagnostic": "skill.diagnostics",
+    "DialectPaths": "server.routing",
+    "Dialects": "server.endpoints",
     "DirectoryCatalog": "catalog.directory",
     "DirectoryChild": "catalog.contract",
     "Discovered": "client.opening",
@@ -97,7 +103,7 @@ _HOMES = {
     "LoadedSkill": "host.results",
     "MemoryCatalog": "catalog.memory",
     "Mount": "catalog.claims",
-    "NamedSkill": "client.dialects.named",
+    "NamedSkill": "client.dialects.sep2076",
     "NotFoundError": "errors",
     "OriginError": "errors",
     "PackageCatalog": "catalog.package",

@@ -10,10 +10,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from skillwire.catalog.archive import is_archive
 from skillwire.catalog.claims import Mount
 from skillwire.catalog.combined import CombinedCatalog
-from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
+from skillwire.catalog.local import local_catalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.entry import SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
@@ -34,7 +35,7 @@ def open_folders(
     scheme: str = DEFAULT_SCHEME,
     on_skill: Callable[[int], None] | None = None,
 ) -> Catalog:
-    """A catalog of the folders at ``paths``, already read. Several are combined, each labelled by its name.
+    """A catalog of the folders and archives at ``paths``, already read. Several are combined, labelled by name.
 
     Skills whose path, prefix included, matches one of the globs in ``unlisted`` are served but not listed.
     """
@@ -43,7 +44,7 @@ def open_folders(
         outside = f"{prefix}/{path}" if prefix else path
         return SkillMeta(listed=not any(fnmatchcase(outside, glob) for glob in unlisted))
 
-    folders = [DirectoryCatalog(path, scheme=scheme, describe=describe) for path in paths]
+    folders = [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
     for folder in folders:
         folder.load(on_skill)
     if len(folders) == 1 and not prefix:
@@ -110,7 +111,7 @@ async def open_target(
 def _open_local(target: str, options: TargetOptions, on_skill: Callable[[int], None] | None) -> Catalog | None:
     if options.config is not None or "://" in target:
         return None
-    if os.path.isdir(target):
+    if os.path.isdir(target) or (is_archive(target) and os.path.isfile(target)):
         return open_folders([target], on_skill=on_skill)
     if target.endswith(".json") and os.path.isfile(target):
         return read_listing(Path(target))
@@ -127,8 +128,8 @@ def _server_place(target: str | Sequence[str], options: TargetOptions, folder: P
     if options.config is None and (os.sep in target or target.startswith(".")):
         raise NotFoundError(
             "target-unknown",
-            f"{target!r:.200} is no folder",
-            "give a folder, a URL, a label, or a command after --",
+            f"{target!r:.200} is no folder and no archive",
+            "give a folder, an archive, a URL, a label, or a command after --",
         )
     configs = iter([options.config]) if options.config is not None else find_configs(folder, home)
     place = parse_server(find_server(target, configs)[1])

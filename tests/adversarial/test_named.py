@@ -17,6 +17,8 @@ from skillwire import (
     RemoteCatalog,
     VerificationError,
 )
+from skillwire.skill.digest import digest_of
+from skillwire.wire.meta import DIGEST, SIZE
 
 if TYPE_CHECKING:
     from adversarial.adversary import HostileServer
@@ -66,6 +68,44 @@ async def test_files_of_a_named_skill_are_read_unverified_only(server: HostileSe
         assert (await client.read_unverified(REFUNDS)).data == b"Pay back.\n"
 
 
+async def test_a_file_is_verified_where_the_server_says_its_digest(server: HostileServer) -> None:
+    """P4, V1, R4: what is no digest promises nothing."""
+    speak_sep2076(server)
+    honest = {DIGEST: digest_of(b"# Guide\n"), SIZE: 8}
+    said: dict[str, Any] = {"_meta": honest}
+    server.answers["skills/get"] = lambda _: {"instructions": "Do.", "files": [{"uri": GUIDE, **said}]}
+    lies = {"digest-mismatch": {DIGEST: digest_of(b"x"), SIZE: 8}, "size-mismatch": {**honest, SIZE: 9}}
+    async with server.connect(dialect="sep-2076") as client:
+        entry = await client.get_skill(REFUNDS)
+        assert (await client.read_resource(entry, GUIDE)).data == b"# Guide\n"
+        for reference, lie in lies.items():
+            said["_meta"] = lie
+            with refused(VerificationError, reference, "V1"):
+                await client.read_resource(await client.get_skill(REFUNDS), GUIDE)
+        for nothing in ({}, [], None, {DIGEST: "md5:1"}, {DIGEST: 7, SIZE: -1}):
+            said["_meta"] = nothing
+            with refused(VerificationError, "digest-unpromised", "V1"):
+                await client.read_resource(await client.get_skill(REFUNDS), GUIDE)
+
+
+async def test_a_name_may_be_a_path(server: HostileServer) -> None:
+    """P1, N1"""
+    asked: list[Any] = []
+
+    def get(params: dict[str, Any]) -> Any:
+        asked.append(params["name"])
+        return {"instructions": "Do."}
+
+    server.capabilities = {"skills": {}}
+    server.answers["skills/list"] = {"skills": [{"name": "acme/refunds", "description": "D"}]}
+    server.answers["skills/get"] = get
+    async with server.connect(dialect="sep-2076") as client:
+        assert (await only(client)).uri == "named://acme/refunds/SKILL.md"
+        assert (await client.get_skill("named://acme/refunds/SKILL.md")).name == "acme/refunds"
+        assert (await client.read_unverified("named://acme/refunds/SKILL.md")).data == b"Do."
+    assert set(asked) == {"acme/refunds"}
+
+
 async def test_a_skill_that_needs_arguments_is_got_without_asking_for_it(server: HostileServer) -> None:
     """P2: its files depend on arguments that nobody has given."""
     speak_sep2076(server)
@@ -89,7 +129,21 @@ async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str
     assert server.read_uris() == []
 
 
-NAMES: list[Any] = ["", "..", "a/b", "a\\b", "a\x00b", "a\nb", 7, None, ["a"]]
+NAMES: list[Any] = [
+    "",
+    "..",
+    "a/../b",
+    "a//b",
+    "/a",
+    "x" * 5000,
+    "a/" * 200 + "a",
+    "a\\b",
+    "a\x00b",
+    "a\nb",
+    7,
+    None,
+    ["a"],
+]
 
 
 @pytest.mark.parametrize("dialect", ["sep-2076", "native"])

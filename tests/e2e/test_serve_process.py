@@ -162,6 +162,16 @@ def test_it_says_what_it_serves_and_left_out_once(root: Path) -> None:
         assert entry == {"mcpServers": {"acme": {"type": "http", "url": f"http://127.0.0.1:{process.port}/mcp"}}}
 
 
+@pytest.mark.parametrize("words", [("--http", "0"), ("--dialect", "sep-2076")])
+def test_it_says_at_its_start_what_skills_depend_on_and_is_not_there(root: Path, words: tuple[str, ...]) -> None:
+    """P3: before anybody has asked."""
+    write_tree(root, {"needs/SKILL.md": skill_md("needs", extra="dependencies: {tools: [pay]}\n")})
+    with serving(str(root), *words) as process:
+        process.wait_for_talk(
+            r"skill://needs/SKILL.md: the skill depends on the tool 'pay', .*\[dependency-missing\]"
+        )
+
+
 def test_the_command_it_suggests_works_as_printed(root: Path) -> None:
     with serving(str(root), "--http", "0") as process:
         process.wait_for_talk("listening at")

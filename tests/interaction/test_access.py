@@ -92,6 +92,47 @@ async def test_each_caller_sees_its_own_part(root: Path, mode: str) -> None:
         assert seen["nobody"] == []
 
 
+# Whatever gives something away by a listing, a search, a suggestion, or a name in a refusal; on every endpoint.
+QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
+    ("", "resources/read", {"uri": "skill://index.json"}),
+    ("", "resources/read", {"uri": "skill://WHICH.zip"}),
+    ("", "tools/call", {"name": "list_skills", "arguments": {}}),
+    ("", "tools/call", {"name": "search_skills", "arguments": {"query": "WHICH does one thing well"}}),
+    ("", "tools/call", {"name": "load_skill", "arguments": {"skill": "WHICH"}}),
+    ("", "tools/call", {"name": "read_skill_file", "arguments": {"skill": "WHICH", "path": "notes.md"}}),
+    ("", "prompts/list", {}),
+    ("", "prompts/get", {"name": "WHICH"}),
+    ("/sep-2076", "skills/list", {}),
+    ("/sep-2076", "skills/get", {"name": "WHICH"}),
+    ("/sep-2076", "resources/read", {"uri": "skill://WHICH/notes.md"}),
+    ("/native", "skills/list", {}),
+    ("/native", "skills/activate", {"name": "WHICH"}),
+    ("/native", "skills/deactivate", {"name": "WHICH"}),
+    ("/native", "resources/read", {"uri": "skill://WHICH/notes.md"}),
+]
+
+
+@ERAS
+async def test_in_no_dialect_is_there_a_trace_of_what_one_may_not_see(root: Path, mode: str) -> None:
+    """I1, P1, P2, M1, M2, X1, X2: the words for what is hidden are those for what was never there."""
+
+    async def said(url: str, question: tuple[str, str, dict[str, Any]], name: str) -> str:
+        path, method, params = question
+        filled = json.loads(json.dumps(params).replace("WHICH", name))
+        async with caller(url + path, TOKENS["billing"], mode) as wire:
+            try:
+                answer = json.dumps(await wire.call(method, **filled))
+            except MCPError as error:
+                answer = json.dumps(error.error.model_dump())
+        return answer.replace(name, "NAME")
+
+    async with running(root, ACCESS) as url:
+        for question in QUESTIONS:
+            hidden = await said(url, question, "acme/release")
+            assert hidden == await said(url, question, "acme/relaese"), question
+            assert "changelog" not in hidden, question
+
+
 @ERAS
 async def test_what_one_may_not_see_answers_like_what_does_not_exist(root: Path, mode: str) -> None:
     """G1, R1, D1, T1: the same code, words and data but for the URI itself."""

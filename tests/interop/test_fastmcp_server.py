@@ -30,15 +30,18 @@ pytestmark = pytest.mark.anyio
 async def test_its_tool_resource_template_and_prompt_still_work(
     attached: Served, transport: Transport, era: Era
 ) -> None:
-    """R1."""
+    """R1, X1, X2: its own come first; this client does not declare the extension, so it gets ours as well."""
     async with connected(attached, transport, era) as client:
-        assert [tool.name for tool in (await client.list_tools()).tools] == ["add"]
+        first, *ours = [tool.name for tool in (await client.list_tools()).tools]
+        assert first == "add"
+        assert set(ours) == {"list_skills", "search_skills", "load_skill", "read_skill_file"}
         [answer] = (await client.call_tool("add", {"a": 40, "b": 2})).content
         assert isinstance(answer, TextContent)
         assert answer.text == "42"
         assert await read_bytes(client, "weather://today") == b"sunny"
         assert await read_bytes(client, "weather://rome/today") == b"sunny in rome"
-        assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["greet"]
+        names = [prompt.name for prompt in (await client.list_prompts()).prompts]
+        assert names == ["greet", *(path.rpartition("/")[2] for path in skills_of(attached.tree))]
         [message] = (await client.get_prompt("greet", {"name": "Ada"})).messages
         assert isinstance(message.content, TextContent)
         assert message.content.text == "Hello, Ada!"

@@ -1,6 +1,6 @@
 """Checking skills on disk: everything a scan finds, and what their text gets wrong.
 
-Works on one ``SKILL.md``, one skill or a whole tree. Reads through the same safe door as serving.
+Works on one ``SKILL.md``, one skill, packed or not, or a whole tree. Reads through the same safe door as serving.
 """
 
 from __future__ import annotations
@@ -10,8 +10,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillwire.catalog.archive import ArchiveCatalog, is_archive
 from skillwire.catalog.beneath import open_folder, open_root, read_file_at
-from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.catalog.local import local_catalog
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.check import SkillText, check_body, check_text, source_line
@@ -57,7 +58,7 @@ def check_path(
     limits: Limits = DEFAULT_LIMITS,
     on_skill: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """Check a ``SKILL.md``, a skill's folder or a tree of skills. ``NotFoundError`` if there is no such thing."""
+    """Check a ``SKILL.md``, a skill's folder, an archive or a tree of skills; ``NotFoundError`` if it is none."""
     return Checker(path, limits=limits).run(on_skill)
 
 
@@ -68,19 +69,21 @@ class Checker:
         given = Path(path)
         if os.path.isfile(given) and given.name.lower() == SKILL_MD.lower():
             given = given.parent
+        elif is_archive(given) and os.path.isfile(given):
+            pass
         elif not os.fspath(path) or not os.path.isdir(given):  # an empty path would mean the current folder
             raise NotFoundError(
                 "path-unknown",
-                f"{str(path)!r} is neither a folder nor a SKILL.md",
-                "give the folder of a skill, a folder of skills, or the path of a SKILL.md",
+                f"{str(path)!r} is neither a folder nor a SKILL.md nor an archive",
+                "give the folder of a skill, a folder of skills, or the path of a SKILL.md or an archive",
             )
         self._given = given
-        self._catalog = DirectoryCatalog(given, limits=limits)
+        self._catalog = local_catalog(given, limits=limits)
         self._limits = limits
 
     @property
     def root(self) -> Path:
-        """The folder that is checked."""
+        """The folder, or the archive, that is checked."""
         return self._catalog.root
 
     def run(self, on_skill: Callable[[int], None] | None = None) -> CheckReport:
@@ -138,6 +141,8 @@ class Checker:
         return problem if text is None else replace(problem, source=source_line(text, problem.line))
 
     def _read(self, path: str) -> bytes | None:
+        if isinstance(self._catalog, ArchiveCatalog):
+            return self._catalog.data_at(path)
         *folders, name = self._catalog.on_disk(path).split("/")
         try:
             with open_root(str(self.root)) as root, open_folder(root, folders) as folder:

@@ -184,7 +184,7 @@ class GeneratedCatalog(SnapshotCatalog):
             self._replace(owner, {key: _as_dynamic(item) for key, item in found.items()}, maker)
         record = found[owner].record
         if record is None:
-            raise _failed(owner, "its SKILL.md breaks a rule")
+            raise failed(owner, "its SKILL.md breaks a rule")
         return owner, record
 
     def _maker(self, path: str) -> _Maker:
@@ -205,19 +205,12 @@ class GeneratedCatalog(SnapshotCatalog):
         return found, None
 
     async def _make(self, path: str, maker: _Maker) -> dict[str, Found]:
-        try:
-            with anyio.fail_after(self._limits.max_generate_seconds):
-                files = await _call(maker.make)
-        except TimeoutError as error:
-            raise _failed(path, f"it took longer than {self._limits.max_generate_seconds} s") from error
-        except Exception as error:
-            log.warning("the function that makes the skill %r failed", path, exc_info=error)
-            raise _failed(path, f"it raised {type(error).__name__}") from error
-        tree = Skill(path, await _files_of(path, files, self._limits)).tree()
+        made = await call_maker(path, maker.make, self._limits)
+        tree = Skill(path, await files_of(path, made, self._limits)).tree()
         metas = {path: maker.meta}
         found = find_skills(tree, scheme=self._scheme, limits=self._limits, metas=metas)
         if path not in found:
-            raise _failed(path, "it returned no SKILL.md")
+            raise failed(path, "it returned no SKILL.md")
         return found
 
     def _replace(self, path: str, found: Mapping[str, Found], maker: _Maker | None) -> None:
@@ -228,14 +221,27 @@ class GeneratedCatalog(SnapshotCatalog):
         self._feed.publish(change)
 
 
-async def _call(make: MakeFiles) -> object:
+async def call_maker(path: str, make: Callable[[], object], limits: Limits) -> object:
+    """What the function, or coroutine function, for ``path`` returns, in time; ``UpstreamError`` if it fails."""
+    try:
+        with anyio.fail_after(limits.max_generate_seconds):
+            return await _call(make)
+    except TimeoutError as error:
+        raise failed(path, f"it took longer than {limits.max_generate_seconds} s") from error
+    except Exception as error:
+        log.warning("the function that makes the skill %r failed", path, exc_info=error)
+        raise failed(path, f"it raised {type(error).__name__}") from error
+
+
+async def _call(make: Callable[[], object]) -> object:
     if inspect.iscoroutinefunction(make):
-        return await make()
+        return await cast("Callable[[], Awaitable[object]]", make)()
     result = await to_thread.run_sync(make, abandon_on_cancel=True)
     return await result if inspect.isawaitable(result) else result
 
 
-async def _files_of(path: str, made: object, limits: Limits) -> Files:
+async def files_of(path: str, made: object, limits: Limits) -> Files:
+    """The files that a function returned: as they are, in a ``Skill``, or in a folder."""
     if isinstance(made, Skill):
         return made.files
     if not isinstance(made, str | os.PathLike):
@@ -243,15 +249,15 @@ async def _files_of(path: str, made: object, limits: Limits) -> Files:
     try:
         return await to_thread.run_sync(read_tree, os.fspath(cast("str", made)), limits)
     except (OSError, LimitError) as error:
-        raise _failed(path, "the folder it returned cannot be read") from error
+        raise failed(path, "the folder it returned cannot be read") from error
 
 
 def _checked(path: str, files: object) -> Files:
     if not isinstance(files, Mapping):
-        raise _failed(path, f"it returned {type(files).__name__}, not files, a Skill or a folder")
+        raise failed(path, f"it returned {type(files).__name__}, not files, a Skill or a folder")
     for name, data in cast("Mapping[Any, Any]", files).items():
         if not isinstance(name, str) or not isinstance(data, bytes | str):
-            raise _failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
+            raise failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")
     return cast("Files", files)
 
 
@@ -262,7 +268,8 @@ def _as_dynamic(found: Found) -> Found:
     return replace(found, record=SkillRecord(entry, {}, frozenset()))
 
 
-def _failed(path: str, reason: str) -> UpstreamError:
+def failed(path: str, reason: str) -> UpstreamError:
+    """The function for the skill at ``path`` did not make it."""
     return UpstreamError(
         "generator-failed",
         f"the function that makes the skill {path!r} failed: {reason}",

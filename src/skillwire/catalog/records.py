@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.declared import check_declared
 from skillwire.skill.diagnostics import Diagnostic, from_error
 from skillwire.skill.entry import DEFAULT_META, SkillEntry, SkillMeta, build_entry, fold
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md
@@ -86,6 +87,7 @@ def make_found(
         problems.append(from_error(error, file))
     else:
         problems += check_frontmatter(document, source.path.rpartition("/")[2], file)
+        problems += check_declared(document, file)
     problems += check_files(source, limits)
     record: SkillRecord | None = None
     if document is not None and not any(problem.refuses for problem in problems):

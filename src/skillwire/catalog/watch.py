@@ -22,7 +22,7 @@ _STEP_MS = 20
 _IDLE_MS = 500
 
 
-async def watch_folder(root: Path) -> AsyncIterator[tuple[str, ...] | None]:
+async def watch_folder(root: Path, *, recursive: bool = True) -> AsyncIterator[tuple[str, ...] | None]:
     """Paths that changed, relative to ``root``, in batches; ``None`` once, when the watch stands."""
     standing = False
     try:
@@ -33,6 +33,7 @@ async def watch_folder(root: Path) -> AsyncIterator[tuple[str, ...] | None]:
             step=_STEP_MS,
             rust_timeout=_IDLE_MS,
             yield_on_timeout=True,
+            recursive=recursive,
             ignore_permission_denied=True,
         ):
             if not standing:

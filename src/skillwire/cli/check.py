@@ -34,7 +34,9 @@ def add_arguments(verbs: Verbs) -> None:
         "Check a SKILL.md, a skill or a tree of skills against the rules of the format.",
         _EXAMPLES,
     )
-    parser.add_argument("paths", metavar="PATH", nargs="+", help="a SKILL.md, a skill's folder or a tree")
+    parser.add_argument(
+        "paths", metavar="PATH", nargs="+", help="a SKILL.md, a skill's folder, an archive or a tree"
+    )
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
     parser.add_argument("--strict", action="store_true", help="warnings count as problems too")
     parser.add_argument("--watch", action="store_true", help="stay, and check again when files change")

@@ -45,7 +45,8 @@ async def say_what_is_served(catalog: Catalog, printer: Printer) -> None:
 def say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
     """On stdio: what a host has to know to start this process."""
     command = str(Path(sys.argv[0]).absolute())
-    words = [_absolute(word, arguments.paths) for word in sys.argv[1:]]
+    files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
+    words = [_absolute(word, files) for word in sys.argv[1:]]
     entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
     printer.talk("speaking MCP on stdin and stdout; a host starts it with this entry:")
     printer.talk(json.dumps(entry, indent=2))
@@ -76,6 +77,7 @@ def say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer
         shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, **entry})]),
     ):
         printer.talk(f"  {line}")
+    printer.talk(f"clients of older proposals: {url}/sep-2076 and {url}/native (docs/dialects.md)")
     printer.talk("try next, in another terminal:")
     printer.talk(f"  npx @modelcontextprotocol/inspector --cli {url} --method skills/list --verify")
     printer.talk(f"  {_curl(url)}")

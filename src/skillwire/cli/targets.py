@@ -1,4 +1,4 @@
-"""TARGET: what a verb looks at. A folder, a URL, a label from an ``mcpServers`` file, or a command after ``--``.
+"""TARGET: what a verb looks at: a folder, an archive, a URL, a label from an ``mcpServers`` file, or a command.
 
 All of them become a ``Catalog``, so that a verb does not know which it was.
 """
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
 
 COMMAND = "\0"  # stands for "the command after --"; nobody can type it
-TARGET_HELP = "a folder, a URL, a label from an mcpServers file, or a command after --"
+TARGET_HELP = "a folder, an archive, a URL, a label from an mcpServers file, or a command after --"
 DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 
 

@@ -28,15 +28,15 @@ def add_arguments(verbs: Verbs) -> None:
         "Draw the skills in a folder, their files and sizes, and what would not be served.",
         _EXAMPLES,
     )
-    parser.add_argument("path", metavar="PATH", help="a folder of skills, or the folder of one")
+    parser.add_argument("path", metavar="PATH", help="a folder of skills, the folder of one, or an archive")
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Draw the tree."""
-    from skillwire.catalog.directory import DirectoryCatalog  # late: only once the words are understood
+    from skillwire.catalog.local import local_catalog  # late: only once the words are understood
     from skillwire.cli import drawing
 
-    catalog = DirectoryCatalog(arguments.path)
+    catalog = local_catalog(arguments.path)
     with printer.progress("Reading", "skills") as count:
         catalog.load(count)
     drawing.print_tree(catalog.root.name, catalog.snapshot(), printer)

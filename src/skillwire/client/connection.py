@@ -24,8 +24,10 @@ from pydantic import RootModel
 from skillwire.client.failures import CONNECTING, Translated, as_ours
 from skillwire.client.http import too_slow
 from skillwire.client.meter import Meter
-from skillwire.errors import SkillwireError, UpstreamError
+from skillwire.client.shapes import as_object
+from skillwire.errors import NotFoundError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.wire.native import ACTIVATION_INVALID
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -51,6 +53,7 @@ class Connection:
     def __init__(self, session: ClientSession | None, limits: Limits = DEFAULT_LIMITS) -> None:
         self.limits = limits
         self.meter = Meter(limits)
+        self.carried: dict[str, Any] = {}  # `_meta` of every request of the stateless era, until it is refused
         self._session = session
         self._heard = anyio.Event()  # the server said that something changed
         self._asking = 0  # calls that wait for an answer
@@ -114,6 +117,8 @@ class Connection:
             yield wait
 
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
+        if self.carried and self.is_modern:
+            params = {**params, "_meta": dict(self.carried)}
         request = Request[dict[str, Any], str](method=method, params=params)
         if not self._asking:
             self.meter.take_failure()  # of an answer that nobody waits for any more
@@ -121,6 +126,10 @@ class Connection:
         try:
             with self._translated(method), anyio.fail_after(self.limits.max_call_seconds):
                 return (await self.session.send_request(request, _Answer)).root
+        except NotFoundError as error:
+            if _refuses_what_is_carried(error):
+                self.carried.clear()
+            raise
         finally:
             self._asking -= 1
 
@@ -246,6 +255,13 @@ async def _next_event(subscription: Subscription) -> None:
         await anext(subscription)
     except (StopAsyncIteration, SubscriptionLost) as error:
         raise UpstreamError("connection-lost", "the server ended its stream of changes") from error
+
+
+def _refuses_what_is_carried(error: NotFoundError) -> bool:
+    """M3: a token that has expired spoils every request; without it, the next one is answered."""
+    said = error.__cause__
+    data = as_object(said.error.data) if isinstance(said, MCPError) else {}
+    return data.get("reference") == ACTIVATION_INVALID
 
 
 def closed() -> UpstreamError:

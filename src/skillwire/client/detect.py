@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from skillwire.client.content import read_if_there
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.index import INDEX_URI, IndexDialect, parse_index
-from skillwire.client.dialects.named import NativeDialect, Sep2076Dialect
+from skillwire.client.dialects.named import NativeDialect
 from skillwire.client.dialects.plain import PlainDialect
+from skillwire.client.dialects.sep2076 import Sep2076Dialect, wants_arguments
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError
 from skillwire.skill.uri import SKILL_MD
@@ -102,15 +103,11 @@ async def _named(connection: Connection) -> DialectName | None:
     if listed is None or not isinstance(listed.get("skills"), list):
         return None
     skills = list(map(as_object, as_list(listed["skills"])))
-    plain = next((skill for skill in skills if not _wants_arguments(skill)), None)
+    plain = next((skill for skill in skills if not wants_arguments(skill)), None)
     if plain is None:
         return "sep-2076" if skills or await _knows(connection, SKILLS_GET, name="") else "native"
     answer = await _answer(connection, SKILLS_GET, name=as_text(plain.get("name")))
     return "sep-2076" if answer is not None and "instructions" in answer else "native"
-
-
-def _wants_arguments(skill: dict[str, Any]) -> bool:
-    return any(as_object(argument).get("required") for argument in as_list(skill.get("arguments")))
 
 
 async def _knows(connection: Connection, method: str, **params: str) -> bool:

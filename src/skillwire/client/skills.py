@@ -18,7 +18,8 @@ from mcp import Client
 from skillwire.client.connection import Connection
 from skillwire.client.detect import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
-from skillwire.client.dialects.named import Activation, NamedSkill, NativeDialect, Sep2076Dialect
+from skillwire.client.dialects.named import Activation, NativeDialect
+from skillwire.client.dialects.sep2076 import NamedSkill, Sep2076Dialect
 from skillwire.client.refresh import Refresh, compare
 from skillwire.errors import (
     FormatError,

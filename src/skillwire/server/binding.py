@@ -10,6 +10,7 @@ that name, so that the SDK's own checks, result envelope and telemetry apply to 
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from weakref import WeakKeyDictionary
@@ -19,6 +20,8 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.names import Names
 from skillwire.errors import SkillwireError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.server.native.scopes import Scopes
 from skillwire.skill.uri import DEFAULT_SCHEME
 from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import Freshness
@@ -38,6 +41,8 @@ Answer: TypeAlias = dict[str, Any]
 OWN = "skillwire/"  # our names for what a binding asks its own handlers; nobody's to call from outside
 _OWN_CURSOR = "skillwire."
 
+log = logging.getLogger("skillwire.server")
+
 
 @dataclass(frozen=True, slots=True)
 class Served:
@@ -50,11 +55,19 @@ class Served:
     scheme: str = DEFAULT_SCHEME
     page_size: int = DEFAULT_PAGE_SIZE
     freshness: Freshness = field(default_factory=Freshness)
+    scopes: Scopes = field(default_factory=Scopes)  # what skills bind of the server, in code
     _names: WeakKeyDictionary[Catalog, Names] = field(default_factory=WeakKeyDictionary["Catalog", "Names"])
+    _said: set[str] = field(default_factory=set[str])
 
     def has(self, method: str) -> bool:
         """Whether the server itself answers ``method``."""
         return self.server.get_request_handler(method) is not None
+
+    def warn(self, message: str) -> None:
+        """Say in the log what is wrong with what is served: each thing once."""
+        if message not in self._said and len(self._said) < DEFAULT_LIMITS.max_page_size:
+            self._said.add(message)
+            log.warning("%s", message)
 
     def names_for(self, ctx: Any) -> Names:
         """Skills by name, as far as the caller may see them."""
@@ -108,7 +121,9 @@ class Binding:
             if theirs.get("nextCursor"):
                 return theirs
             ours = _marked(await ask(ctx, call_next, own_method))
-            return {**_strictest(theirs, ours), field: [*theirs.get(field, ()), *ours[field]]}
+            meta: Answer = {**(theirs.get("_meta") or {}), **(ours.get("_meta") or {})}
+            result = {**theirs, **_strictest(theirs, ours), field: [*theirs.get(field, ()), *ours[field]]}
+            return {**result, "_meta": meta} if meta else result
 
         return listed
 

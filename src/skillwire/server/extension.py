@@ -26,8 +26,8 @@ from skillwire.wire.errors import resource_unknown, to_rpc_error
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.catalog.contract import Catalog
-    from skillwire.server.binding import Context, Served
+    from skillwire.catalog.contract import Catalog, SkillTemplate
+    from skillwire.server.binding import Context, Handler, Served
     from skillwire.server.notices import Notices
     from skillwire.skill import SkillEntry
 
@@ -35,6 +35,7 @@ _LIST = f"{OWN}resources/list"
 _READ = f"{OWN}resources/read"
 _TEMPLATES = f"{OWN}resources/templates/list"
 _COMPLETE = f"{OWN}completion/complete"
+_NONE = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
 
 
 class ReadingFiles(Binding):
@@ -42,9 +43,11 @@ class ReadingFiles(Binding):
 
     def __init__(self, served: Served) -> None:
         super().__init__(served)
-        self.routes["resources/read"] = self._read
+        self.routes |= {"resources/read": self._read, **dict.fromkeys(_NONE, self._list_none)}
         if not served.has(_READ):
             self.handle(_READ, ReadResourceRequestParams, self._read_resource)
+            for method, field in _NONE.items():
+                self.handle(f"{OWN}none/{method}", PaginatedRequestParams, _nothing(field))
 
     def declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for everybody
         """There are resources, whatever else there is."""
@@ -52,27 +55,11 @@ class ReadingFiles(Binding):
 
     async def has_file(self, ctx: Context, uri: str) -> bool:
         """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
-        try:
-            parsed = parse_uri(uri)
-        except FormatError:
-            return False
-        if parsed.scheme != self.served.scheme:
-            return False
-        entry = await self.skill_around(self.served.catalog_for(ctx), parsed.parent.path)
-        if entry is None:
-            return False
-        wanted = format_uri(parsed.path, self.served.scheme)
-        return entry.is_dynamic or any(file.uri == wanted for file in entry.files)
+        return await lists_file(self.served.catalog_for(ctx), uri, self.served.scheme)
 
     async def skill_around(self, catalog: Catalog, path: str) -> SkillEntry | None:
         """The innermost skill at or around ``path``, as it is known."""
-        while path:
-            with suppress(FormatError):  # typed by a person who is not done yet
-                entry = await catalog.peek_skill(skill_md_uri(path, self.served.scheme))
-                if entry is not None:
-                    return entry
-            path = path.rpartition("/")[0]
-        return None
+        return await skill_around(catalog, path, self.served.scheme)
 
     async def _read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         uri = (ctx.params or {}).get("uri")
@@ -83,6 +70,13 @@ class ReadingFiles(Binding):
             return await ask(ctx, call_next, _READ)
         theirs = await self._or_none(ctx, call_next, ours=ours) if self.served.has(ctx.method) else None
         return theirs or await ask(ctx, call_next, _READ)
+
+    async def _list_none(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """P4: files are in no listing. A server with no resources of its own has an empty one, not none."""
+        if self.served.has(ctx.method):
+            return await call_next(ctx)
+        cursor = {key: value for key, value in (ctx.params or {}).items() if key == "cursor"}
+        return await ask(ctx, call_next, f"{OWN}none/{ctx.method}", **cursor)
 
     async def _or_none(self, ctx: Context, call_next: CallNext, *, ours: bool) -> HandlerResult:
         """The server's own answer; if it has none for a URI of our scheme, our refusal says more."""
@@ -146,16 +140,19 @@ class ExtensionBinding(ReadingFiles):
         catalog = self.served.catalog_for(ctx)
         return extension.resources_result(await catalog.list_skills(params.cursor, self.served.page_size))
 
-    async def _list_templates(self, ctx: Context, params: PaginatedRequestParams) -> Answer:  # noqa: ARG002
+    async def _list_templates(self, ctx: Context, params: PaginatedRequestParams) -> Answer:
         if params.cursor is not None:  # there is one page, so no cursor can be good
             raise bad_cursor()
-        return extension.templates_result(self.served.scheme)
+        return extension.templates_result(self.served.scheme, self.served.catalog_for(ctx).templates())
 
     async def _complete(self, ctx: Context, params: CompleteRequestParams) -> Answer:
-        """T1: skills while the path names none, then the files of the one it names."""
+        """T1: values of a template; or skills while the path names none, then the files of the one it names."""
         typed, catalog = params.argument.value, self.served.catalog_for(ctx)
         if len(typed) > DEFAULT_LIMITS.max_uri_length or typed.count("/") > DEFAULT_LIMITS.max_uri_segments:
             return extension.completion_result([])
+        template = self._template(ctx, getattr(params.ref, "uri", None))
+        if template is not None:
+            return extension.completion_result(await template.complete(params.argument.name, typed))
         entry = await self.skill_around(catalog, typed.rpartition("/")[0])
         if entry is not None:
             files = sorted(parse_uri(file.uri).path for file in entry.files)
@@ -165,10 +162,16 @@ class ExtensionBinding(ReadingFiles):
 
     async def _completed(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         reference = (ctx.params or {}).get("ref")
-        template = extension.SKILL_TEMPLATE.format(scheme=self.served.scheme)
-        if isinstance(reference, dict) and cast("dict[str, Any]", reference).get("uri") == template:
+        uri = cast("dict[str, Any]", reference).get("uri") if isinstance(reference, dict) else None
+        whole = extension.SKILL_TEMPLATE.format(scheme=self.served.scheme)
+        if uri == whole or self._template(ctx, uri) is not None:
             return await ask(ctx, call_next, _COMPLETE)
         return await call_next(ctx)
+
+    def _template(self, ctx: Context, uri: object) -> SkillTemplate | None:
+        """The template at ``uri``, if the caller may see it."""
+        templates = self.served.catalog_for(ctx).templates()
+        return next((template for template in templates if template.uri(self.served.scheme) == uri), None)
 
     async def _subscribe(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """The handshake era's subscriptions; the stateless era has ``subscriptions/listen``."""
@@ -187,3 +190,38 @@ class ExtensionBinding(ReadingFiles):
         except SkillwireError as error:
             raise to_rpc_error(error) from error
         return {}
+
+
+def _nothing(field: str) -> Handler:
+    async def nothing(ctx: Context, params: PaginatedRequestParams) -> Answer:  # noqa: ARG001 - nobody has any
+        if params.cursor is not None:  # there is one page, so no cursor can be good
+            raise bad_cursor()
+        return {field: []}
+
+    return nothing
+
+
+async def lists_file(catalog: Catalog, uri: str, scheme: str) -> bool:
+    """Whether some skill of ``catalog`` lists the file at ``uri``."""
+    try:
+        parsed = parse_uri(uri)
+    except FormatError:
+        return False
+    if parsed.scheme != scheme:
+        return False
+    entry = await skill_around(catalog, parsed.parent.path, scheme)
+    if entry is None:
+        return False
+    wanted = format_uri(parsed.path, scheme)
+    return entry.is_dynamic or any(file.uri == wanted for file in entry.files)
+
+
+async def skill_around(catalog: Catalog, path: str, scheme: str) -> SkillEntry | None:
+    """The innermost skill at or around ``path``, as it is known."""
+    while path:
+        with suppress(FormatError):  # typed by a person who is not done yet
+            entry = await catalog.peek_skill(skill_md_uri(path, scheme))
+            if entry is not None:
+                return entry
+        path = path.rpartition("/")[0]
+    return None

@@ -8,9 +8,15 @@ from __future__ import annotations
 
 from typing import Any, cast
 
+from mcp.server.connection import Connection
+from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.server.session import ServerSession
 from mcp.server.subscriptions import ListenHandler, SubscriptionBus
+from mcp.shared.exceptions import NoBackChannelError
 from mcp_types import SubscriptionsListenRequestParams
+from mcp_types.version import LATEST_MODERN_VERSION
+from pydantic import BaseModel
 
 from skillwire.errors import FormatError
 
@@ -40,3 +46,39 @@ def subscription_bus(server: Server[Any], ours: SubscriptionBus) -> Subscription
         bus = ours
         server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, ListenHandler(ours))
     return cast("SubscriptionBus", bus)
+
+
+async def ask_own_handler(
+    server: Server[Any], state: object, method: str, params: dict[str, Any]
+) -> dict[str, Any]:
+    """What the server's own handler says to nobody: before there is a client. ``{}`` if it has no handler.
+
+    ``state`` is what the server's lifespan gave. A handler that needs a real client raises whatever it likes.
+    """
+    entry = server.get_request_handler(method)
+    if entry is None:
+        return {}
+    connection = Connection.from_envelope(LATEST_MODERN_VERSION, None, None)
+    ctx = ServerRequestContext[Any, Any](
+        session=ServerSession(cast("Any", _Nobody()), connection),
+        lifespan_context=state,
+        protocol_version=LATEST_MODERN_VERSION,
+        method=method,
+        params=params,
+    )
+    result = await entry.handler(ctx, entry.params_type.model_validate(params, by_name=False))
+    if isinstance(result, BaseModel):
+        return result.model_dump(by_alias=True, mode="json", exclude_none=True)
+    return dict(result or {})
+
+
+class _Nobody:
+    """Where a client would be."""
+
+    can_send_request = False
+
+    async def send_raw_request(self, method: str, *_: Any) -> dict[str, Any]:
+        raise NoBackChannelError(method)
+
+    async def notify(self, *_: Any) -> None:
+        return

@@ -9,19 +9,20 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import anyio
-from mcp.server.subscriptions import ResourcesListChanged, ResourceUpdated
+from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import Notification, NotificationParams
 
-from skillwire.errors import LimitError, SkillwireError
+from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
 
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
@@ -30,15 +31,35 @@ if TYPE_CHECKING:
     from skillwire.catalog.changes import Change
     from skillwire.catalog.contract import Catalog
     from skillwire.server.routing import Endpoint
+    from skillwire.wire.native import Kind
 
     Sees = Callable[[str], bool]
 
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
 _PATIENCE_SECONDS = 5.0
+_SUBSCRIPTIONS = "resourceSubscriptions"
 SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
 
+ListKind: TypeAlias = Literal["tools", "prompts", "resources", "skills"]
+_EVENTS: dict[ListKind, ServerEvent] = {  # of skills, streams of the stateless era have none
+    "tools": ToolsListChanged(),
+    "prompts": PromptsListChanged(),
+    "resources": ResourcesListChanged(),
+}
+
 log = logging.getLogger("skillwire.server")
+_hears_prompts: ContextVar[bool] = ContextVar("skillwire_hears_prompts", default=False)
+
+
+@contextmanager
+def hears_of_prompts(hears: bool) -> Generator[None]:
+    """Whoever begins to listen in here sees skills as prompts, or does not (X2)."""
+    token = _hears_prompts.set(hears)
+    try:
+        yield
+    finally:
+        _hears_prompts.reset(token)
 
 
 def everything(uri: str) -> bool:  # noqa: ARG001 - no policy, no limits
@@ -51,26 +72,35 @@ class NoticeBus:
 
     def __init__(self, sees: Callable[[], Sees]) -> None:
         self._sees = sees
-        self._listeners: dict[object, tuple[Callable[[ServerEvent], None], Sees]] = {}
+        self._listeners: dict[object, tuple[Callable[[ServerEvent], None], Sees, bool]] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
         """Called by the SDK while it answers ``subscriptions/listen``, so the caller is known."""
         token = object()
-        self._listeners[token] = (listener, self._sees())
+        self._listeners[token] = (listener, self._sees(), _hears_prompts.get())
         return lambda: self._listeners.pop(token, None) and None
 
     async def publish(self, event: ServerEvent) -> None:
         """An event for everybody; one about a file only for those who may see it."""
-        for listener, sees in list(self._listeners.values()):
+        for listener, sees, _ in list(self._listeners.values()):
             if not isinstance(event, ResourceUpdated) or sees(event.uri):
+                listener(event)
+        await anyio.lowlevel.checkpoint()
+
+    async def publish_about(self, event: ServerEvent, uris: Collection[str]) -> None:
+        """An event for those who may see one of ``uris``."""
+        for listener, sees, _ in list(self._listeners.values()):
+            if any(sees(uri) for uri in uris):
                 listener(event)
         await anyio.lowlevel.checkpoint()
 
     async def list_changed(self, uris: frozenset[str]) -> None:
         """The list changed at ``uris``: for those who may see one of them."""
-        for listener, sees in list(self._listeners.values()):
+        for listener, sees, prompts in list(self._listeners.values()):
             if any(sees(uri) for uri in uris):
                 listener(ResourcesListChanged())
+                if prompts:
+                    listener(PromptsListChanged())
         await anyio.lowlevel.checkpoint()
 
 
@@ -79,6 +109,7 @@ class _Session:
     session: ServerSession
     sees: Sees
     endpoint: Endpoint
+    prompts: bool = False
     uris: dict[str, None] = field(default_factory=dict[str, None])
 
 
@@ -89,6 +120,16 @@ class Notices:
         self._bus = bus
         self._sees = sees
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        self._tells_of_prompts = False
+        self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # what skills bind, on the native endpoint
+
+    def tell_of_prompts(self) -> None:
+        """Skills are prompts too, for those who do not know them otherwise (X2)."""
+        self._tells_of_prompts = True
+
+    def add_prompts(self, session: ServerSession) -> None:
+        """Remember that a session of the handshake era sees skills as prompts."""
+        self._session(session).prompts = True
 
     def add_session(self, session: ServerSession, endpoint: Endpoint) -> None:
         """Remember a session of the handshake era; its client has just said hello."""
@@ -108,6 +149,19 @@ class Notices:
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         """Tell it no longer."""
         self._session(session).uris.pop(uri, None)
+
+    def only_seen(self, params: Mapping[str, Any], scheme: str) -> dict[str, Any]:
+        """The parameters of ``subscriptions/listen`` without files that the caller may not see.
+
+        A server's own bus tells every listener; so whoever may not hear of a file does not get to listen to it.
+        """
+        wanted: object = params.get("notifications")
+        uris: object = cast("dict[str, Any]", wanted).get(_SUBSCRIPTIONS) if isinstance(wanted, dict) else None
+        if not isinstance(uris, list):
+            return dict(params)
+        sees = self._sees()
+        kept = [uri for uri in cast("list[object]", uris) if not _is_hidden(uri, scheme, sees)]
+        return {**params, "notifications": {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: kept}}
 
     async def run(self, catalog: Catalog, *, watch: bool) -> None:
         """Tell, until cancelled, what changes: seen by watching the source, or only when something is read."""
@@ -133,9 +187,27 @@ class Notices:
             await self._bus.list_changed(change.uris)
         else:  # the bus of a server that has things of its own
             await self._bus.publish(ResourcesListChanged())
+            if self._tells_of_prompts:
+                await self._bus.publish(PromptsListChanged())
         async with anyio.create_task_group() as group:  # one that is slow does not make the others wait
             for key, session in list(self._sessions.items()):
                 group.start_soon(self._tell_session, key, session, change.uris, files)
+
+    async def lists_changed(
+        self, session: ServerSession, kinds: Iterable[ListKind], uri: str, *, modern: bool
+    ) -> None:
+        """M3: one caller's lists changed, because of the skill at ``uri``. Whoever cannot be told asks again."""
+        try:
+            with anyio.fail_after(_PATIENCE_SECONDS):
+                for kind in kinds:
+                    if not modern:
+                        await _tell_of(session, kind)
+                    elif kind in _EVENTS and isinstance(self._bus, NoticeBus):
+                        await self._bus.publish_about(_EVENTS[kind], [uri])
+                    elif kind in _EVENTS:  # the bus of a server that has things of its own
+                        await self._bus.publish(_EVENTS[kind])
+        except Exception:  # as below: what was done is done, told or not
+            log.debug("a session could not be told that its lists changed", exc_info=True)
 
     async def _tell_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
         try:
@@ -144,10 +216,20 @@ class Notices:
                     if str(parse_uri(uri)) in files or _was_in(uri, uris):
                         await session.session.send_resource_updated(uri)
                 if any(session.sees(uri) for uri in uris):
-                    await _tell_of_list(session)
+                    for kind in self._kinds(session):
+                        await _tell_of(session.session, kind)
         except Exception:  # whatever a broken connection raises
             log.debug("a session could not be told of a change and is forgotten", exc_info=True)
             self._sessions.pop(key, None)
+
+    def _kinds(self, session: _Session) -> Iterable[ListKind]:
+        """P5, M4: where skills are known by name, their list is one of its own; M3: and may bring things along."""
+        kinds: list[ListKind] = ["resources"] if session.endpoint == "extension" else ["skills", "resources"]
+        if session.prompts:
+            kinds.append("prompts")
+        if session.endpoint == "native":
+            kinds.extend(self.scoped_kinds())
+        return dict.fromkeys(kinds)
 
     def _session(self, session: ServerSession, endpoint: Endpoint = "extension") -> _Session:
         # The SDK makes a session object for each request; the connection behind it is what stays.
@@ -162,12 +244,26 @@ class Notices:
         return known
 
 
-async def _tell_of_list(session: _Session) -> None:
-    """P5, M4: where skills are known by name, their list is one of its own."""
-    if session.endpoint != "extension":
-        notification = Notification[NotificationParams | None, str](method=SKILLS_LIST_CHANGED, params=None)
-        await session.session.send_notification(cast("ServerNotification", notification))
-    await session.session.send_resource_list_changed()
+async def _tell_of(session: ServerSession, kind: ListKind) -> None:
+    match kind:
+        case "tools":
+            await session.send_tool_list_changed()
+        case "prompts":
+            await session.send_prompt_list_changed()
+        case "resources":
+            await session.send_resource_list_changed()
+        case "skills":
+            notification = Notification[NotificationParams | None, str](method=SKILLS_LIST_CHANGED, params=None)
+            await session.send_notification(cast("ServerNotification", notification))
+
+
+def _is_hidden(uri: object, scheme: str, sees: Sees) -> bool:
+    if not isinstance(uri, str) or not uri.lower().startswith(f"{scheme}:"):
+        return False
+    try:
+        return not sees(uri)
+    except FormatError:  # no URI of a skill
+        return False
 
 
 def _was_in(uri: str, skills: frozenset[str]) -> bool:

@@ -7,6 +7,7 @@ is chosen once, when skills are attached.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -36,9 +37,10 @@ class Router:
     """The middleware. It keeps no state between requests."""
 
     def __init__(
-        self, bindings: Mapping[Endpoint, Sequence[Binding]], notices: Notices, default: Endpoint = "extension"
+        self, bindings: Mapping[Endpoint, Sequence[Binding]], notices: Notices, default: Endpoint, scheme: str
     ) -> None:
         self._bindings = bindings
+        self._scheme = scheme
         self._notices = notices
         self._default: Endpoint = default
 
@@ -48,6 +50,8 @@ class Router:
             return await call_next(ctx)
         if ctx.method.startswith(OWN):
             raise _unknown(ctx.method)
+        if ctx.method == "subscriptions/listen":
+            ctx = replace(ctx, params=self._notices.only_seen(ctx.params or {}, self._scheme))
         endpoint = endpoint_of(ctx, self._default)
         call = call_next if endpoint == "extension" else _without_extension(call_next)
         for binding in reversed(self._bindings[endpoint]):

@@ -16,26 +16,31 @@ import anyio
 from skillwire.catalog.claims import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
-from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.generated import GeneratedCatalog
+from skillwire.catalog.local import local_catalog
+from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError
 from skillwire.server.binding import Served
 from skillwire.server.endpoints import Dialects, bind
 from skillwire.server.lowlevel import lowlevel_server, subscription_bus
+from skillwire.server.native.scopes import Scope, Scopes
 from skillwire.server.notices import NoticeBus, Notices, everything
+from skillwire.server.sep2076.offers import check_at_start
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable
+    from collections.abc import AsyncGenerator, Callable, Mapping
 
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.generated import MakeFiles
+    from skillwire.catalog.template import MakeSkill, Values
 
 S = TypeVar("S")
 F = TypeVar("F", bound="MakeFiles")
+M = TypeVar("M", bound="MakeSkill")
 
 
 class Viewer(Protocol):
@@ -51,7 +56,7 @@ class Viewer(Protocol):
 
 
 class Skills:
-    """Skills from a folder or any catalog, and from functions declared with ``@skills.skill``."""
+    """Skills from a folder, an archive or any catalog, and from functions (``skill``, ``template``)."""
 
     def __init__(
         self,
@@ -65,10 +70,13 @@ class Skills:
         dialects: Dialects | None = None,
     ) -> None:
         if isinstance(source, str | os.PathLike):
-            source = DirectoryCatalog(source, scheme=scheme)
+            source = local_catalog(source, scheme=scheme)
             source.demand_root()
         self._source = source
         self._declared = GeneratedCatalog(scheme=scheme)
+        self._templates = TemplateCatalog(scheme=scheme)
+        own = (Mount(self._declared, "declared"), Mount(self._templates, "template-skills"))
+        self._mounts = (*_mounts_of(source), *own)
         self._scheme = scheme
         self._page_size = page_size
         self._freshness = freshness or Freshness()
@@ -77,28 +85,37 @@ class Skills:
         self._watch = watch
         self._viewer = viewer
         self._dialects = dialects or Dialects()
-        self._catalog: Catalog | None = None
+        self._scopes = Scopes()
+        self._combined: CombinedCatalog | None = None
 
     @property
     def catalog(self) -> Catalog:
         """Everything that is served."""
-        if self._catalog is None:
-            if self._source is None:
-                self._catalog = self._declared
-            elif self._declared.is_empty:
-                return self._source
-            else:
-                if isinstance(self._source, CombinedCatalog):  # one level of names, whoever combined them
-                    sources = self._source.mounts
-                else:
-                    sources = (Mount(self._source, "files"),)
-                mounts = (*sources, Mount(self._declared, "declared"))
-                self._catalog = CombinedCatalog(mounts, scheme=self._scheme)
-        return self._catalog
+        idle = [own for own in (self._declared, self._templates) if own.is_empty]
+        if len(idle) == 2:
+            return self._declared if self._source is None else self._source
+        mounts = tuple(mount for mount in self._mounts if mount.catalog not in idle)
+        if self._source is None and len(mounts) == 1:
+            return mounts[0].catalog
+        if self._combined is None or self._combined.mounts != mounts:
+            self._combined = CombinedCatalog(mounts, scheme=self._scheme)
+        return self._combined
 
     def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
         """Declare a skill: the function returns its files, a ``Skill``, or the path of its folder."""
         return self._declared.skill(path, dynamic=dynamic, meta=meta)
+
+    def template(self, path: str, *, values: Mapping[str, Values], description: str) -> Callable[[M], M]:
+        """Declare skills that are made from values in their path: ``docs/{product}`` (I1, T1).
+
+        The function takes the variables by name and returns what one of ``skill`` may, or ``None``: there is none.
+        ``values`` has for each variable all its values, or a function that completes what somebody typed.
+        """
+        return self._templates.template(path, values=values, description=description)
+
+    def scope(self, path: str) -> Scope:
+        """What the skill at ``path`` binds of the server: its tools, prompts and resources (M3)."""
+        return self._scopes.scope(path)
 
     def attach(self, server: S) -> S:
         """Serve the skills on ``server``, which is returned."""
@@ -107,6 +124,7 @@ class Skills:
             raise FormatError(
                 "skills-attached", "this server has skills already", "put several sources into one CombinedCatalog"
             )
+        self._scopes.attach(server)
         notices = Notices(subscription_bus(low, NoticeBus(self._sees)), self._sees)
         served = Served(
             low,
@@ -116,10 +134,11 @@ class Skills:
             self._scheme,
             self._page_size,
             self._freshness,
+            self._scopes,
         )
         low.extensions[EXTENSION_ID] = {"directoryRead": True}
         low.middleware.append(bind(served, notices, self._dialects))
-        self._tell_with(low, notices)
+        self._tell_with(served, notices)
         return server
 
     def _caller_catalog(self, ctx: Any) -> Catalog:  # noqa: ARG002 - the caller is known from the request's context
@@ -128,16 +147,23 @@ class Skills:
     def _sees(self) -> Callable[[str], bool]:
         return everything if self._viewer is None else self._viewer.sees()
 
-    def _tell_with(self, low: Server[Any], notices: Notices) -> None:
-        """Tell of changes as long as the server runs."""
-        inner = low.lifespan
+    def _tell_with(self, served: Served, notices: Notices) -> None:
+        """Tell of changes as long as the server runs, and once, in the log, of what skills lack."""
+        inner = served.server.lifespan
 
         @asynccontextmanager
         async def lifespan(app: Server[Any]) -> AsyncGenerator[Any]:
             async with anyio.create_task_group() as group:
                 group.start_soon(partial(notices.run, self.catalog, watch=self._watch))
                 async with inner(app) as state:
+                    group.start_soon(check_at_start, served, state)
                     yield state
                 group.cancel_scope.cancel()
 
-        low.lifespan = lifespan
+        served.server.lifespan = lifespan
+
+
+def _mounts_of(source: Catalog | None) -> tuple[Mount, ...]:
+    if isinstance(source, CombinedCatalog):  # one level of names, whoever combined them
+        return source.mounts
+    return () if source is None else (Mount(source, "files"),)

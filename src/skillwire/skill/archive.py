@@ -16,10 +16,10 @@ import zipfile
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
-from skillwire.errors import FormatError, LimitError, SkillwireError
+from skillwire.errors import FormatError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.entry import fold
-from skillwire.skill.uri import SKILL_MD, segment_problem
+from skillwire.skill.members import MAX_EXTENDED, MAX_EXTENDED_COST, ZIP_HEADER, Members, refused, too_much
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -44,10 +44,7 @@ _TAR_EXTENDED = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )
-_MAX_EXTENDED = 4 * 1024  # one such header; a longer name is refused anyway
 _GLOBAL_COST = 64 * 1024  # for each byte: a global one is applied to every member behind it
-_MAX_COST = 500_000_000  # of all of them: 10,000 of 200 bytes, or a second of searching
-_ZIP_HEADER = b"PK\x01\x02"
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
 _ZIP_LOCAL_SIZE = 30
@@ -74,6 +71,11 @@ def archive_format(uri: str, media_type: str | None) -> ArchiveFormat:
     )
 
 
+def archive_uri(skill_path: str, form: ArchiveFormat, scheme: str = DEFAULT_SCHEME) -> str:
+    """I2: where the archive of the skill at ``skill_path`` is."""
+    return format_uri(f"{skill_path}.{form}", scheme)
+
+
 def archive_root(uri: str) -> str:
     """The URI of the skill that the archive at ``uri`` holds: the same without the suffix."""
     for suffix in _SUFFIXES:
@@ -85,7 +87,7 @@ def archive_root(uri: str) -> str:
 def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> dict[str, bytes]:
     """The files in an archive by their path, ``SKILL.md`` at the root among them."""
     if len(data) > limits.max_archive_bytes:
-        raise _too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")
+        raise too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")
     unpacking = _Unpacking(len(data), limits)
     members = _zip_members(data, limits) if form == "zip" else _tar_members(data, unpacking.room, limits)
     try:
@@ -94,9 +96,9 @@ def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) ->
     except SkillwireError:
         raise
     except Exception as error:  # on broken headers both libraries raise whatever their code runs into
-        raise _bad("the archive is damaged, or of a kind we do not read") from error
+        raise refused("the archive is damaged, or of a kind we do not read") from error
     if SKILL_MD not in unpacking.files:
-        raise _bad("the archive has no SKILL.md at its root", rule="I2")
+        raise refused("the archive has no SKILL.md at its root", rule="I2")
     return unpacking.files
 
 
@@ -105,45 +107,23 @@ class _Unpacking:
 
     def __init__(self, packed: int, limits: Limits) -> None:
         self.files: dict[str, bytes] = {}
-        self._limits = limits
         self.room = min(limits.max_skill_bytes, max(packed, 1024) * limits.max_archive_ratio)
-        self._names: dict[str, str] = {}  # fold -> path, for every file and folder (B5)
-        self._members = 0
+        self._members = Members(limits)
 
     def add(self, name: str, is_directory: bool, size: int, read: Callable[[], IO[bytes]]) -> None:
-        self._members += 1
-        if self._members > self._limits.max_resources:
-            raise _too_much(f"the archive has more than {self._limits.max_resources} members")
-        path = _safe_path(name)
-        if not path and is_directory:
-            return
-        if not path:
-            raise _bad(f"{name!r:.200} is a file where the root is")
-        self._claim(path, is_directory)
+        path = self._members.claim(name, is_directory=is_directory)
         if not is_directory:
             with read() as stream:
                 self.files[path] = self._read(stream, path)
             if len(self.files[path]) != size:
-                raise _bad(f"{path!r:.200} has another size than its header says")
-
-    def _claim(self, path: str, is_directory: bool) -> None:
-        """B5: no two names that a disk could take for one, and no file where a folder is."""
-        segments = path.split("/")
-        for depth in range(1, len(segments)):
-            folder = "/".join(segments[:depth])
-            if self._names.setdefault(fold(folder), f"{folder}/") != f"{folder}/":
-                raise _bad(f"{path!r:.200} collides with another name", rule="B5")
-        mine = f"{path}/" if is_directory else path
-        known = self._names.setdefault(fold(path), mine)
-        if known != mine or path in self.files:
-            raise _bad(f"{path!r:.200} collides with {known!r:.200}", rule="B5")
+                raise refused(f"{path!r:.200} has another size than its header says")
 
     def _read(self, stream: IO[bytes], path: str) -> bytes:
         chunks: list[bytes] = []
         while chunk := stream.read(min(_CHUNK, self.room + 1)):
             self.room -= len(chunk)
             if self.room < 0:
-                raise _too_much(f"the archive unpacks to more than we accept (at {path!r:.200})")
+                raise too_much(f"the archive unpacks to more than we accept (at {path!r:.200})")
             chunks.append(chunk)
         return b"".join(chunks)
 
@@ -164,7 +144,7 @@ class _Bounded:
             self.filled = self._count + content
         self._count += len(chunk)
         if self._count > self._room:
-            raise _too_much("the archive unpacks to more than we accept")
+            raise too_much("the archive unpacks to more than we accept")
         return chunk
 
 
@@ -176,7 +156,7 @@ def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
     with tarfile.open(fileobj=cast("IO[bytes]", stream), mode="r|", tarinfo=_header_kind()) as archive:
         for member in archive:
             if member.issparse() or not (member.isfile() or member.isdir()):
-                raise _bad(f"{member.name!r:.200} is a link, a device, a pipe or sparse")
+                raise refused(f"{member.name!r:.200} is a link, a device, a pipe or sparse")
             yield (
                 member.name,
                 member.isdir(),
@@ -186,7 +166,7 @@ def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
         while stream.read(_CHUNK):  # to the checksum, which stands at the very end
             pass
         if stream.filled > archive.offset:  # the library takes a header that it cannot read for the end
-            raise _bad("the archive has a broken header, or data behind its end")
+            raise refused("the archive has a broken header, or data behind its end")
 
 
 def _header_kind() -> type[tarfile.TarInfo]:
@@ -202,30 +182,30 @@ def _header_kind() -> type[tarfile.TarInfo]:
             nonlocal cost
             header = super().frombuf(buf, encoding, errors)
             if header.type == tarfile.GNUTYPE_SPARSE:
-                raise _bad(f"{header.name!r:.200} is sparse")
+                raise refused(f"{header.name!r:.200} is sparse")
             if header.type in _TAR_EXTENDED:
                 cost += header.size * (_GLOBAL_COST if header.type == tarfile.XGLTYPE else header.size)
-                if not 0 <= header.size <= _MAX_EXTENDED or cost > _MAX_COST:
-                    raise _too_much("the archive's headers hold more than we read")
+                if not 0 <= header.size <= MAX_EXTENDED or cost > MAX_EXTENDED_COST:
+                    raise too_much("the archive's headers hold more than we read")
             return header
 
     return Header
 
 
 def _zip_members(data: bytes, limits: Limits) -> Iterator[_Member]:
-    if data.count(_ZIP_HEADER) > limits.max_resources:  # counted before the library makes an object of each
-        raise _too_much(f"the archive has more than {limits.max_resources} members")
+    if data.count(ZIP_HEADER) > limits.max_resources:  # counted before the library makes an object of each
+        raise too_much(f"the archive has more than {limits.max_resources} members")
     with zipfile.ZipFile(BytesIO(data)) as archive:
         _check_layout(archive, data)
         for member in archive.infolist():
             name = _zip_name(member)
             kind = (member.external_attr >> 16) & 0o170000
             if kind not in _REGULAR and kind != _DIRECTORY:
-                raise _bad(f"{name!r:.200} is a link, a device or a pipe")
+                raise refused(f"{name!r:.200} is a link, a device or a pipe")
             if member.flag_bits & _ZIP_ENCRYPTED:
-                raise _bad(f"{name!r:.200} is encrypted")
+                raise refused(f"{name!r:.200} is encrypted")
             if member.compress_type not in _ZIP_METHODS:
-                raise _bad(f"{name!r:.200} is packed in a way we do not read")
+                raise refused(f"{name!r:.200} is packed in a way we do not read")
             yield name, name.endswith("/"), member.file_size, lambda member=member: archive.open(member)
 
 
@@ -247,46 +227,13 @@ def _check_layout(archive: zipfile.ZipFile, data: bytes) -> None:
     end = 0
     for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
         if member.header_offset < end or (not end and member.header_offset):
-            raise _bad(f"{member.orig_filename!r:.200} overlaps another member, or has data before it")
+            raise refused(f"{member.orig_filename!r:.200} overlaps another member, or has data before it")
         end = member.header_offset + _ZIP_LOCAL_SIZE + member.compress_size
     if end > archive.start_dir or not data[-_ZIP_END_SIZE - len(archive.comment) :].startswith(_ZIP_END):
-        raise _bad("the archive has overlapping members, or data behind its end")
+        raise refused("the archive has overlapping members, or data behind its end")
 
 
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
-        raise _bad("a member has no content")
+        raise refused("a member has no content")
     return stream
-
-
-def _safe_path(name: str) -> str:
-    """The path of a member; empty for the root itself. Whatever could point elsewhere is refused."""
-    path = name if name == "/" else name.removesuffix("/")
-    while path.startswith("./"):
-        path = path[2:]
-    if path in ("", "."):
-        return ""
-    if len(path) > DEFAULT_LIMITS.max_uri_length or path.count("/") >= DEFAULT_LIMITS.max_depth:
-        raise _bad(f"{name!r:.200} is too long or too deep")
-    if path[1:2] == ":":
-        raise _bad(f"{name!r:.200} names a drive")
-    for segment in path.split("/"):
-        problem = segment_problem(segment)
-        if problem:
-            raise _bad(f"{name!r:.200} {problem}")
-    return path
-
-
-def _bad(message: str, rule: str = "I3") -> FormatError:
-    return FormatError(
-        "archive-refused", message, "nothing was unpacked; the server has to pack it anew", rule=rule
-    )
-
-
-def _too_much(message: str) -> LimitError:
-    return LimitError(
-        "archive-too-large",
-        message,
-        "nothing was unpacked; ask for the files one by one, or raise Limits",
-        rule="I3",
-    )

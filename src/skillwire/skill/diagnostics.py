@@ -50,6 +50,7 @@ KINDS: dict[str, Kind] = {
     "compatibility-invalid": Kind("F3", "error", False, "The compatibility is not a short text"),
     "metadata-invalid": Kind("F3", "error", False, "The metadata holds something that is not text"),
     "allowed-tools-invalid": Kind("F3", "error", False, "The allowed tools are not one line of text"),
+    "declared-invalid": Kind("P6", "warning", False, "A field that other dialects show has another shape"),
     # Content
     "body-empty": Kind("F1", "warning", False, "There are no instructions below the frontmatter"),
     "link-broken": Kind("U6", "error", False, "A link points at a file that the skill does not have"),
@@ -69,14 +70,24 @@ KINDS: dict[str, Kind] = {
     "path-collision": Kind("B5", "error", True, "Two names differ only in case or Unicode form"),
     "unreadable": Kind("R2", "error", True, "A file or folder could not be read"),
     "vanished": Kind("R2", "warning", False, "A file went away while it was being read"),
+    # Archives
+    "archive-refused": Kind("I3", "error", True, "An archive holds what may not be in one"),
+    "archive-too-large": Kind("I3", "error", True, "An archive unpacks to more than we serve"),
     # Catalogs
     "catalog-collision": Kind("N1", "warning", False, "Two sources hold a skill at one path"),
     "generator-failed": Kind("R2", "error", True, "The function that makes the skill failed"),
     # Servers
+    "dependency-missing": Kind("P3", "warning", False, "A skill depends on what its server does not offer"),
     "entry-invalid": Kind("E1", "error", True, "A server lists an entry that breaks a rule"),
     "entry-repeated": Kind("E5", "error", True, "A server lists one URI twice"),
     "entry-template": Kind("I1", "warning", False, "A server lists a template instead of a skill"),
     "child-invalid": Kind("D1", "error", True, "A server lists something in a directory that is not inside it"),
+    # Gateways
+    "upstream-away": Kind("L2", "error", True, "An upstream cannot be reached and was never listed"),
+    "upstream-stale": Kind("L2", "warning", False, "An upstream does not answer; its last listing is served"),
+    "upstream-partial": Kind("B3", "warning", False, "An upstream did not list all of its skills"),
+    "approval-missing": Kind("A1", "error", True, "A skill waits for a person's yes"),
+    "snapshot-failed": Kind("V7", "warning", False, "A skill could not be read whole, so that it stays dynamic"),
 }
 
 

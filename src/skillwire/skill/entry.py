@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from skillwire.errors import FormatError
-from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri, skill_root
+from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, format_uri, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -112,6 +112,11 @@ class SkillEntry:
     def is_dynamic(self) -> bool:
         """Whether the bytes are made on reading, so that nothing about them can be claimed."""
         return self.resources == DYNAMIC
+
+    @property
+    def is_named(self) -> bool:
+        """Whether its server knows the skill by name, so that its files may be anywhere on that server (P4)."""
+        return isinstance(self.resources, Partial) and self.uri.startswith(f"{NAMED_SCHEME}://")
 
     @property
     def is_complete(self) -> bool:

@@ -105,13 +105,13 @@ def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tupl
     for field, is_right, want, hint in _OPTIONAL_FIELDS:
         value = fields.get(field)
         if field in fields and not is_right(value):
-            yield f"{field}-invalid", field, f"'{field}' is {_say(value)}, not {want}", hint
+            yield f"{field}-invalid", field, f"'{field}' is {say(value)}, not {want}", hint
 
 
 def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str]]:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        what = f"'name' is {_say(name)}" if "name" in fields else "the frontmatter has no 'name'"
+        what = f"'name' is {say(name)}" if "name" in fields else "the frontmatter has no 'name'"
         yield "name-missing", what, f"write 'name: {directory}', in quotes if it looks like a number"
     elif len(name) > MAX_NAME or not _NAME.match(name):
         yield (
@@ -131,7 +131,7 @@ def _description_problems(fields: Mapping[str, Json]) -> Iterator[tuple[str, str
     description = fields.get("description")
     hint = "say in one or two sentences what the skill does and when to use it"
     if not isinstance(description, str):
-        what = f"'description' is {_say(description)}" if "description" in fields else "there is no 'description'"
+        what = f"'description' is {say(description)}" if "description" in fields else "there is no 'description'"
         yield "description-missing", what, hint
     elif not description.strip():
         yield "description-blank", "'description' is blank", hint
@@ -173,7 +173,8 @@ def _suggest_name(name: str) -> str:
     return "-".join(words)[:MAX_NAME].strip("-") or "my-skill"
 
 
-def _say(value: Json) -> str:
+def say(value: Json) -> str:
+    """What ``value`` is, in words."""
     match value:
         case None:
             return "empty"

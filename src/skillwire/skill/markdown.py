@@ -29,10 +29,11 @@ _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 
 
 class Link(NamedTuple):
-    """A link or image: where it points, and the offset in the text where that is written."""
+    """A link or image: where it points, the offset in the text where that is written, and its words if known."""
 
     target: str
     offset: int
+    words: str = ""
 
 
 class MarkdownFacts(NamedTuple):
@@ -100,29 +101,34 @@ class _Inline:
         self._facts = facts
 
     def read(self, pieces: Sequence[Token]) -> None:
-        closing: list[str] = []
+        closing: list[tuple[str, list[str]]] = []
         for piece in pieces:
             if piece.type == "html_inline":
                 start = self._find(piece.content)
                 self._facts.comments.extend(_shifted(find_html_comments(piece.content), start))
             elif piece.type == "image":
                 self.read(piece.children or ())
-                self._link(str(piece.attrGet("src") or ""))
+                self._link(str(piece.attrGet("src") or ""), piece.content)
             elif piece.type == "link_open":
-                closing.append(str(piece.attrGet("href") or ""))
+                closing.append((str(piece.attrGet("href") or ""), []))
             elif piece.type == "link_close" and closing:
-                self._link(closing.pop())
+                target, words = closing.pop()
+                self._link(target, "".join(words))
             elif piece.type in ("text", "code_inline") and piece.content:
                 self._find(piece.content)
+                if closing:
+                    closing[-1][1].append(piece.content)
+            elif piece.type in ("softbreak", "hardbreak") and closing:
+                closing[-1][1].append(" ")
 
-    def _link(self, target: str) -> None:
+    def _link(self, target: str, words: str) -> None:
         """A link's target is written after its words, unless it is a reference or stands in ``<>``."""
         if not target:
             return
         found = self._text.find(target, self._at, self._end)
         if found >= 0:
             self._at = found + len(target)
-        self._facts.links.append(Link(target, found if found >= 0 else self._at))
+        self._facts.links.append(Link(target, found if found >= 0 else self._at, words))
 
     def _find(self, content: str) -> int:
         found = self._text.find(content, self._at, self._end)

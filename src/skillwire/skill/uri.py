@@ -20,6 +20,7 @@ from skillwire.limits import DEFAULT_LIMITS
 
 SKILL_MD = "SKILL.md"
 DEFAULT_SCHEME = "skill"
+NAMED_SCHEME = "named"  # of the identities that this program gives to skills that their server knows by name
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")

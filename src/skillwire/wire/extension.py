@@ -21,7 +21,7 @@ from skillwire.wire.media import DIRECTORY, media_type
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from skillwire.catalog.contract import DirectoryChild, Page, SkillFile
+    from skillwire.catalog.contract import DirectoryChild, Page, SkillFile, SkillTemplate
     from skillwire.skill import SkillEntry
 
 EXTENSION_ID = "io.modelcontextprotocol/skills"
@@ -111,20 +111,29 @@ def read_result(file: SkillFile) -> dict[str, Any]:
     return {"contents": [content]}
 
 
-def templates_result(scheme: str) -> dict[str, Any]:
-    """T1: one template reaches every file of every skill; completion helps to fill it."""
-    template = {
+def templates_result(scheme: str, templates: Sequence[SkillTemplate] = ()) -> dict[str, Any]:
+    """T1: one template reaches every file of every skill, others make skills; completion helps to fill them."""
+    whole = {
         "uriTemplate": SKILL_TEMPLATE.format(scheme=scheme),
         "name": "skill-file",
         "title": "A file of a skill",
         "description": "Any file of any skill: the skill's path, then the file's, such as acme/refunds/SKILL.md.",
     }
-    return {"resourceTemplates": [template]}
+    return {"resourceTemplates": [whole, *(_template(template, scheme) for template in templates)]}
 
 
 def completion_result(values: Sequence[str]) -> dict[str, Any]:
     """T1: what could come next; at most 100."""
     return {"completion": {"values": list(values[:100]), "hasMore": len(values) > 100}}
+
+
+def _template(template: SkillTemplate, scheme: str) -> dict[str, Any]:
+    return {
+        "uriTemplate": template.uri(scheme),
+        "name": template.name,
+        "description": template.description,
+        "mimeType": media_type(SKILL_MD),
+    }
 
 
 def _child(child: DirectoryChild, meta: SkillMeta) -> dict[str, Any]:

@@ -107,6 +107,36 @@ def test_a_skill_may_be_there_as_files_and_packed() -> None:
     assert skill.entry.files == (Resource(URI, DIGEST, None),)
 
 
+MIXED = OLDER_ARCHIVE | {"frontmatter": FIELDS, "url": ZIP_URI, "digest": digest_of(ZIP)}
+
+
+def test_an_archive_may_have_the_fields_of_both_generations() -> None:
+    """I1, I2: its digest is the archive's; of the archives that it lists, the first is taken."""
+    skill = parse_index_entry(MIXED)
+    assert (skill.entry.uri, skill.entry.frontmatter, skill.entry.whole_frontmatter) == (URI, FIELDS, True)
+    assert skill.entry.files == (Resource(URI, None, None),)
+    assert skill.archive == Archive(ZIP_URI, None, digest_of(ZIP))
+    listed = parse_index_entry(MIXED | {"archives": [PACKED]})
+    assert (listed.entry, listed.archive) == (skill.entry, Archive(TAR_URI, "application/gzip", digest_of(TAR)))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("plain", [OLDER, NEWER])
+@pytest.mark.parametrize("packed", [OLDER_ARCHIVE, NEWER_ARCHIVE, MIXED])
+@pytest.mark.parametrize("is_first", [True, False])
+async def test_a_skill_may_be_listed_once_for_each_kind(
+    plain: dict[str, Any], packed: dict[str, Any], is_first: bool
+) -> None:
+    """I1, I2, E5: together they promise what each of them does."""
+    index = Index(*((plain, packed) if is_first else (packed, plain)))
+    [entry] = await index.listed()
+    assert (entry.files, index.problems) == ((Resource(URI, DIGEST, None),), [])
+    assert entry.whole_frontmatter == ("frontmatter" in plain or "frontmatter" in packed)
+    got = await index.dialect.get_skill(URI)
+    assert got.is_complete
+    assert {file.uri.rpartition("/")[2] for file in got.files} == {"SKILL.md", "c.md", "data.bin"}
+
+
 @pytest.mark.parametrize("field", ["name", "description"])
 def test_the_older_generation_may_leave_out_labels(field: str) -> None:
     """I1: servers do; the name is in the URL."""

@@ -8,6 +8,7 @@ import pytest
 
 from skillwire.errors import FormatError
 from skillwire.skill.check import SkillText, check_body, check_text
+from skillwire.skill.declared import check_declared
 from skillwire.skill.diagnostics import KINDS, Diagnostic, from_error
 from skillwire.skill.frontmatter import check_frontmatter, parse_skill_md
 
@@ -44,6 +45,7 @@ SAMPLES: dict[str, bytes] = {
     "compatibility-invalid": with_fields(b"compatibility: " + b"x" * 501 + b"\n"),
     "metadata-invalid": with_fields(b"metadata: {version: 1.0}\n"),
     "allowed-tools-invalid": with_fields(b"allowed-tools: [Read]\n"),
+    "declared-invalid": with_fields(b"version: 1.10\n"),
     "body-empty": with_fields(body=b"\n\n"),
     "link-broken": with_fields(body=b"[x](gone.md)\n"),
     "link-outside": with_fields(body=b"[x](../x.md)\n"),
@@ -60,7 +62,7 @@ READING = (
     "compatibility-",
     "metadata-",
 )
-TEXT = {"allowed-tools-invalid", "body-empty", "link-broken", "link-outside", "hidden-text"}
+TEXT = {"allowed-tools-invalid", "declared-invalid", "body-empty", "link-broken", "link-outside", "hidden-text"}
 
 
 def problems(data: bytes) -> list[Diagnostic]:
@@ -71,6 +73,7 @@ def problems(data: bytes) -> list[Diagnostic]:
         return [from_error(error, "refunds/SKILL.md")]
     return [
         *check_frontmatter(document, "refunds", "refunds/SKILL.md"),
+        *check_declared(document, "refunds/SKILL.md"),
         *check_body("refunds", document.body, document.body_line),
         *check_text(SkillText("refunds", "SKILL.md", data.decode(), {"", "SKILL.md"})),
     ]
@@ -78,7 +81,7 @@ def problems(data: bytes) -> list[Diagnostic]:
 
 @pytest.mark.parametrize("reference", SAMPLES)
 def test_each_kind_is_reported_alone_for_a_text_that_breaks_its_rule(reference: str) -> None:
-    """F1, F2, F3, F4, F6, U3, U6, B1, B6, as the kind says."""
+    """F1, F2, F3, F4, F6, U3, U6, P6, B1, B6, as the kind says."""
     [problem] = problems(SAMPLES[reference])
     assert problem.reference == reference
     assert problem.rule == KINDS[reference].rule
@@ -105,7 +108,7 @@ def test_what_cannot_be_named_or_read_is_refused_and_what_can_be_served_is_serve
     assert served == {
         "description-blank", "description-too-long", "license-invalid", "compatibility-invalid",
         "metadata-invalid",
-        "allowed-tools-invalid", "body-empty", "link-broken", "link-outside", "hidden-text",
+        "allowed-tools-invalid", "declared-invalid", "body-empty", "link-broken", "link-outside", "hidden-text",
     }  # fmt: skip
     assert {KINDS[reference].severity for reference in KINDS if KINDS[reference].refuses} == {"error"}
 

@@ -85,6 +85,21 @@ def test_the_offset_is_not_that_of_a_label_with_the_same_words() -> None:
     assert link.offset == 15
 
 
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[the *guide* for `x`](a.md)", "the guide for x"),
+        ("[over\ntwo lines](a.md)", "over two lines"),
+        ("![a picture](a.md)", "a picture"),
+        ("[see][x]\n\n[x]: a.md", "see"),
+        ("[](a.md)", ""),
+    ],
+)
+def test_the_words_of_a_link_are_what_a_reader_sees(text: str, words: str) -> None:
+    """P6: they become the title of a file."""
+    assert [(link.target, link.words) for link in read_markdown(text).links] == [("a.md", words)]
+
+
 def test_two_links_to_one_file_have_two_places() -> None:
     """F7"""
     first, second = read_markdown("[a](b.md) and\n[c](b.md)").links
@@ -179,7 +194,7 @@ def test_open_brackets_do_not_hide_the_link_after_them(brackets: str, times: int
     """U6, B6: in the same paragraph, wherever the reader's bound on nesting lies."""
     text = f"# Title\n\n{brackets * times} see [x](../x.md) <!-- y -->\n"
     facts = read_markdown(text)
-    assert ("../x.md", text.index("../x.md")) in facts.links
+    assert ("../x.md", text.index("../x.md")) in [link[:2] for link in facts.links]
     assert [(item.says, item.offset) for item in facts.comments] == [("y", text.index("<!--"))]
 
 

@@ -154,7 +154,10 @@ def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
             "the server has to be corrected",
             rule="E5",
         )
-    return IndexedSkill(plain.entry, packed.archive)
+    entry = plain.entry
+    if packed.entry.whole_frontmatter and not entry.whole_frontmatter:
+        entry = replace(packed.entry, resources=entry.resources)
+    return IndexedSkill(entry, packed.archive)
 
 
 def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, Any]]:
@@ -190,8 +193,15 @@ def parse_index_entry(item: dict[str, Any]) -> IndexedSkill:
 
 
 def _newer(item: dict[str, Any]) -> IndexedSkill:
-    """``url`` and ``digest`` are of the ``SKILL.md``; a skill that is only packed has neither."""
+    """``url`` and ``digest`` are of the ``SKILL.md``; a skill that is only packed has neither.
+
+    Where one document serves both generations, a skill of the type ``archive`` has those of an archive.
+    """
     archive = next((_archive(packed) for packed in map(as_object, as_list(item.get("archives")))), None)
+    if item.get("type") == "archive" and "url" in item:
+        own = _archive(item)
+        entry = _entry(_unpacked_uri(own), item["frontmatter"], None, whole=True)
+        return IndexedSkill(entry, archive or own, has_url=False)
     uri = _absolute(item.get("url")) if "url" in item or archive is None else _unpacked_uri(archive)
     entry = _entry(uri, item["frontmatter"], _digest(item.get("digest")), whole=True)
     return IndexedSkill(entry, archive, has_url="url" in item)

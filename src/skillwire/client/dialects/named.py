@@ -1,14 +1,17 @@
 """Skills that are known by name: the ``sep-2076`` and the ``native`` dialect (P1–P5, M1–M4).
 
 Such a server gives no URI to a skill, so one is made for it, ``named://<name>/SKILL.md``: an identity inside this
-program, never sent to the server. Nothing is promised about bytes: what ``skills/get`` or ``skills/activate``
-returns can be read, not verified.
+program, never sent to the server. Nothing is promised about instructions: what ``skills/get`` or
+``skills/activate`` returns can be read, not verified. A file is, if the server says its digest, as ours do (V1).
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
+
+import anyio
 
 from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
@@ -16,36 +19,37 @@ from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.received import invalid_entry
-from skillwire.skill.uri import parse_path, parse_uri, refuse_file, skill_md_uri
-from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
+from skillwire.skill.uri import NAMED_SCHEME, parse_path, parse_uri, refuse_file, skill_md_uri
+from skillwire.wire.extension import SKILLS_LIST
+from skillwire.wire.meta import ACTIVATION
+from skillwire.wire.native import SKILLS_ACTIVATE, SKILLS_DEACTIVATE
+from skillwire.wire.templates import matches_template
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Mapping
+    from collections.abc import AsyncIterator, Callable, Mapping
 
     from skillwire.client.connection import Connection
+    from skillwire.skill import Diagnostic
 
-SCHEME = "named"
-SKILLS_ACTIVATE = "skills/activate"
-SKILLS_DEACTIVATE = "skills/deactivate"
+SCHEME = NAMED_SCHEME
 LIST_CHANGED = "notifications/skills/list_changed"
 
 
 def uri_of(name: str) -> str:
     """The identity, inside this program, of a skill that its server knows by ``name``."""
-    parse_path(name)
-    if "/" in name:
-        raise FormatError("name-invalid", f"the name {name!r:.80} has a slash in it", "use a name as it is listed")
-    return skill_md_uri(name, SCHEME)
+    uri = skill_md_uri(parse_path(name), SCHEME)
+    parse_uri(uri)  # not too long, not too deep
+    return uri
 
 
 def name_of(uri: str) -> str:
     """The name behind a URI of ours."""
     root = root_of(uri)
-    if root.scheme != SCHEME or len(root.segments) != 1:
+    if root.scheme != SCHEME:
         raise NotFoundError(
             "skill-unknown", f"{uri!r:.300} is not a skill of this server", "its skills are named: list them"
         )
-    return root.segments[0]
+    return root.path
 
 
 class NamedDialect(Dialect):
@@ -83,65 +87,6 @@ def named_entry(item: dict[str, Any], files: tuple[Resource, ...] = ()) -> Skill
 
 
 @dataclass(frozen=True, slots=True)
-class NamedSkill:
-    """P2: what ``skills/get`` says: instructions, the files they speak of, what they depend on. Unverified."""
-
-    name: str
-    instructions: str
-    files: tuple[Mapping[str, Any], ...]
-    dependencies: Mapping[str, Any]
-    description: str = ""
-
-
-class Sep2076Dialect(NamedDialect):
-    """``skills/list`` and ``skills/get`` by name."""
-
-    name = "sep-2076"
-
-    async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry with the files that ``skills/get`` names (P4)."""
-        name = name_of(uri)
-        entry = await self._listed(name)
-        if as_list(entry.frontmatter.get("arguments")):
-            return entry  # its files depend on arguments, which nobody has given yet
-        skill = await self.get_named(name)
-        files = [as_text(file.get("uri")) for file in skill.files]
-        usable = tuple(Resource(file, None, None) for file in files if file and self._is_usable(file))
-        return named_entry(dict(entry.frontmatter), usable)
-
-    def _is_usable(self, uri: str) -> bool:
-        """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
-        try:
-            parse_uri(uri)
-        except FormatError as error:
-            self.leave_out(error, uri)
-            return False
-        return True
-
-    async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
-        """P2: ``skills/get`` with arguments."""
-        params: dict[str, Any] = {"name": name, **({"arguments": dict(arguments)} if arguments else {})}
-        result = await self.connection.request(SKILLS_GET, **params)
-        instructions = result.get("instructions")
-        if not isinstance(instructions, str):
-            raise ProtocolError(
-                "answer-invalid",
-                f"{SKILLS_GET} gave no instructions for {name!r:.80}",
-                "the server has to be corrected",
-                rule="P2",
-            )
-        files = tuple(map(as_object, as_list(result.get("files"))))
-        description = as_text(result.get("description"))
-        return NamedSkill(name, instructions, files, as_object(result.get("dependencies")), description)
-
-    async def read(self, uri: str, at_most: int) -> bytes:
-        """The instructions for a URI of ours, else a file of the server's."""
-        if parse_uri(uri).scheme != SCHEME:
-            return await super().read(uri, at_most)
-        return bounded((await self.get_named(name_of(uri))).instructions, uri, at_most)
-
-
-@dataclass(frozen=True, slots=True)
 class Activation:
     """M2: an activated skill: its instructions, and complete definitions of what is callable now.
 
@@ -155,6 +100,12 @@ class Activation:
     resources: tuple[Mapping[str, Any], ...]
     skills: tuple[Mapping[str, Any], ...]
     connection: Connection
+    templates: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def meta(self) -> dict[str, Any]:
+        """What a request of the stateless era carries in ``_meta`` so that its server knows what is active."""
+        return dict(self.connection.carried)
 
     @property
     def instructions(self) -> str:
@@ -174,10 +125,13 @@ class Activation:
 
     async def read_resource(self, uri: str) -> dict[str, Any]:
         """``resources/read`` for one of the scoped resources."""
-        if uri not in {resource.get("uri") for resource in self.resources}:
+        if uri not in {resource.get("uri") for resource in self.resources} and not self._is_templated(uri):
             raise _not_scoped(uri, self.name, "resource")
         refuse_file(uri)
         return await self.connection.request("resources/read", uri=uri)
+
+    def _is_templated(self, uri: str) -> bool:
+        return any(matches_template(as_text(item.get("uriTemplate")), uri) for item in self.templates)
 
     def _check(self, name: str, known: tuple[Mapping[str, Any], ...], kind: str) -> None:
         if name not in {item.get("name") for item in known}:
@@ -185,9 +139,14 @@ class Activation:
 
 
 class NativeDialect(NamedDialect):
-    """``skills/list`` and ``skills/activate``."""
+    """``skills/list`` and ``skills/activate``. In the stateless era what is active goes with every request."""
 
     name = "native"
+
+    def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
+        super().__init__(connection, report)
+        self._active: dict[str, Activation] = {}
+        self._turn = anyio.Lock()  # an answer has the token that the next request needs
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry from the listing. What a skill holds is known only once it is activated."""
@@ -202,28 +161,56 @@ class NativeDialect(NamedDialect):
 
     async def activate(self, name: str) -> Activation:
         """M2: ``skills/activate``."""
-        result = await self.connection.request(SKILLS_ACTIVATE, name=name)
+        self._active[name] = activation = await self._activate(name)
+        return activation
+
+    async def _activate(self, name: str) -> Activation:
+        result = await self._change(SKILLS_ACTIVATE, name)
         scoped = {**as_object(result.get("contents")), **result}  # the prototype keeps them one level down
         parts = {
             field: tuple(map(as_object, as_list(scoped.get(field))))
             for field in ("messages", "tools", "prompts", "resources", "skills")
         }
+        templates = tuple(map(as_object, as_list(scoped.get("resourceTemplates"))))
         instructions = result.get("instructions")
         if isinstance(instructions, str):  # the prototype sends text, the proposal messages
             parts["messages"] = ({"role": "user", "content": {"type": "text", "text": instructions}},)
         elif isinstance(instructions, list):
             parts["messages"] = tuple(map(as_object, as_list(cast("object", instructions))))
-        return Activation(name, **parts, connection=self.connection)
+        return Activation(name, **parts, connection=self.connection, templates=templates)
 
     async def deactivate(self, name: str) -> None:
         """M3: hide the scoped primitives again."""
-        await self.connection.request(SKILLS_DEACTIVATE, name=name)
+        await self._change(SKILLS_DEACTIVATE, name)
+        self._active.pop(name, None)
 
     async def read(self, uri: str, at_most: int) -> bytes:
-        """The instructions, by activating the skill: there is no other way to them."""
+        """The instructions. The only way to them is to activate the skill; one that was not active is so again."""
         if parse_uri(uri).scheme != SCHEME:
             return await super().read(uri, at_most)
-        return bounded((await self.activate(name_of(uri))).instructions, uri, at_most)
+        name = name_of(uri)
+        activation = self._active.get(name)
+        if activation is None:
+            activation = await self._activate(name)
+            with suppress(NotFoundError, ProtocolError):  # not every server can
+                await self._change(SKILLS_DEACTIVATE, name)
+        return bounded(activation.instructions, uri, at_most)
+
+    async def _change(self, method: str, name: str) -> dict[str, Any]:
+        """Ask, and keep the token in the answer. One that has expired is dropped, and the server asked again."""
+        carried = self.connection.carried
+        async with self._turn:
+            had_token = bool(carried)
+            try:
+                result = await self.connection.request(method, name=name)
+            except NotFoundError:
+                if carried or not had_token:
+                    raise
+                result = await self.connection.request(method, name=name)
+            token = as_object(result.get("_meta")).get(ACTIVATION)
+            if isinstance(token, str) and len(token) <= self.limits.max_cursor_length:
+                carried[ACTIVATION] = token
+        return result
 
 
 def bounded(text: str, uri: str, at_most: int) -> bytes:

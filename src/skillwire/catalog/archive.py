@@ -1,0 +1,194 @@
+"""A packed skill as a catalog: the files in a ``.tar.gz`` or ``.zip``, served as if they lay in a folder (I2).
+
+The archive is read and unpacked in memory, with nothing believed of it (I3). It is served whole or not at all:
+whatever is wrong with it is a problem that names the file, and costs this source only. The skill's path is the
+name in its frontmatter. The archive itself goes out byte for byte as it came.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from skillwire.catalog.beneath import open_root, read_file_at
+from skillwire.catalog.changes import Change
+from skillwire.catalog.contract import ReadyArchive, SkillFile
+from skillwire.catalog.memory import find_skills
+from skillwire.catalog.records import Found
+from skillwire.catalog.snapshot import SnapshotCatalog, no_file
+from skillwire.errors import FormatError, LimitError, NotFoundError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.archive import archive_format, archive_root, unpack
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import DEFAULT_META
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem, skill_md_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from skillwire.catalog.snapshot import Snapshot
+    from skillwire.skill.archive import ArchiveFormat
+    from skillwire.skill.entry import SkillMeta
+
+
+def is_archive(path: str | os.PathLike[str]) -> bool:
+    """Whether ``path`` is named like an archive, and is no folder."""
+    name = os.fspath(path)
+    return archive_root(name) != name and not os.path.isdir(name)
+
+
+class ArchiveCatalog(SnapshotCatalog):
+    """Serves the skill packed in the file ``path``. Making one reads nothing; ``load`` or the first question does.
+
+    ``describe`` says, for a skill's path, whether it is listed and what else is said about it.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        scheme: str = DEFAULT_SCHEME,
+        limits: Limits = DEFAULT_LIMITS,
+        describe: Callable[[str], SkillMeta] = lambda path: DEFAULT_META,  # noqa: ARG005 - one answer for all
+    ) -> None:
+        super().__init__(scheme)
+        self.root = Path(path).absolute()
+        self.form: ArchiveFormat = archive_format(self.root.name, None)
+        self._limits = limits
+        self._describe = describe
+        self._came: tuple[str, ReadyArchive | None] = (self.root.name, None)  # replaced as one
+        self._tree: Mapping[str, bytes] = {}
+        self._loaded = False
+        self._lock = threading.Lock()
+
+    def load(self, on_skill: Callable[[int], None] | None = None) -> None:
+        """Read the archive. ``NotFoundError`` if there is no such file. ``on_skill`` counts along."""
+        self.demand_root()
+        with self._lock:
+            self._reread()
+        if on_skill is not None:
+            on_skill(len(self._snapshot.keys))
+
+    def demand_root(self) -> None:
+        """``NotFoundError`` if there is no file to read."""
+        if not self.root.is_file():
+            raise NotFoundError(
+                "archive-missing",
+                f"there is no archive {self.root.name!r} to serve",
+                "give the path of a .zip or .tar.gz",
+            )
+
+    async def refresh(self) -> Change:
+        """Read the file again and tell who listens what is different."""
+        change = await to_thread.run_sync(self._locked)
+        self._feed.publish(change)
+        return change
+
+    async def follow(self) -> None:
+        """Watch the file until cancelled. It may also be replaced by another."""
+        from skillwire.catalog.watch import watch_folder  # late: only a long-running server watches
+
+        async for paths in watch_folder(self.root.parent, recursive=False):
+            if paths is None or self.root.name in paths:
+                await self.refresh()
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file."""
+        path, _, file = self._find_file(await self._current(), uri)
+        if file.data is None:
+            raise no_file(uri)
+        return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:
+        """The file as it is, for the skill at its root; skills inside that one came in none of their own."""
+        await self._current()
+        base, ready = self._came
+        return ready if uri == skill_md_uri(base, self._scheme) else None
+
+    @property
+    def base(self) -> str:
+        """What paths begin with: the skill's path, or the file's name if there is no skill."""
+        return self._came[0]
+
+    def snapshot(self) -> Snapshot:
+        """The current picture; ``load`` first."""
+        return self._snapshot
+
+    def data_at(self, path: str) -> bytes | None:
+        """The bytes of a file by its full path, whether its skill is served or not; ``load`` first."""
+        return self._tree.get(path)
+
+    async def _current(self) -> Snapshot:
+        if not self._loaded:
+            await to_thread.run_sync(self._load_once)
+        return self._snapshot
+
+    def _load_once(self) -> None:
+        with self._lock:
+            if not self._loaded:
+                self._reread()
+
+    def _locked(self) -> Change:
+        with self._lock:
+            return self._reread()
+
+    def _reread(self) -> Change:
+        base, ready, found = self._opened()
+        before = self._came[1]
+        self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
+        self._came, self._loaded = (base, ready), True
+        if not change and ready != before:  # the same files, packed differently
+            return Change(changed=frozenset([skill_md_uri(base, self._scheme)]))
+        return change
+
+    def _opened(self) -> tuple[str, ReadyArchive | None, dict[str, Found]]:
+        """What the file holds: the skill's path, the archive if it is served, and what was found."""
+        name, self._tree = self.root.name, {}
+        try:
+            data = self._read()
+            files = unpack(data, self.form, self._limits)
+        except (FormatError, LimitError) as error:
+            return name, None, self._nothing(error.reference, error.message, error.hint)
+        except OSError as error:
+            message = f"the archive cannot be read: {error.strerror or type(error).__name__}"
+            return name, None, self._nothing("unreadable", message, "make it readable, or take it away")
+        base = _name_of(files[SKILL_MD], self._limits) or archive_root(name)
+        self._tree = {f"{base}/{path}": data for path, data in files.items()}
+        found = self._found()
+        served = found[base].record is not None
+        return base, ReadyArchive(self.form, data, digest_of(data)) if served else None, found
+
+    def _read(self) -> bytes:
+        real = os.path.realpath(self.root)  # each time: whoever deploys may point a link elsewhere
+        try:
+            with open_root(os.path.dirname(real)) as folder:
+                return read_file_at(folder, os.path.basename(real), self._limits.max_archive_bytes)[1]
+        except LimitError as error:
+            most = self._limits.max_archive_bytes
+            raise LimitError(
+                "archive-too-large", f"the archive has more than {most} bytes", "serve it unpacked", rule="I3"
+            ) from error
+
+    def _found(self) -> dict[str, Found]:
+        skills = (path[: -len(SKILL_MD) - 1] for path in self._tree if path.endswith(f"/{SKILL_MD}"))
+        metas = {path: self._describe(path) for path in skills}
+        return find_skills(self._tree, scheme=self._scheme, limits=self._limits, metas=metas)
+
+    def _nothing(self, reference: str, message: str, hint: str) -> dict[str, Found]:
+        name = self.root.name
+        return {name: Found(True, None, (Diagnostic(reference, message, hint, file=name, skill=name),))}
+
+
+def _name_of(skill_md: bytes, limits: Limits) -> str | None:
+    """The name that a ``SKILL.md`` gives itself, if that could be a folder's."""
+    try:
+        name = parse_skill_md(skill_md, limits).frontmatter.get("name")
+    except FormatError:  # found again, and reported, when the skill is looked at
+        return None
+    return name if isinstance(name, str) and not segment_problem(name) else None

@@ -1,0 +1,147 @@
+"""Skills of any catalog as archives, packed when somebody asks for them (I2).
+
+Only bytes that match the entry are packed, so an archive holds what the entry says and nothing else; skills whose
+bytes are on another server are left alone, since an index would fetch all of them (V5). Digests are
+remembered by what a skill holds: after a change only what changed is packed again. A few archives are kept, up to
+a bound in bytes. Nothing here holds up the event loop for long: it yields between files, and large skills are
+packed in a thread.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from contextlib import suppress
+from hashlib import sha256
+from typing import TYPE_CHECKING, TypeVar, get_args
+
+import anyio
+from anyio import lowlevel, to_thread
+
+from skillwire.errors import FormatError, LimitError, SkillwireError
+from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
+from skillwire.skill.archive import ArchiveFormat
+from skillwire.skill.digest import digest_of
+from skillwire.skill.packing import pack
+from skillwire.skill.uri import parse_uri
+from skillwire.skill.verify import verify_file
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import SkillEntry
+
+FORMS: tuple[ArchiveFormat, ...] = get_args(ArchiveFormat)
+_INLINE_BYTES = 256 * KIB  # smaller skills are packed where we are: a thread would cost more than the work
+_KEPT_BYTES = 32 * MIB
+
+T = TypeVar("T")
+
+
+class Packer:
+    """Packs skills, and remembers what came of it."""
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS, kept_bytes: int = _KEPT_BYTES) -> None:
+        self._limits = limits
+        self._digests: OrderedDict[bytes, Mapping[ArchiveFormat, str]] = OrderedDict()  # by what a skill holds
+        self._kept: OrderedDict[tuple[bytes, ArchiveFormat], bytes] = OrderedDict()  # used last stands last
+        self._room = kept_bytes
+        self._turn = anyio.Lock()
+
+    async def digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:
+        """What each archive of the skill hashes to; none for one that cannot be packed, or not now."""
+        ready = await catalog.ready_archive(entry.uri)
+        packed = await self._packed_digests(catalog, entry)
+        return packed if ready is None else {**packed, ready.form: ready.digest}
+
+    async def archive(self, catalog: Catalog, entry: SkillEntry, form: ArchiveFormat) -> bytes | None:
+        """The skill as an archive; ``None`` if it cannot be one.
+
+        ``VerificationError`` or ``NotFoundError`` if the skill is no longer what ``entry`` says.
+        """
+        ready = await catalog.ready_archive(entry.uri)
+        if ready is not None and ready.form == form:
+            return ready.data
+        if not await self._may_pack(catalog, entry):
+            return None
+        key = (_contents(entry), form)
+        async with self._turn:  # many may ask for one; it is packed once, and few large ones are held at a time
+            data = self._kept.get(key)
+            if data is None:
+                files = await self._read(catalog, entry)
+                data = await _run(entry.size, lambda: _pack_or_none(files, form, self._limits))
+            if data is not None:
+                self._keep(key, data)
+        return data
+
+    async def _may_pack(self, catalog: Catalog, entry: SkillEntry) -> bool:
+        """Whether an archive of the skill could be promised, and made without asking another server."""
+        return (
+            entry.is_complete
+            and not entry.gaps
+            and entry.size <= self._limits.max_archive_bytes
+            and len(entry.files) <= self._limits.max_resources
+            and await catalog.is_at_hand(entry.uri)
+        )
+
+    async def _packed_digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:
+        if not await self._may_pack(catalog, entry):
+            return {}
+        key = _contents(entry)
+        known = self._digests.get(key)
+        if known is None:
+            try:
+                files = await self._read(catalog, entry)
+            except SkillwireError:  # unreadable, or no longer what the entry says: not remembered
+                return {}
+            known = await _run(entry.size, lambda: _digests_of(files, self._limits))
+            self._digests[key] = known
+            if len(self._digests) > self._limits.max_entries:
+                self._digests.popitem(last=False)
+        else:
+            self._digests.move_to_end(key)
+        return known
+
+    async def _read(self, catalog: Catalog, entry: SkillEntry) -> dict[str, bytes]:
+        """Every file of the skill, compared with the entry."""
+        begin = len(entry.path) + 1
+        files: dict[str, bytes] = {}
+        for resource in entry.files:
+            await lowlevel.checkpoint()  # a catalog that answers at once would keep everybody else waiting
+            file = await catalog.read_file(resource.uri)
+            verified = verify_file(entry, resource.uri, file.data, self._limits)
+            files[parse_uri(resource.uri).path[begin:]] = verified.data
+        return files
+
+    def _keep(self, key: tuple[bytes, ArchiveFormat], data: bytes) -> None:
+        self._room += len(self._kept.pop(key, b""))
+        self._kept[key] = data
+        self._room -= len(data)
+        while self._room < 0:
+            self._room += len(self._kept.popitem(last=False)[1])
+
+
+def _contents(entry: SkillEntry) -> bytes:
+    """One short name for the set of (path in the skill, digest). Equal ones make equal archives."""
+    begin = entry.uri.rindex("/") + 1
+    lines = sorted(f"{resource.uri[begin:]} {resource.digest}" for resource in entry.files)
+    return sha256("\n".join(lines).encode()).digest()
+
+
+def _digests_of(files: Mapping[str, bytes], limits: Limits) -> Mapping[ArchiveFormat, str]:
+    digests: dict[ArchiveFormat, str] = {}
+    for form in FORMS:
+        data = _pack_or_none(files, form, limits)
+        if data is not None:
+            digests[form] = digest_of(data)
+    return digests
+
+
+def _pack_or_none(files: Mapping[str, bytes], form: ArchiveFormat, limits: Limits) -> bytes | None:
+    with suppress(FormatError, LimitError):  # a name or a size that nobody would unpack
+        return pack(files, form, limits)
+    return None
+
+
+async def _run(size: int, work: Callable[[], T]) -> T:
+    return work() if size < _INLINE_BYTES else await to_thread.run_sync(work)

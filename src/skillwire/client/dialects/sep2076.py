@@ -1,0 +1,119 @@
+"""The ``sep-2076`` dialect: ``skills/list`` and ``skills/get`` by name (P1–P4).
+
+What ``skills/get`` says can be read, not verified. A file is verified if the server says its digest, as servers
+of this package do in ``_meta`` (V1, R4); they also say where the extension has a skill, so that its files are
+found by their URIs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from skillwire.client.dialects.contract import root_of
+from skillwire.client.dialects.named import SCHEME, NamedDialect, bounded, name_of, named_entry
+from skillwire.client.shapes import as_list, as_object, as_size, as_text
+from skillwire.errors import FormatError, ProtocolError
+from skillwire.skill.digest import is_digest
+from skillwire.skill.entry import Resource
+from skillwire.skill.uri import parse_uri
+from skillwire.wire.extension import SKILLS_GET
+from skillwire.wire.meta import DIGEST, SIZE, URI
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable, Mapping
+
+    from skillwire.client.connection import Connection
+    from skillwire.skill import Diagnostic, SkillEntry
+
+
+def wants_arguments(skill: Mapping[str, Any]) -> bool:
+    """P2: whether ``skills/get`` needs arguments for this skill of the listing."""
+    return any(as_object(argument).get("required") for argument in as_list(skill.get("arguments")))
+
+
+def _promised(file: Mapping[str, Any]) -> Resource:
+    """A file of ``skills/get``, with what its ``_meta`` promises (R4): servers of this package say its digest."""
+    said = as_object(file.get("_meta"))
+    digest = said.get(DIGEST)
+    return Resource(as_text(file.get("uri")), digest if is_digest(digest) else None, as_size(said.get(SIZE)))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSkill:
+    """P2: what ``skills/get`` says: instructions, the files they speak of, what they depend on."""
+
+    name: str
+    instructions: str
+    files: tuple[Mapping[str, Any], ...]
+    dependencies: Mapping[str, Any]
+    description: str = ""
+
+
+class Sep2076Dialect(NamedDialect):
+    """``skills/list`` and ``skills/get`` by name."""
+
+    name = "sep-2076"
+
+    def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
+        super().__init__(connection, report)
+        self._homes: dict[str, str] | None = None  # names of listed skills, by where the extension has them
+
+    async def pages(self) -> AsyncIterator[list[SkillEntry]]:
+        """``skills/list``; on the way it is noted where servers of this package have a skill in the extension."""
+        homes: dict[str, str] = {}
+        async for page in super().pages():
+            homes |= {as_text(as_object(entry.frontmatter.get("_meta")).get(URI)): entry.name for entry in page}
+            yield page
+        self._homes = homes
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """The entry with the files that ``skills/get`` names (P4)."""
+        name = await self._name_at(uri)
+        entry = await self._listed(name)
+        if wants_arguments(entry.frontmatter):
+            return entry  # nobody has given them yet
+        skill = await self.get_named(name)
+        files = {file.uri: file for file in map(_promised, skill.files) if file.uri and self._is_usable(file.uri)}
+        return named_entry(dict(entry.frontmatter), tuple(files.values())[: self.limits.max_resources])
+
+    async def _name_at(self, uri: str) -> str:
+        """The name behind a URI of ours, or behind the one that a listed skill has in the extension."""
+        place = root_of(uri)
+        if place.scheme == SCHEME:
+            return place.path
+        if self._homes is None:
+            async for _ in self.pages():
+                pass
+        return (self._homes or {}).get(str(parse_uri(uri))) or name_of(uri)
+
+    def _is_usable(self, uri: str) -> bool:
+        """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
+        try:
+            parse_uri(uri)
+        except FormatError as error:
+            self.leave_out(error, uri)
+            return False
+        return True
+
+    async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
+        """P2: ``skills/get`` with arguments."""
+        params: dict[str, Any] = {"name": name, **({"arguments": dict(arguments)} if arguments else {})}
+        result = await self.connection.request(SKILLS_GET, **params)
+        instructions = result.get("instructions")
+        if not isinstance(instructions, str):
+            raise ProtocolError(
+                "answer-invalid",
+                f"{SKILLS_GET} gave no instructions for {name!r:.80}",
+                "the server has to be corrected",
+                rule="P2",
+            )
+        files = tuple(map(as_object, as_list(result.get("files"))))
+        description = as_text(result.get("description"))
+        return NamedSkill(name, instructions, files, as_object(result.get("dependencies")), description)
+
+    async def read(self, uri: str, at_most: int) -> bytes:
+        """The instructions for a URI of ours, else a file of the server's."""
+        if parse_uri(uri).scheme != SCHEME:
+            return await super().read(uri, at_most)
+        return bounded((await self.get_named(name_of(uri))).instructions, uri, at_most)

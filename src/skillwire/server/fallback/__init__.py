@@ -1,0 +1,1 @@
+"""The ``fallback`` on a server: skills as plain tools and prompts."""

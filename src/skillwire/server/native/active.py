@@ -1,0 +1,103 @@
+"""What a caller may use right now: what no skill binds, and what one of its active skills binds (M3, M5).
+
+Of what was activated, only what still exists, may be seen by whoever asks, and stands inside nothing that is not
+active counts. A skill inside a listed skill is a scoped primitive like the others: it is there once that one is
+active.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.server.native.scoped import Bound, Scoped, canonical_key
+from skillwire.skill.uri import skill_md_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.server.binding import Context, Served
+    from skillwire.server.native.activation import Activations
+    from skillwire.skill import SkillEntry
+    from skillwire.wire.native import Kind
+
+
+class ActiveSkills:
+    """The one place that decides what is hidden. With ``keep_listed`` that is only what is never seen (M5)."""
+
+    def __init__(self, served: Served, activations: Activations, *, keep_listed: bool) -> None:
+        self._served = served
+        self._activations = activations
+        self.scoped = Scoped(served)
+        self.keep_listed = keep_listed
+
+    async def live(self, ctx: Context) -> frozenset[str]:
+        """Paths of the skills that are active, now and for this caller."""
+        catalog = self._served.catalog_for(ctx)
+        live: set[str] = set()
+        for path in sorted(self._activations.paths(ctx)):  # an enclosing one comes before what is inside
+            if await self._peek(catalog, path) is not None:
+                outer = await self.enclosing(catalog, path)
+                if self.keep_listed or outer is None or outer.path in live:
+                    live.add(path)
+        return frozenset(live)
+
+    async def enclosing(self, catalog: Catalog, path: str) -> SkillEntry | None:
+        """The innermost listed skill around ``path``, as far as ``catalog`` shows it."""
+        while path := path.rpartition("/")[0]:
+            entry = await self._peek(catalog, path)
+            if entry is not None and entry.listed:
+                return entry
+        return None
+
+    async def is_offered(self, ctx: Context, path: str, live: Iterable[str]) -> bool:
+        """Whether the skill at ``path`` can be activated: nothing is around it, or what is around it is active."""
+        if self.keep_listed:
+            return True
+        outer = await self.enclosing(self._served.catalog_for(ctx), path)
+        return outer is None or outer.path in live
+
+    async def hidden(self, ctx: Context, kind: Kind) -> frozenset[str] | None:
+        """Names or URIs (canonical) that this caller may not use now; ``None`` if nothing of the kind is bound."""
+        keys = (await self.scoped.current()).skills[kind]
+        if not keys:
+            return None
+        live = await self._usable(ctx, {path for paths in keys.values() for path in paths})
+        return frozenset(key for key, paths in keys.items() if live.isdisjoint(paths))
+
+    async def refusal(self, ctx: Context, paths: tuple[str, ...]) -> list[SkillEntry] | None:
+        """``None`` if one of ``paths`` lets the caller in; else those of them that it may see, to be activated."""
+        if not paths or await self._usable(ctx, paths):
+            return None
+        catalog = self._served.catalog_for(ctx)
+        return [entry for path in paths if (entry := await self._peek(catalog, path)) is not None]
+
+    async def changed_kinds(self, before: frozenset[str], after: frozenset[str]) -> list[Kind]:
+        """Of what there is more or less to use, when these skills are active instead of those."""
+        if self.keep_listed:
+            return []
+        skills = (await self.scoped.current()).skills
+        return [
+            kind
+            for kind, keys in skills.items()
+            if any(before.isdisjoint(paths) != after.isdisjoint(paths) for paths in keys.values())
+        ]
+
+    async def binders(self, kind: Kind, key: str) -> tuple[Bound, tuple[str, ...]]:
+        """Who binds ``key``, exactly."""
+        bound = await self.scoped.current()
+        return bound, bound.skills_of(kind, key)
+
+    async def _usable(self, ctx: Context, paths: Iterable[str]) -> frozenset[str]:
+        if self.keep_listed:
+            sees = self._served.sees()
+            return frozenset(path for path in paths if sees(skill_md_uri(path, self._served.scheme)))
+        return (await self.live(ctx)).intersection(paths)
+
+    async def _peek(self, catalog: Catalog, path: str) -> SkillEntry | None:
+        return await catalog.peek_skill(skill_md_uri(path, self._served.scheme))
+
+
+def is_hidden(kind: Kind, key: object, hidden: frozenset[str]) -> bool:
+    """Whether a listed thing is among ``hidden``."""
+    return isinstance(key, str) and canonical_key(kind, key) in hidden

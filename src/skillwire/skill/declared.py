@@ -1,0 +1,221 @@
+"""What a ``SKILL.md`` may declare beyond the format, for dialects that know skills by name (P1, P3, P6).
+
+``title``, ``version`` and ``tags`` stand at the top of the frontmatter, or as text below ``metadata``;
+``arguments``, ``dependencies`` and ``icons`` at the top. What has another shape is left out and reported: a
+skill is never refused for it, and ``Declared`` holds nothing but what a message can carry.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
+
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.coreyaml import Position
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.frontmatter import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from skillwire.skill.coreyaml import Json
+    from skillwire.skill.frontmatter import SkillDocument
+
+ARGUMENT_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
+_ARGUMENT_NAME = re.compile(rf"{ARGUMENT_NAME}\Z")
+_ICON_SOURCE = re.compile(r"https?://\S+\Z|data:image/\S+\Z")
+_BETWEEN_TAGS = re.compile(r"[\s,]+")
+_MAX_PROBLEMS = 20
+# What a skill may depend on; a reference is a mapping of this type with the name under this key.
+_REFERENCES = {"tools": ("tool", "name"), "prompts": ("ref/prompt", "name"), "resources": ("ref/resource", "uri")}
+
+
+class Misshapen(NamedTuple):
+    """A field that is left out, and why."""
+
+    field: str
+    message: str
+    hint: str
+
+
+class Argument(NamedTuple):
+    """Something that whoever asks for the skill may say, or has to."""
+
+    name: str
+    title: str | None = None
+    description: str | None = None
+    required: bool = False
+
+
+class Dependencies(NamedTuple):
+    """What the skill needs of the server that serves it (P3): names of tools and prompts, URIs of resources."""
+
+    tools: tuple[str, ...] = ()
+    prompts: tuple[str, ...] = ()
+    resources: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return any(self[:])
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """The declared fields, those left out that have another shape; ``problems`` names these."""
+
+    title: str | None
+    version: str | None
+    tags: tuple[str, ...]
+    arguments: tuple[Argument, ...]
+    dependencies: Dependencies
+    icons: tuple[Mapping[str, Json], ...]
+    problems: tuple[Misshapen, ...]
+
+
+def read_declared(frontmatter: Mapping[str, Json]) -> Declared:
+    """What ``frontmatter`` declares. Never raises, whatever is in it."""
+    reader = _Reader(frontmatter)
+    return Declared(
+        reader.text("title", "write one line of text"),
+        reader.text("version", "write it in quotes, so that it is text: '1.10'"),
+        reader.tags(),
+        reader.arguments(),
+        reader.dependencies(),
+        reader.icons(),
+        tuple(reader.problems),
+    )
+
+
+def check_declared(document: SkillDocument, file: str) -> Iterator[Diagnostic]:
+    """A warning for each declared field of ``document`` that has another shape (P6)."""
+    for field, message, hint in read_declared(document.frontmatter).problems:
+        line, column = document.positions.get(field, Position(1, 1))
+        yield Diagnostic("declared-invalid", message, hint, file=file, line=line, column=column)
+
+
+class _Reader:
+    """Reads one frontmatter, and keeps what it could not use."""
+
+    def __init__(self, frontmatter: Mapping[str, Json]) -> None:
+        self._fields = frontmatter
+        metadata = frontmatter.get("metadata")
+        self._metadata: Mapping[str, Json] = metadata if isinstance(metadata, dict) else {}
+        self.problems: list[Misshapen] = []
+
+    def text(self, field: str, hint: str) -> str | None:
+        """A field of text; below ``metadata`` if there is no good one at the top."""
+        value = self._fields.get(field)
+        if field in self._fields and not _is_text(value):
+            self._refuse(field, f"'{field}' is {say(value)}, not text", hint)
+        return next((text for text in (value, self._metadata.get(field)) if _is_text(text)), None)
+
+    def tags(self) -> tuple[str, ...]:
+        """A list of words, or a text of them."""
+        value = self._fields.get("tags", self._metadata.get("tags"))
+        words = _BETWEEN_TAGS.split(value) if isinstance(value, str) else value
+        if not isinstance(words, list) and value is not None:
+            self._refuse("tags", f"'tags' is {say(value)}, not a list", "write a list of words: [billing, money]")
+        return self._texts("tags", words)
+
+    def arguments(self) -> tuple[Argument, ...]:
+        """A list of names, or of mappings with a name."""
+        found: dict[str, Argument] = {}
+        for item in self._list("arguments", "write a list of names, or of mappings with 'name'"):
+            argument = self._argument(item)
+            if argument is None or argument.name in found or len(found) >= DEFAULT_LIMITS.max_arguments:
+                hint = f"write 1-64 of letters, digits, '_', '-', '.'; {DEFAULT_LIMITS.max_arguments} at most"
+                message = f"the argument {str(item)!r:.80} has no name of its own, or is one too many"
+                self._refuse("arguments", message, hint)
+            else:
+                found[argument.name] = argument
+        return tuple(found.values())
+
+    def _argument(self, item: Json) -> Argument | None:
+        fields: Mapping[str, Json] = item if isinstance(item, dict) else {"name": item}
+        name, required = fields.get("name"), fields.get("required", False)
+        if not isinstance(name, str) or not _ARGUMENT_NAME.match(name):
+            return None
+        if not isinstance(required, bool):
+            self._refuse("arguments", f"'required' of {name!r} is {say(required)}", "write true or false")
+        title, description = (self._part(name, fields, part) for part in ("title", "description"))
+        return Argument(name, title, description, required is True)
+
+    def _part(self, name: str, fields: Mapping[str, Json], part: str) -> str | None:
+        value = fields.get(part)
+        if part in fields and not _is_text(value):
+            self._refuse("arguments", f"'{part}' of {name!r} is {say(value)}, not text", "write one line of text")
+        return value if _is_text(value) else None
+
+    def dependencies(self) -> Dependencies:
+        """A mapping of three lists."""
+        value = self._fields.get("dependencies")
+        hint = "write a mapping of lists: tools and prompts by name, resources by URI"
+        if value is not None and not isinstance(value, dict):
+            self._refuse("dependencies", f"'dependencies' is {say(value)}, not a mapping", hint)
+        groups: Mapping[str, Json] = value if isinstance(value, dict) else {}
+        for group in groups:
+            if group not in _REFERENCES:
+                self._refuse("dependencies", f"a skill cannot depend on {group!r:.80}", hint)
+        return Dependencies(*(self._group(group, groups.get(group)) for group in _REFERENCES))
+
+    def _group(self, group: str, value: Json) -> tuple[str, ...]:
+        if value is not None and not isinstance(value, list):
+            self._refuse("dependencies", f"'{group}' is {say(value)}, not a list", f"write {group}: [...]")
+        kind, key = _REFERENCES[group]
+        items = value if isinstance(value, list) else []
+        return self._texts("dependencies", [_referred(item, kind, key) for item in items])
+
+    def icons(self) -> tuple[Mapping[str, Json], ...]:
+        """Icons as MCP has them: where the picture is, of which type, in which sizes, for which theme."""
+        found: list[Mapping[str, Json]] = []
+        for item in self._list("icons", "write a list of mappings with 'src'"):
+            icon = _icon(item)
+            if icon is None:
+                hint = "write 'src' as an https or data URL, beside it 'mimeType', 'sizes' (a list) and 'theme'"
+                self._refuse("icons", f"the icon {str(item)!r:.80} has another shape", hint)
+            else:
+                found.append(icon)
+        return tuple(found)
+
+    def _list(self, field: str, hint: str) -> list[Json]:
+        value = self._fields.get(field)
+        if value is not None and not isinstance(value, list):
+            self._refuse(field, f"'{field}' is {say(value)}, not a list", hint)
+        return value if isinstance(value, list) else []
+
+    def _texts(self, field: str, items: object) -> tuple[str, ...]:
+        """The texts among ``items``, each once."""
+        found: dict[str, None] = {}
+        for item in cast("list[Json]", items) if isinstance(items, list) else []:
+            if _is_text(item):
+                found[item.strip()] = None
+            elif item != "":
+                self._refuse(field, f"'{field}' names {say(item)}", "write text, in quotes if it is a number")
+        return tuple(found)
+
+    def _refuse(self, field: str, message: str, hint: str) -> None:
+        if len(self.problems) < _MAX_PROBLEMS:
+            self.problems.append(Misshapen(field, message, hint))
+
+
+def _is_text(value: Json) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _referred(item: Json, kind: str, key: str) -> Json:
+    """What a reference is to; whatever else it is, as it is."""
+    return item.get(key) if isinstance(item, dict) and item.get("type", kind) == kind else item
+
+
+def _icon(item: Json) -> Mapping[str, Json] | None:
+    fields: Mapping[str, Json] = item if isinstance(item, dict) else {}
+    source, sizes = fields.get("src"), fields.get("sizes", [])
+    right = (
+        isinstance(source, str)
+        and _ICON_SOURCE.match(source)
+        and isinstance(sizes, list)
+        and all(map(_is_text, sizes))
+        and isinstance(fields.get("mimeType", ""), str)
+        and fields.get("theme", "light") in ("light", "dark")
+    )
+    return {key: fields[key] for key in ("src", "mimeType", "sizes", "theme") if key in fields} if right else None

@@ -1,0 +1,129 @@
+"""The ``native`` dialect: ``skills/list``, ``skills/activate``, ``skills/deactivate`` (M1–M3).
+
+Names, parameters and results as they go over the wire. A skill *binds* tools, prompts and resources of its server;
+its frontmatter may say which, in ``metadata``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
+
+from mcp_types import PaginatedRequestParams, RequestParams
+
+from skillwire.skill.uri import SKILL_MD, parse_uri
+from skillwire.wire.extension import resource_annotations, skill_resource
+from skillwire.wire.media import media_type
+from skillwire.wire.meta import DIGEST, SIZE, URI
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.entry import Resource
+
+SKILLS_ACTIVATE = "skills/activate"
+SKILLS_DEACTIVATE = "skills/deactivate"
+ACTIVATION_INVALID = "activation-invalid"  # the reference of the refusal of a token; clients then drop it
+
+Kind: TypeAlias = Literal["tools", "prompts", "resources"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
+_WORDS: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+
+
+class ListSkillsParams(PaginatedRequestParams):
+    """``skills/list {cursor?}``."""
+
+
+class ActivateSkillParams(RequestParams):
+    """``skills/activate {name}``."""
+
+    name: str
+
+
+class DeactivateSkillParams(RequestParams):
+    """``skills/deactivate {name}``."""
+
+    name: str
+
+
+class RefusedCallParams(RequestParams):
+    """Our own way to have a tool's refusal shaped as every result is."""
+
+    text: str
+
+
+def bound_in(frontmatter: Mapping[str, Any]) -> dict[Kind, tuple[str, ...]]:
+    """What a skill's ``metadata`` binds: names separated by spaces under ``mcp-tools`` and the like."""
+    metadata = _metadata(frontmatter)
+    lines: dict[Kind, Any] = {kind: metadata.get(f"mcp-{kind}") for kind in KINDS}
+    return {kind: tuple(dict.fromkeys(line.split())) for kind, line in lines.items() if isinstance(line, str)}
+
+
+def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
+    """M1: a skill in the listing: what it is called and what it does."""
+    title = entry.frontmatter.get("title", _metadata(entry.frontmatter).get("title"))
+    titled = {"title": title} if isinstance(title, str) else {}
+    return {"name": label, **titled, "description": entry.description, "_meta": {URI: entry.uri}}
+
+
+def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
+    """M1: the answer to ``skills/list``."""
+    more = {} if next_cursor is None else {"nextCursor": next_cursor}
+    return {"skills": list(skills), **more}
+
+
+def activate_result(entry: SkillEntry, body: str, nested: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """M2: the answer to ``skills/activate``, but for the definitions, which only the server itself knows."""
+    message = {"role": "user", "content": {"type": "text", "text": body}}
+    return {
+        "description": entry.description,
+        "instructions": [message],
+        "tools": [],
+        "prompts": [],
+        "resources": [_file(entry, file) for file in entry.files] or [skill_resource(entry)],
+        "skills": list(nested),
+        "_meta": {URI: entry.uri},
+    }
+
+
+def refused_call(text: str) -> dict[str, Any]:
+    """M3: what a hidden tool answers: an error that a model reads."""
+    return {"content": [{"type": "text", "text": text}], "isError": True}
+
+
+def not_active(kind: Kind, key: str, skills: Sequence[str]) -> str:
+    """M3: why something is refused, and which skill to activate."""
+    what = f"the {_WORDS[kind]} {key!r:.200}"
+    if len(skills) == 1:
+        return f"{what} belongs to the skill {skills[0]!r:.200}, which is not active. {how_to_activate(skills[0])}"
+    names = ", ".join(f"{skill!r:.200}" for skill in skills[:20])
+    return f"{what} belongs to the skills {names}, of which none is active. {how_to_activate(skills[0])}"
+
+
+def how_to_activate(skill: str) -> str:
+    """What to do next."""
+    return f"Activate the skill first: {SKILLS_ACTIVATE} with the name {skill!r:.200}"
+
+
+def _metadata(frontmatter: Mapping[str, Any]) -> Mapping[str, Any]:
+    """F7: what authors wrote under ``metadata``, if it is a mapping at all."""
+    metadata = frontmatter.get("metadata")
+    return cast("Mapping[str, Any]", metadata) if isinstance(metadata, dict) else {}
+
+
+def _file(entry: SkillEntry, file: Resource) -> dict[str, Any]:
+    """A file of a skill as a resource, with what a client needs to verify it (E3)."""
+    known = {DIGEST: file.digest, SIZE: file.size}
+    meta = {**entry.meta.meta, **{key: value for key, value in known.items() if value is not None}}
+    if file.uri == entry.uri:
+        return {**skill_resource(entry), "_meta": meta}
+    path = parse_uri(file.uri).path.removeprefix(f"{entry.path}/")
+    name = path.rpartition("/")[2]
+    return {
+        "uri": file.uri,
+        "name": path,
+        "mimeType": media_type(name),
+        **({} if file.size is None else {"size": file.size}),
+        "annotations": resource_annotations("" if name == SKILL_MD else name, entry.modified, entry.meta),
+        "_meta": meta,
+    }

@@ -1,0 +1,315 @@
+"""The ``native`` dialect over every transport, in both eras: what skills bind comes and goes with them (M1–M5)."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.stdio import stdio_client
+
+from interaction import native_server
+from interaction.conftest import Setting, serving_http
+from interaction.native_caller import Caller
+from interaction.native_server import build, native_tree
+from skillwire import connect
+from skillwire.errors import NotFoundError
+from skillwire.server.endpoints import Dialects
+from skillwire.server.lowlevel import lowlevel_server
+from skillwire.wire.extension import EXTENSION_ID
+from skillwire.wire.meta import DIGEST, SIZE, URI
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+    from contextlib import AbstractAsyncContextManager
+    from pathlib import Path
+
+    Open = Callable[..., AbstractAsyncContextManager[Caller]]
+
+pytestmark = pytest.mark.anyio
+
+EVERYTHING = {"add", "lookup_order", "escalate", "pay"}
+REPLY, WHO = "skill://acme/refunds/templates/reply.md", "skill://acme/refunds/escalation/who.md"
+PATIENCE = 20
+
+
+HIDDEN = {
+    "tools": {"add"},
+    "prompts": {"greet"},
+    "resources": {"config://main", "orders://all"},
+    "templates": {"notes://{name}"},
+    "skills": {"refunds", "plain", "shipping"},
+}
+SHOWN = {
+    "tools": {"add", "lookup_order", "pay"},
+    "prompts": {"greet", "apologise"},
+    "resources": {"config://main", "orders://all", "rules://refunds"},
+    "templates": {"notes://{name}", "orders://{order}"},
+    "skills": {"refunds", "plain", "shipping", "escalation"},
+}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", native_tree())
+
+
+@asynccontextmanager
+async def place(setting: Setting, root: Path, *, keep_listed: bool = False) -> AsyncIterator[Any]:
+    """Where a client finds the server: an object, a command, or a URL."""
+    if setting.transport == "stdio":
+        words = [sys.executable, native_server.__file__, str(root), *(["keep"] if keep_listed else [])]
+        yield words
+    elif setting.transport == "memory":
+        yield build(root, Dialects("native", keep_listed=keep_listed))
+    else:
+        async with serving_http(lowlevel_server(build(root, Dialects(keep_listed=keep_listed)))) as url:
+            yield f"{url}/native"
+
+
+@asynccontextmanager
+async def calling(setting: Setting, target: Any, **options: Any) -> AsyncIterator[Caller]:
+    if isinstance(target, list):
+        target = stdio_client(StdioServerParameters(command=target[0], args=target[1:]))
+    async with Client(target, mode=_mode(setting), **options) as client:
+        yield Caller(client, setting.era)
+
+
+@pytest.fixture
+def opened(setting: Setting, root: Path) -> Open:
+    """``async with opened() as caller``: a server of its own for each."""
+
+    @asynccontextmanager
+    async def connection(*, keep_listed: bool = False, **options: Any) -> AsyncIterator[Caller]:
+        async with (
+            place(setting, root, keep_listed=keep_listed) as target,
+            calling(setting, target, **options) as caller,
+        ):
+            yield caller
+
+    return connection
+
+
+async def test_m1_the_listing_is_light_and_paged(opened: Open, setting: Setting) -> None:
+    """M1: names, descriptions, where the skill is; nothing of what it holds, and no extension."""
+    async with opened() as caller:
+        listing = await caller.call("skills/list")
+        [refunds] = [skill for skill in listing["skills"] if skill["name"] == "refunds"]
+        assert refunds == {
+            "name": "refunds",
+            "description": "Pays back.",
+            "_meta": {URI: "skill://acme/refunds/SKILL.md"},
+        }
+        assert (listing.get("cacheScope"), listing.get("ttlMs")) == (
+            (None, None) if setting.era == "legacy" else ("private", 0)
+        )
+        assert "cursor" in await caller.refused("skills/list", cursor="nonsense")
+        capabilities = caller.client.server_capabilities
+        assert capabilities.experimental == {"skills": {"listChanged": True}}
+        assert EXTENSION_ID not in (capabilities.extensions or {})
+        assert capabilities.tools is not None
+        assert capabilities.tools.list_changed
+        assert capabilities.prompts is not None
+        assert capabilities.prompts.list_changed
+
+
+async def test_m2_activating_gives_instructions_and_complete_definitions(opened: Open) -> None:
+    """M2: whatever a client needs to call them, and what it needs to verify files."""
+    async with opened() as caller:
+        answer = await caller.call("skills/activate", name="refunds")
+        assert answer["description"] == "Pays back."
+        [message] = answer["instructions"]
+        assert (message["role"], message["content"]["type"]) == ("user", "text")
+        assert message["content"]["text"].strip() == "Pay back."
+        tools = {tool["name"]: tool for tool in answer["tools"]}
+        assert set(tools) == {"lookup_order", "pay"}
+        assert tools["pay"]["inputSchema"]["required"] == ["order"]
+        assert tools["pay"]["description"] == "Pays an order back."
+        [prompt] = answer["prompts"]
+        assert (prompt["name"], prompt["arguments"][0]["name"]) == ("apologise", "to")
+        resources = {resource["uri"]: resource for resource in answer["resources"]}
+        assert "rules://refunds" in resources
+        assert resources[REPLY]["size"] == len(b"Dear customer,\n")
+        assert resources[REPLY]["name"] == "templates/reply.md"
+        assert resources[REPLY]["_meta"][DIGEST].startswith("sha256:")
+        assert resources[REPLY]["_meta"][SIZE] == resources[REPLY]["size"]
+        assert resources["skill://acme/refunds/SKILL.md"]["name"] == "refunds"
+        assert [template["uriTemplate"] for template in answer["resourceTemplates"]] == ["orders://{order}"]
+        assert [(skill["name"], skill["description"]) for skill in answer["skills"]] == [
+            ("escalation", "Asks a person.")
+        ]
+        assert answer["_meta"][URI] == "skill://acme/refunds/SKILL.md"
+
+
+async def test_m3_what_a_skill_binds_is_absent_until_it_is_active_and_again_after(opened: Open) -> None:
+    """M3: in every list, and callable by the ordinary methods."""
+    async with opened() as caller:
+        assert await caller.everything() == HIDDEN
+        await caller.call("skills/activate", name="refunds")
+        assert await caller.everything() == SHOWN
+        assert await caller.ran("pay", order="7") == "paid 7"
+        assert await caller.ran("lookup_order", order="7") == "order 7"
+        prompt = await caller.call("prompts/get", name="apologise", arguments={"to": "Ada"})
+        assert prompt["messages"][0]["content"]["text"] == "Sorry, Ada."
+        assert await caller.read("rules://refunds") == "No refunds on Sundays."
+        assert await caller.read("orders://7") == "order 7"
+        assert await caller.read(REPLY) == "Dear customer,\n"
+        reference = {"type": "ref/prompt", "name": "apologise"}
+        completed = await caller.call("completion/complete", ref=reference, argument={"name": "to", "value": ""})
+        assert completed["completion"]["values"] == ["one"]
+        assert set(await caller.call("skills/deactivate", name="refunds")) <= {"_meta", "resultType"}
+        assert await caller.everything() == HIDDEN
+
+
+async def test_m3_what_is_hidden_refuses_calls_and_names_its_skill(opened: Open) -> None:
+    """M3: tools by an error that models read, the rest by -32602; nothing runs, nothing changes."""
+    async with opened() as caller:
+        for skill in (None, "plain"):  # whatever else is active
+            if skill is not None:
+                await caller.call("skills/activate", name=skill)
+            said = await caller.failed("pay", order="7")
+            assert "skill 'refunds', which is not active" in said
+            assert "skills/activate with the name 'refunds'" in said
+            both = await caller.failed("lookup_order", order="7")
+            assert "'refunds', 'shipping'" in both
+            apology = await caller.refused("prompts/get", name="apologise", arguments={"to": "Ada"})
+            for uri in ("rules://refunds", "orders://7", "orders://7?x=1", "orders://%37", REPLY, WHO):
+                assert "belongs to the skill" in await caller.refused("resources/read", uri=uri)
+            prompt = {"type": "ref/prompt", "name": "apologise"}
+            assert apology == await caller.refused(
+                "completion/complete", ref=prompt, argument={"name": "to", "value": ""}
+            )
+            template = {"type": "ref/resource", "uri": "orders://{order}"}
+            assert "'refunds'" in await caller.refused(
+                "completion/complete", ref=template, argument={"name": "order", "value": ""}
+            )
+            assert await caller.ran("add", one=1, two=2) == "3"
+            assert await caller.read("orders://all") == "all orders"  # listed by itself, beside the template
+            assert await caller.read("notes://x") == "note x"
+
+
+async def test_m3_what_several_skills_bind_is_there_with_any_of_them(opened: Open) -> None:
+    """M3."""
+    async with opened() as caller:
+        for active, other in (("refunds", "shipping"), ("shipping", "refunds")):
+            await caller.call("skills/activate", name=active)
+            await caller.call("skills/activate", name=other)
+            await caller.call("skills/deactivate", name=active)
+            assert await caller.ran("lookup_order", order="1") == "order 1"
+            await caller.call("skills/deactivate", name=other)
+            assert "lookup_order" not in await caller.tools()
+
+
+async def test_m3_a_nested_skill_comes_and_goes_with_the_one_around_it(opened: Open) -> None:
+    """M2, M3: it is a scoped primitive like the others."""
+    async with opened() as caller:
+        said = await caller.refused("skills/activate", name="escalation")
+        assert "inside the skill 'refunds', which is not active" in said
+        assert "escalation" in await caller.failed("escalate")
+        await caller.call("skills/activate", name="refunds")
+        assert await caller.read(WHO) == "Ada\n"  # E4: the enclosing skill lists it too
+        assert "escalate" not in await caller.tools()
+        await caller.call("skills/activate", name="escalation")
+        assert await caller.ran("escalate") == "escalated"
+        await caller.call("skills/deactivate", name="refunds")
+        assert await caller.everything() == HIDDEN
+        await caller.call("skills/activate", name="refunds")
+        assert await caller.everything() == SHOWN  # it was deactivated, not only hidden
+
+
+async def test_m3_activating_twice_deactivating_twice_and_what_does_not_exist_are_refused(opened: Open) -> None:
+    """M3: -32602, with what to do, and no change of state."""
+    async with opened() as caller:
+        assert "is not active" in await caller.refused("skills/deactivate", name="refunds")
+        assert "no skill is named 'refund'" in await caller.refused("skills/activate", name="refund")
+        assert "no skill is named 'nobody'" in await caller.refused("skills/deactivate", name="nobody")
+        await caller.call("skills/activate", name="acme/refunds")  # N1: a path always works
+        for name in ("refunds", "acme/refunds", "skill://acme/refunds/SKILL.md"):
+            assert "is active already" in await caller.refused("skills/activate", name=name)
+        for params in ({}, {"name": 7}, {"name": None}):
+            await caller.refused("skills/activate", **params)
+            await caller.refused("skills/deactivate", **params)
+        assert await caller.everything() == SHOWN
+
+
+async def test_m3_two_callers_at_once_do_not_see_each_others_activation(setting: Setting, root: Path) -> None:
+    """M3: and whoever comes next sees neither."""
+    async with place(setting, root) as target:
+        async with calling(setting, target) as one, calling(setting, target) as two:
+            await one.call("skills/activate", name="refunds")
+            assert await two.everything() == HIDDEN
+            await two.call("skills/activate", name="shipping")
+            assert await one.tools() == {"add", "lookup_order", "pay"}
+            assert await two.tools() == {"add", "lookup_order"}
+            assert "'refunds'" in await two.failed("pay", order="1")
+            await one.call("skills/deactivate", name="refunds")
+            assert await two.ran("lookup_order", order="1") == "order 1"
+            await one.call("skills/activate", name="refunds")
+        async with calling(setting, target) as later:
+            assert await later.everything() == HIDDEN
+
+
+async def test_m5_an_operator_can_leave_everything_listed(opened: Open) -> None:
+    """M5: callable without activation, which still works."""
+    async with opened(keep_listed=True) as caller:
+        before = await caller.everything()
+        assert before["tools"] == EVERYTHING
+        assert before["skills"] == SHOWN["skills"]
+        assert await caller.ran("pay", order="1") == "paid 1"
+        assert await caller.read(REPLY) == "Dear customer,\n"
+        assert await caller.read("orders://7") == "order 7"
+        answer = await caller.call("skills/activate", name="escalation")
+        assert [tool["name"] for tool in answer["tools"]] == ["escalate"]
+        assert "is active already" in await caller.refused("skills/activate", name="escalation")
+        await caller.call("skills/deactivate", name="escalation")
+        assert await caller.everything() == before
+
+
+async def test_our_client_does_the_whole_round(setting: Setting, root: Path) -> None:
+    """M1, M2, M3, K2: found out, listed, activated, called, read, deactivated."""
+    async with place(setting, root) as target, connect(target, mode=_mode(setting)) as client:
+        assert await client.dialect() == "native"
+        assert {entry.name async for entry in client.list_skills()} == HIDDEN["skills"]
+        refunds = await client.activate("refunds")
+        assert refunds.instructions.strip() == "Pay back."
+        assert (await refunds.call_tool("pay", {"order": "7"}))["content"][0]["text"] == "paid 7"
+        assert (await refunds.get_prompt("apologise", {"to": "Ada"}))["messages"]
+        for uri, text in (("rules://refunds", "No refunds on Sundays."), ("orders://7", "order 7")):
+            assert (await refunds.read_resource(uri))["contents"][0]["text"] == text
+        assert {entry.name async for entry in client.list_skills()} == SHOWN["skills"]
+        escalation = await client.activate("escalation")
+        assert (await escalation.call_tool("escalate"))["content"][0]["text"] == "escalated"
+        assert bool(escalation.meta) == (setting.era == "modern")
+        assert (await client.read_unverified(REPLY)).data == b"Dear customer,\n"
+        await client.deactivate("refunds")
+        for skill, tool in ((refunds, "pay"), (escalation, "escalate")):
+            assert (await skill.call_tool(tool, {}))["isError"] is True
+        with pytest.raises(NotFoundError, match="'refunds'"):
+            await refunds.read_resource("rules://refunds")
+        assert (await client.read_unverified("named://refunds/SKILL.md")).data.strip() == b"Pay back."
+        assert {entry.name async for entry in client.list_skills()} == HIDDEN["skills"]  # reading left nothing
+
+
+async def test_m3_a_skill_that_went_away_is_no_longer_active(opened: Open, root: Path) -> None:
+    """M3, M4, S1: what it bound is hidden; what another now binds is shown by that one."""
+    async with opened() as caller:
+        await caller.call("skills/activate", name="refunds")
+        await caller.call("skills/activate", name="plain")
+        (root / "acme/refunds/SKILL.md").unlink()
+        (root / "plain/SKILL.md").write_bytes(skill_md("plain", extra="metadata:\n  mcp-tools: add\n"))
+        with anyio.fail_after(PATIENCE):
+            while await caller.names("skills/list", "skills") != {"plain", "shipping", "escalation"}:
+                await anyio.lowlevel.checkpoint()
+        assert await caller.tools() == {"add"}  # now plain's, which is active
+        said = await caller.failed("pay", order="1")
+        assert "Unknown tool: pay" in said  # nobody can activate it any more
+        await caller.call("skills/deactivate", name="plain")
+        assert await caller.tools() == set()
+
+
+def _mode(setting: Setting) -> str:
+    return "legacy" if setting.era == "legacy" else "auto"

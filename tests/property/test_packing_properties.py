@@ -1,0 +1,43 @@
+"""I2, I3: packing and unpacking are each other's opposite, whatever the names, the bytes and their order."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, get_args
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from property.test_archive_properties import PATH, trees
+from skillwire.errors import FormatError, LimitError
+from skillwire.skill.archive import ArchiveFormat, unpack
+from skillwire.skill.packing import pack
+
+if TYPE_CHECKING:
+    from random import Random
+
+FORMS = st.sampled_from(get_args(ArchiveFormat))
+
+
+@given(trees(), FORMS)
+def test_what_is_packed_comes_out_as_it_was(files: dict[str, bytes], form: ArchiveFormat) -> None:
+    """I2"""
+    assert unpack(pack(files, form), form) == files
+
+
+@given(trees(), FORMS, st.randoms(use_true_random=False))
+def test_the_order_of_files_does_not_matter(files: dict[str, bytes], form: ArchiveFormat, random: Random) -> None:
+    """I2"""
+    shuffled = list(files)
+    random.shuffle(shuffled)
+    assert pack({name: files[name] for name in shuffled}, form) == pack(files, form)
+
+
+@given(st.dictionaries(PATH | st.text(max_size=20), st.binary(max_size=50), max_size=6), FORMS)
+def test_whatever_is_packed_can_be_unpacked(files: dict[str, bytes], form: ArchiveFormat) -> None:
+    """I3: a name is refused by both sides or by none."""
+    files = {"SKILL.md": b"", **files}
+    try:
+        data = pack(files, form)
+    except (FormatError, LimitError):
+        return
+    assert unpack(data, form) == files

@@ -1,0 +1,224 @@
+"""I2, I3: a ready-made archive as a catalog of one skill."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from archives import pack_tar_gz, pack_zip
+from skillwire import ArchiveCatalog, Change, CombinedCatalog, DirectoryCatalog, Mount, SkillMeta
+from skillwire.bootstrap import open_folders
+from skillwire.catalog.local import local_catalog
+from skillwire.catalog.visible import VisibleCatalog
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.digest import digest_of
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from skillwire import Catalog
+
+pytestmark = pytest.mark.anyio
+FILES = {"SKILL.md": skill_md("packed"), "refs/a.md": b"a", "inner/SKILL.md": skill_md("inner"), "inner/b": b"b"}
+PACKED, INNER = "skill://packed/SKILL.md", "skill://packed/inner/SKILL.md"
+PACK = {"zip": pack_zip, "tar.gz": pack_tar_gz, "tgz": pack_tar_gz}
+
+
+@pytest.fixture(params=PACK)
+def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / f"any name.{request.param}"
+    path.write_bytes(PACK[request.param](FILES))
+    return path
+
+
+def put(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def bytes_of(path: Path) -> bytes:
+    return path.read_bytes()
+
+
+async def listed(catalog: Catalog) -> list[str]:
+    return [entry.uri async for entry in catalog.entries()]
+
+
+async def problems(catalog: Catalog) -> list[tuple[str, str]]:
+    return [(problem.reference, problem.file) for problem in await catalog.problems()]
+
+
+async def test_an_archive_is_served_as_its_files_would_be(archive: Path, tmp_path: Path) -> None:
+    """I2: the skill's path is its name; a skill inside is one too."""
+    write_tree(tmp_path / "folder" / "packed", FILES)
+    folder, catalog = DirectoryCatalog(tmp_path / "folder"), ArchiveCatalog(archive)
+    assert [entry async for entry in catalog.entries()] == [entry async for entry in folder.entries()]
+    for uri in await listed(catalog):
+        assert await catalog.get_skill(uri) == await folder.get_skill(uri)
+        for file in (await catalog.get_skill(uri)).files:
+            assert (await catalog.read_file(file.uri)).data == (await folder.read_file(file.uri)).data
+    names = [child.name async for child in catalog.children("skill://packed")]
+    assert names == [child.name async for child in folder.children("skill://packed")]
+    assert await problems(catalog) == []
+
+
+async def test_the_archive_itself_goes_with_its_skill_only(archive: Path) -> None:
+    """I2"""
+    catalog = ArchiveCatalog(archive)
+    ready = await catalog.ready_archive(PACKED)
+    assert ready is not None
+    assert ready.data == bytes_of(archive)
+    assert ready.digest == digest_of(ready.data)
+    assert ready.form == ("zip" if archive.suffix == ".zip" else "tar.gz")
+    assert await catalog.ready_archive(INNER) is None
+    assert await catalog.ready_archive("skill://nothing/SKILL.md") is None
+
+
+async def test_catalogs_around_it_pass_the_archive_on(archive: Path) -> None:
+    """I2, N1: under the path that is seen, to those who may see it."""
+    combined = CombinedCatalog([Mount(ArchiveCatalog(archive), "label", prefix="acme")])
+    around = "skill://acme/packed/SKILL.md"
+    assert await combined.ready_archive(around) is not None
+    assert await combined.ready_archive(PACKED) is None
+    assert await VisibleCatalog(combined, ["acme"]).ready_archive(around) is not None
+    assert await VisibleCatalog(combined, ["other"]).ready_archive(around) is None
+
+
+async def test_a_folder_has_none(tmp_path: Path) -> None:
+    """I2"""
+    catalog = DirectoryCatalog(write_tree(tmp_path, {"packed/SKILL.md": skill_md("packed")}))
+    assert await catalog.ready_archive(PACKED) is None
+
+
+async def test_a_file_that_is_replaced_is_read_again(archive: Path) -> None:
+    """S1, R2"""
+    catalog = ArchiveCatalog(archive)
+    pack = PACK["zip" if archive.suffix == ".zip" else "tar.gz"]
+    before = await catalog.get_skill(PACKED)
+    put(archive, pack({**FILES, "refs/a.md": b"other"}))
+    assert await catalog.get_skill(PACKED) == before
+    assert (await catalog.read_file("skill://packed/refs/a.md")).data == b"a"
+    assert await catalog.refresh() == Change(changed=frozenset([PACKED]))
+    assert (await catalog.read_file("skill://packed/refs/a.md")).data == b"other"
+    put(archive, pack({"SKILL.md": skill_md("renamed")}))
+    change = await catalog.refresh()
+    assert change == Change(frozenset(["skill://renamed/SKILL.md"]), removed=frozenset([PACKED, INNER]))
+    assert await catalog.ready_archive(PACKED) is None
+    assert not await catalog.refresh()
+
+
+async def test_the_same_files_packed_differently_are_a_change_too(tmp_path: Path) -> None:
+    """I2: whoever promised the archive's digest has to hear of it."""
+    path = tmp_path / "a.zip"
+    path.write_bytes(pack_zip(FILES))
+    catalog = ArchiveCatalog(path)
+    catalog.load()
+    path.write_bytes(pack_zip(dict(reversed(FILES.items()))))
+    assert await catalog.refresh() == Change(changed=frozenset([PACKED]))
+
+
+async def test_a_file_that_goes_bad_is_served_no_longer_until_it_is_mended(archive: Path) -> None:
+    """I3: whole or not at all, and the problem names the file."""
+    good = bytes_of(archive)
+    catalog = ArchiveCatalog(archive)
+    catalog.load()
+    put(archive, good[:-30])
+    assert (await catalog.refresh()).removed == {PACKED, INNER}
+    assert await problems(catalog) == [("archive-refused", archive.name)]
+    assert await listed(catalog) == []
+    with pytest.raises(NotFoundError):
+        await catalog.read_file(PACKED)
+    assert await catalog.ready_archive(PACKED) is None
+    os.unlink(archive)
+    await catalog.refresh()
+    assert await problems(catalog) == [("unreadable", archive.name)]
+    put(archive, good)
+    assert (await catalog.refresh()).added == {PACKED, INNER}
+    assert await problems(catalog) == []
+
+
+async def test_a_watch_sees_a_file_that_another_takes_the_place_of(archive: Path) -> None:
+    """S1: deployments rename."""
+    catalog = ArchiveCatalog(archive)
+    pack = PACK["zip" if archive.suffix == ".zip" else "tar.gz"]
+    with anyio.fail_after(30), catalog.changes() as changes:
+        async with anyio.create_task_group() as group:
+            group.start_soon(catalog.follow)
+            assert (await anext(changes)).added == {PACKED, INNER}
+            fresh = archive.with_name("fresh")
+            fresh.write_bytes(pack({**FILES, "refs/a.md": b"other"}))
+            fresh.rename(archive)
+            assert (await anext(changes)).changed == {PACKED}
+            group.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize(
+    ("skill_md", "reference", "file"),
+    [
+        (b"no frontmatter", "frontmatter-missing", "any/SKILL.md"),
+        (b"---\ndescription: d\n---\n", "name-missing", "any/SKILL.md"),
+        (b"---\nname: 7\ndescription: d\n---\n", "name-missing", "any/SKILL.md"),
+        (b"---\nname: Not Good\ndescription: d\n---\n", "name-invalid", "Not Good/SKILL.md"),
+        (b"---\nname: ../x\ndescription: d\n---\n", "name-invalid", "any/SKILL.md"),
+        (b"---\nname: good\n---\n", "description-missing", "good/SKILL.md"),
+    ],
+)
+async def test_a_packed_skill_that_breaks_a_rule_is_reported_like_any(
+    tmp_path: Path, skill_md: bytes, reference: str, file: str
+) -> None:
+    """F1, F2, F3, F7"""
+    (tmp_path / "any.zip").write_bytes(pack_zip({"SKILL.md": skill_md}))
+    catalog = ArchiveCatalog(tmp_path / "any.zip")
+    assert await listed(catalog) == []
+    assert (reference, file) in await problems(catalog)
+
+
+async def test_an_archive_larger_than_we_read_is_not_read(tmp_path: Path) -> None:
+    """B1, I3"""
+    (tmp_path / "a.zip").write_bytes(pack_zip(FILES))
+    catalog = ArchiveCatalog(tmp_path / "a.zip", limits=replace(DEFAULT_LIMITS, max_archive_bytes=50))
+    assert await listed(catalog) == []
+    assert await problems(catalog) == [("archive-too-large", "a.zip")]
+
+
+async def test_what_is_no_archive_is_refused_at_once(tmp_path: Path) -> None:
+    """I2: and a missing one when it is asked for."""
+    with pytest.raises(FormatError):
+        ArchiveCatalog(tmp_path / "a.tar")
+    with pytest.raises(NotFoundError) as caught:
+        ArchiveCatalog(tmp_path / "a.zip").load()
+    assert caught.value.reference == "archive-missing"
+    assert str(tmp_path) not in str(caught.value)
+
+
+async def test_a_path_is_a_folder_or_an_archive(tmp_path: Path, archive: Path) -> None:
+    """A folder may be called like an archive."""
+    assert isinstance(local_catalog(archive), ArchiveCatalog)
+    (tmp_path / "folder.zip").mkdir()
+    assert isinstance(local_catalog(tmp_path / "folder.zip"), DirectoryCatalog)
+    assert isinstance(local_catalog(tmp_path), DirectoryCatalog)
+
+
+async def test_folders_and_archives_are_served_together(tmp_path: Path, archive: Path) -> None:
+    """I2, N1: a prefix and globs apply to both; one that is refused costs itself only."""
+    root = write_tree(tmp_path / "skills", {"flat/SKILL.md": skill_md("flat")})
+    (tmp_path / "bad.zip").write_bytes(b"x")
+    paths = [str(root), str(archive), str(tmp_path / "bad.zip")]
+    plain = open_folders(paths)
+    assert await listed(plain) == ["skill://flat/SKILL.md", INNER.replace("/inner", ""), INNER]
+    assert await problems(plain) == [("archive-refused", "bad.zip")]
+    prefixed = open_folders(paths, prefix="acme", unlisted=["acme/packed/inner"])
+    assert await listed(prefixed) == ["skill://acme/flat/SKILL.md", "skill://acme/packed/SKILL.md"]
+    assert (await prefixed.get_skill("skill://acme/packed/inner/SKILL.md")).name == "inner"
+
+
+async def test_what_is_said_about_a_skill_is_said_about_a_packed_one(archive: Path) -> None:
+    """R3"""
+    catalog = ArchiveCatalog(archive, describe=lambda path: SkillMeta(listed=path != "packed"))
+    assert await listed(catalog) == [INNER]
+    assert not (await catalog.get_skill(PACKED)).listed

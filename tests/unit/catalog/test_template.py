@@ -1,0 +1,282 @@
+"""Skills that are made from the values in their path (I1, T1, G1, E2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from skillwire import (
+    CombinedCatalog,
+    FormatError,
+    Limits,
+    MemoryCatalog,
+    Mount,
+    NotFoundError,
+    ProtocolError,
+    Skill,
+    UpstreamError,
+)
+from skillwire.catalog.template import TemplateCatalog
+from skillwire.catalog.visible import VisibleCatalog
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from skillwire.catalog.generated import Files
+    from skillwire.catalog.template import Values
+
+pytestmark = pytest.mark.anyio
+
+PUMP = "skill://docs/pump/SKILL.md"
+PRODUCTS = {"product": ["pump", "valve"]}
+calls: list[str] = []
+
+
+@pytest.fixture(autouse=True)
+def _no_calls() -> None:
+    calls.clear()
+
+
+def manual(product: str) -> Files | None:
+    calls.append(product)
+    if product == "none":
+        return None
+    if product == "broken":
+        raise ValueError(product)
+    return {"SKILL.md": skill_md(product, f"call {len(calls)}"), "parts/list.md": f"parts of {product}"}
+
+
+def catalog_of(
+    values: Values = ("pump", "valve"), make: Any = manual, path: str = "docs/{product}"
+) -> TemplateCatalog:
+    catalog = TemplateCatalog(limits=Limits(max_generate_seconds=0.2))
+    catalog.add(path, make, values={"product": values}, description="How to operate a product.")
+    return catalog
+
+
+def few(beginning: str) -> list[str]:
+    return [f"{beginning}x", "not/one", ".."]
+
+
+async def test_a_skill_is_made_for_each_of_its_values_and_none_is_listed() -> None:
+    """G1, L2, D1: by every method, though no listing has it."""
+    catalog = catalog_of()
+    assert (await catalog.list_skills()).items == []
+    assert [entry async for entry in catalog.entries()] == []
+    for name in ("pump", "valve"):
+        entry = await catalog.get_skill(f"skill://docs/{name}/SKILL.md")
+        assert (entry.name, entry.path) == (name, f"docs/{name}")
+        file = await catalog.read_file(f"skill://docs/{name}/parts/list.md")
+        assert (file.uri, file.data) == (f"skill://docs/{name}/parts/list.md", f"parts of {name}".encode())
+        children = [child.name async for child in catalog.children(f"skill://docs/{name}")]
+        assert children == ["SKILL.md", "parts"]
+    with pytest.raises(ProtocolError):
+        await catalog.list_skills("garbage")
+
+
+async def test_it_is_made_on_every_read_and_claims_nothing() -> None:
+    """E2; to peek makes nothing."""
+    catalog = catalog_of()
+    expected = await catalog.peek_skill(PUMP)
+    assert expected is not None
+    assert (expected.name, expected.description) == ("pump", "How to operate a product.")
+    assert calls == []
+    assert (await catalog.get_skill(PUMP)).resources == "dynamic"
+    assert b"call 2" in (await catalog.read_file(PUMP)).data
+    known = await catalog.peek_skill(PUMP)
+    assert known is not None
+    assert (known.description, known.is_dynamic) == ("call 2", True)
+    assert calls == ["pump", "pump"]
+
+
+UNKNOWN = [
+    "skill://docs/lever/SKILL.md",
+    "skill://docs/SKILL.md",
+    "skill://other/pump/SKILL.md",
+    "skill://docs/pump/parts/SKILL.md",
+    "skill://docs/pump/none.md",
+    "skill://docs/%7Bproduct%7D/SKILL.md",
+    "skill://SKILL.md",
+    "other://docs/pump/SKILL.md",
+]
+
+
+@pytest.mark.parametrize("uri", UNKNOWN)
+async def test_whatever_else_is_unknown(uri: str) -> None:
+    """G1, U7."""
+    catalog = catalog_of()
+    assert await catalog.peek_skill(uri) is None
+    for ask in (catalog.get_skill, catalog.read_file, catalog.read_directory):
+        with pytest.raises(NotFoundError):
+            await ask(uri)
+
+
+async def test_where_a_function_completes_the_maker_says_what_there_is() -> None:
+    """G1, T1: any segment may be a value; ``None`` is "there is none"."""
+    catalog = catalog_of(few)
+    assert (await catalog.get_skill("skill://docs/lever/SKILL.md")).name == "lever"
+    for uri in ("skill://docs/none/SKILL.md", "skill://docs/none/parts/list.md"):
+        with pytest.raises(NotFoundError):
+            await catalog.read_file(uri)
+    assert await catalog.peek_skill("skill://docs/none/SKILL.md") is None
+    assert await catalog.peek_skill("skill://docs/broken/SKILL.md") is None
+    [template] = catalog.templates()
+    assert await template.complete("product", "le") == ["lex"]
+    assert await catalog.suggest("docs/") == []
+
+
+async def test_values_are_completed_from_their_list() -> None:
+    """T1: for a variable, and for people who type a path."""
+    catalog = catalog_of(["valve", "pump", "pulley"])
+    [template] = catalog.templates()
+    assert (template.path, template.name, template.stem) == ("docs/{product}", "docs", "docs")
+    assert template.uri("skill") == "skill://docs/{product}/SKILL.md"
+    assert await template.complete("product", "pu") == ["pump", "pulley"]
+    assert await template.complete("other", "pu") == []
+    assert await catalog.suggest("docs/pu") == ["docs/pulley", "docs/pump"]
+    assert await catalog.suggest("do", 1) == ["docs/pulley"]
+    assert await catalog.suggest("x") == []
+    assert calls == []
+
+
+async def test_a_coroutine_function_makes_and_completes_and_a_folder_is_a_skill(tmp_path: Path) -> None:
+    """T1; two variables, and a literal at the end (U3)."""
+    write_tree(tmp_path, {"SKILL.md": skill_md("manual")})
+    catalog = TemplateCatalog()
+
+    async def languages(beginning: str) -> list[str]:
+        return [name for name in ("de", "en") if name.startswith(beginning)]
+
+    @catalog.template("{team}/{lang}/manual", values={"team": ["a", "b"], "lang": languages}, description="One.")
+    async def make(lang: str, team: str) -> str:
+        assert (team, lang) == ("b", "en")
+        return str(tmp_path)
+
+    assert (await catalog.get_skill("skill://b/en/manual/SKILL.md")).name == "manual"
+    [template] = catalog.templates()
+    assert (template.stem, template.name) == ("", "manual")
+    assert await template.complete("lang", "d") == ["de"]
+
+
+async def test_a_name_that_is_not_the_last_segment_is_refused() -> None:
+    """U3: the author's fault, said as such."""
+    catalog = catalog_of(make=lambda product: {"SKILL.md": skill_md("other")})
+    for ask in (catalog.get_skill, catalog.read_file):
+        with pytest.raises(UpstreamError, match=r"docs/pump.*'other'") as caught:
+            await ask(PUMP)
+        assert caught.value.reference == "generator-failed"
+
+
+async def sleeps(product: str) -> Files:
+    await anyio.sleep_forever()
+    raise AssertionError
+
+
+MAKERS = [(sleeps, "took longer"), (lambda product: {}, "SKILL.md"), (lambda product: 7, "returned int")]
+
+
+@pytest.mark.parametrize(("make", "why"), MAKERS)
+async def test_a_function_that_fails_costs_its_own_skill(make: Any, why: str) -> None:
+    """B4: in time, whatever it does."""
+    with pytest.raises(UpstreamError, match=why):
+        await catalog_of(make=make).get_skill(PUMP)
+
+
+@pytest.mark.parametrize("answer", [7, "pump", None])
+async def test_a_completion_that_is_no_list_is_said(answer: Any) -> None:
+    """T1."""
+    [template] = catalog_of(lambda beginning: answer).templates()
+    with pytest.raises(UpstreamError, match="not a list"):
+        await template.complete("product", "p")
+
+
+WRONG: list[tuple[str, Any, Any]] = [
+    ("docs/pump", {}, manual),
+    ("docs/pump", PRODUCTS, manual),
+    ("docs/{product", PRODUCTS, manual),
+    ("docs/a-{product}", PRODUCTS, manual),
+    ("docs/{+product}", PRODUCTS, manual),
+    ("{product}/{product}", PRODUCTS, manual),
+    ("docs//{product}", PRODUCTS, manual),
+    ("docs/{product}", {}, manual),
+    ("docs/{product}", {**PRODUCTS, "other": ["a"]}, manual),
+    ("docs/{product}", {"product": "pump"}, manual),
+    ("docs/{product}", {"product": []}, manual),
+    ("docs/{product}", {"product": ["a/b"]}, manual),
+    ("docs/{product}", PRODUCTS, lambda: None),
+    ("docs/{product}", PRODUCTS, dict),
+    ("docs/{product}", PRODUCTS, lambda name: {}),
+    ("docs/{product}", PRODUCTS, lambda product, name: {}),
+]
+
+
+@pytest.mark.parametrize(("path", "values", "make"), WRONG)
+def test_a_wrong_template_is_refused_when_it_is_declared(path: str, values: Any, make: Any) -> None:
+    """I1, U7."""
+    catalog = TemplateCatalog()
+    with pytest.raises(FormatError):
+        catalog.add(path, make, values=values, description="")
+    assert catalog.is_empty
+
+
+@pytest.mark.parametrize("path", ["docs/{product}", "{product}/pump", "docs/{product}/more", "{product}"])
+def test_no_two_templates_can_make_one_path(path: str) -> None:
+    """N1, E4: nor one inside the other's."""
+    catalog = catalog_of()
+    with pytest.raises(FormatError, match="one path"):
+        catalog.add(path, manual, values=PRODUCTS, description="")
+    catalog.add("other/{product}", manual, values=PRODUCTS, description="")
+    assert [template.name for template in catalog.templates()] == ["docs", "other"]
+
+
+async def test_a_mount_puts_its_prefix_before_a_template() -> None:
+    """N1, I1: and its label, where the first name is another source's."""
+    mounts = [Mount(catalog_of(), "a", "acme"), Mount(catalog_of(), "docs", "docs"), Mount(catalog_of(few), "b")]
+    catalog = CombinedCatalog(mounts)
+    paths = ["acme/docs/{product}", "docs/docs/{product}", "b/docs/{product}"]
+    assert [template.path for template in catalog.templates()] == paths
+    for path in paths:
+        path = path.replace("{product}", "pump")
+        assert (await catalog.get_skill(f"skill://{path}/SKILL.md")).path == path
+        assert (await catalog.read_file(f"skill://{path}/parts/list.md")).data == b"parts of pump"
+    assert await catalog.suggest("acme/") == ["acme/docs/pump", "acme/docs/valve"]
+
+
+async def test_a_name_of_a_template_and_of_a_folder_collide_like_any_other() -> None:
+    """N1: nothing is shadowed, and to list makes nothing."""
+    folder = MemoryCatalog([Skill(f"docs/{name}", {"SKILL.md": skill_md(name)}) for name in ("pump", "lever")])
+    catalog = CombinedCatalog([Mount(folder, "files"), Mount(catalog_of(), "made")])
+    assert [entry.path async for entry in catalog.entries()] == ["docs/lever", "files/docs/pump"]
+    assert calls == []
+    with pytest.raises(NotFoundError, match="several"):
+        await catalog.get_skill(PUMP)
+    assert (await catalog.get_skill("skill://made/docs/pump/SKILL.md")).is_dynamic
+
+
+async def test_a_template_shows_only_to_whoever_may_see_all_its_skills() -> None:
+    """I1, G1."""
+    inner = catalog_of()
+    assert len(VisibleCatalog(inner, ["docs"]).templates()) == 1
+    for prefixes in (["other"], ["docs/pump"], ["doc"]):
+        assert VisibleCatalog(inner, prefixes).templates() == []
+    part = VisibleCatalog(inner, ["docs/pump"])
+    assert (await part.get_skill(PUMP)).name == "pump"
+    for ask in (part.get_skill, part.read_file):
+        with pytest.raises(NotFoundError):
+            await ask("skill://docs/valve/SKILL.md")
+    assert VisibleCatalog(catalog_of(path="{product}"), ["pump"]).templates() == []
+
+
+async def test_what_is_remembered_is_bounded() -> None:
+    """B2."""
+    catalog = catalog_of(few)
+    for number in range(300):
+        await catalog.get_skill(f"skill://docs/p{number}/SKILL.md")
+    assert len(calls) == 300
+    await catalog.peek_skill("skill://docs/p299/SKILL.md")
+    assert len(calls) == 300
+    await catalog.peek_skill("skill://docs/p0/SKILL.md")
+    assert len(calls) == 301

@@ -1,0 +1,96 @@
+"""An archive wherever a folder can be named: I2, I3."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from archives import pack_tar_gz, pack_zip
+from skillwire import connect
+from skillwire.cli.main import run
+from trees import skill_md, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FILES = {
+    "SKILL.md": skill_md("pdf-tools", body="See [more](more.md) and [this](missing.md).\n"),
+    "more.md": b"# More\n",
+}
+PACK = {"pdf.zip": pack_zip, "pdf.tar.gz": pack_tar_gz, "pdf.tgz": pack_tar_gz}
+
+
+@pytest.fixture(params=PACK)
+def archive(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / request.param).write_bytes(PACK[request.param](FILES))
+    return request.param
+
+
+@pytest.fixture
+def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.zip").write_bytes(pack_zip({**FILES, "../out": b"x"}))
+    return "bad.zip"
+
+
+def test_a_packed_skill_is_listed_verified_and_drawn(archive: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """I2"""
+    assert run(["list", archive, "--json"]) == 0
+    [entry] = json.loads(capsys.readouterr().out)["skills"]
+    assert entry["uri"] == "skill://pdf-tools/SKILL.md"
+    assert run(["verify", archive]) == 0
+    assert "every claim holds" in capsys.readouterr().err
+    assert run(["tree", archive]) == 0
+    drawn = capsys.readouterr().out
+    assert drawn.startswith(f"{archive}\n")
+    assert "more.md" in drawn
+    assert run(["read", archive, "pdf-tools/more.md"]) == 0
+    assert capsys.readouterr().out == "# More\n"
+
+
+def test_a_packed_skill_is_checked_like_a_folder(archive: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """U6, I2: with the place inside the archive, and the line."""
+    assert run(["check", archive]) == 1
+    out = capsys.readouterr().out
+    assert f"{archive}/SKILL.md:6:" in out
+    assert "missing.md" in out
+    assert "See [more](more.md)" in out
+
+
+@pytest.mark.parametrize("verb", ["list", "check", "verify", "tree"])
+def test_what_is_refused_is_named_with_its_reason(verb: str, bad: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """I3: and nothing of it is shown."""
+    assert run([verb, bad]) == (0 if verb == "tree" else 1)
+    said = "".join(capsys.readouterr())
+    assert "bad.zip" in said
+    assert "archive-refused" in said
+    assert "'../out' has a '.' or '..' segment" in said
+    assert "pdf-tools" not in said
+
+
+@pytest.mark.parametrize("verb", ["list", "check", "verify", "tree", "serve"])
+def test_an_archive_that_is_not_there_is_a_wrong_word(
+    verb: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([verb, str(tmp_path / "nothing.zip")]) == 2
+    assert "hint:" in capsys.readouterr().err
+
+
+@pytest.mark.anyio
+async def test_folders_and_archives_are_served_by_one_command(archive: str, bad: str, tmp_path: Path) -> None:
+    """I2, I3: under one prefix, and a bad one costs itself only."""
+    write_tree(tmp_path / "skills", small_tree())
+    words = ["-m", "skillwire", "serve", str(tmp_path / "skills"), str(tmp_path / archive), str(tmp_path / bad)]
+    async with connect([sys.executable, *words, "--prefix", "team"]) as client:
+        entries = {entry.path: entry async for entry in client.list_skills()}
+        assert len(entries) == 7
+        packed = await client.get_skill(entries["team/pdf-tools"].uri)
+        assert (await client.read_skill(packed)).file.data == FILES["SKILL.md"]
+    async with connect([sys.executable, *words], dialect="index") as client:
+        entry = await client.get_skill("skill://pdf-tools/SKILL.md")
+        assert entry.is_complete
+        assert (await client.read_resource(entry, "skill://pdf-tools/more.md")).data == b"# More\n"

@@ -1,0 +1,104 @@
+"""P2: arguments that a caller gives, and where they go."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from skillwire.errors import ProtocolError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.arguments import fill_in, parse_arguments
+from skillwire.skill.declared import Argument
+
+ORDER = Argument("order", description="The number", required=True)
+REASON = Argument("reason")
+
+
+def test_values_are_taken_and_what_is_optional_is_empty() -> None:
+    """P2"""
+    assert parse_arguments((ORDER, REASON), {"order": "7"}) == {"order": "7", "reason": ""}
+    assert parse_arguments((ORDER,), {"order": ""}) == {"order": ""}
+    assert parse_arguments((), None) == {}
+    assert parse_arguments((REASON,), {}) == {"reason": ""}
+
+
+WRONG: dict[str, tuple[Any, str, str]] = {
+    "missing": ({}, "argument-missing", "'order'"),
+    "none at all": (None, "argument-missing", "'order'"),
+    "unknown": ({"order": "7", "ordr": "8"}, "argument-unknown", "'ordr'"),
+    "a number": ({"order": 7}, "argument-invalid", "'order' is a number"),
+    "a boolean": ({"order": True}, "argument-invalid", "'order' is a boolean"),
+    "null": ({"order": None}, "argument-invalid", "'order' is null"),
+    "a list": ({"order": ["7"]}, "argument-invalid", "'order' is a list"),
+    "an object": ({"order": {"a": "b"}}, "argument-invalid", "'order' is an object"),
+    "half a character": ({"order": "\ud800"}, "argument-invalid", "'order' is not Unicode"),
+    "too long": ({"order": "é" * 8193}, "argument-too-long", "'order' has 16386 bytes"),
+    "too many": ({str(number): "" for number in range(65)}, "arguments-too-many", "64"),
+    "no object": (["7"], "arguments-invalid", "'arguments'"),
+    "text": ("order=7", "arguments-invalid", "'arguments'"),
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_is_named_with_what_is_expected(what: str) -> None:
+    """P2, B1"""
+    given, reference, words = WRONG[what]
+    with pytest.raises(ProtocolError) as caught:
+        parse_arguments((ORDER, REASON), given)
+    assert caught.value.reference == reference
+    assert words in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_hint_says_which_there_are() -> None:
+    """P2"""
+    with pytest.raises(ProtocolError) as caught:
+        parse_arguments((ORDER, REASON), {"x": "y"})
+    assert caught.value.hint == "it takes order, reason"
+    with pytest.raises(ProtocolError) as caught:
+        parse_arguments((), {"x": "y"})
+    assert caught.value.hint == "it takes none"
+    with pytest.raises(ProtocolError) as caught:
+        parse_arguments((ORDER,), {})
+    assert "The number" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("text", "filled"),
+    [
+        ("{{order}}", "7"),
+        ("a {{ order }} b {{\torder}}", "a 7 b 7"),
+        ("{{order}}{{order}}", "77"),
+        ("{{{order}}}", "{7}"),
+        (
+            "{{other}} {order} {{or der}} {{}} {{ }} {{order} }",
+            "{{other}} {order} {{or der}} {{}} {{ }} {{order} }",
+        ),
+        ("{{\norder}}", "{{\norder}}"),
+    ],
+)
+def test_placeholders_are_replaced_and_other_braces_stay(text: str, filled: str) -> None:
+    """P6"""
+    assert fill_in(text, {"order": "7"}) == filled
+
+
+def test_a_value_is_never_expanded_again() -> None:
+    """P6: what a caller says is not a template."""
+    assert fill_in("{{a}} {{b}}", {"a": "{{b}}", "b": "{{a}}"}) == "{{b}} {{a}}"
+    assert fill_in("{{a}}b}}", {"a": "{{", "b": "x"}) == "{{b}}"
+
+
+def test_a_skill_without_arguments_keeps_every_byte() -> None:
+    """P6"""
+    text = "{{ order }} {{ jinja }}\r\n"
+    assert fill_in(text, {}) is text
+
+
+def test_what_would_grow_without_measure_is_refused_before_it_does() -> None:
+    """B1"""
+    limits = replace(DEFAULT_LIMITS, max_file_bytes=1000)
+    with pytest.raises(ProtocolError, match="too long"):
+        fill_in("{{a}}" * 20, {"a": "x" * 100}, limits)
+    assert len(fill_in("{{a}}" * 9, {"a": "x" * 100}, limits)) == 900
