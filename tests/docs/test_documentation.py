@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 import skillwire
+from docs import messages
 from skillwire.cli.main import VERBS, run
+from skillwire.install.agents import AGENTS
+from skillwire.install.configs import CONFIGS
 from skillwire.skill import KINDS
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import reference_kind
@@ -140,7 +143,8 @@ def client_commands() -> list[str]:
     """The lines of docs/client.md and of the README that look at skills, run in a folder with some."""
     pages = ("docs/client.md", "README.md")
     lines = [line for name, code in blocks("sh") if name.startswith(pages) for line in code.splitlines()]
-    return ["\n".join(line for line in lines if re.match(r"skillwire (list|show|ls|read|pull|verify|diff)", line))]
+    verbs = re.compile(r"skillwire (list|search|show|ls|read|pull|verify|diff)")
+    return ["\n".join(filter(verbs.match, lines))]
 
 
 @pytest.mark.parametrize("code", client_commands())
@@ -162,7 +166,7 @@ def test_the_examples_of_the_client_run(code: str, tmp_path: Path) -> None:
     assert done.stderr.count("every claim holds") == 2
 
 
-@pytest.mark.parametrize("verb", ["diff", "list", "ls", "pull", "read", "show", "verify"])
+@pytest.mark.parametrize("verb", ["diff", "list", "ls", "pull", "read", "search", "show", "verify"])
 def test_every_option_of_the_client_is_documented(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         run([verb, "--help"])
@@ -187,3 +191,50 @@ def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: 
     assert 'origin="mcp:everything"' in done.stdout
     assert 'origin="mcp:billing"' in done.stdout
     assert "removed billing" in done.stdout + done.stderr
+
+
+def test_the_examples_of_add_install_and_remove_and_leave_nothing(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "examples/skills", tmp_path / "project/skills")
+    (tmp_path / "home").mkdir()
+    moving = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
+    environment = {
+        **{key: value for key, value in os.environ.items() if key not in moving},
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path / "home"),
+    }
+    code = "\n".join(code for name, code in blocks("sh") if name.startswith("docs/add.md"))
+    done = subprocess.run(
+        ["sh", "-ec", code], cwd=tmp_path / "project", env=environment, capture_output=True, text=True, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    assert "wrote .claude/skills/refunds\n" in done.stdout
+    assert "wrote ~/.cursor/skills/refunds\n" in done.stdout
+    assert "all as the lock says" in done.stderr
+    assert '+    "skillwire": {' in done.stderr
+    left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file() or path.is_symlink()}
+    locks = {"project/skills.lock.json", "home/.config/skillwire/skills.lock.json"}
+    assert {path for path in left if not path.startswith("project/skills/")} == locks
+
+
+@pytest.mark.parametrize("verb", ["add", "ci", "connect", "outdated", "remove", "update"])
+def test_every_option_of_installing_is_documented(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run([verb, "--help"])
+    page = (ROOT / "docs/add.md").read_text()
+    for option in set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}:
+        assert f"`{option}" in page, option
+
+
+def test_every_agent_is_documented_with_its_folders() -> None:
+    page = (ROOT / "docs/add.md").read_text()
+    rows = [f"| `{agent.id}` | `{agent.project}` | `{agent.everywhere}` |" for agent in AGENTS.values()]
+    assert [line for line in page.splitlines() if line in rows] == rows
+    assert ", ".join(f"`{agent}`" for agent in CONFIGS) in page
+
+
+@pytest.mark.anyio
+async def test_the_messages_in_the_comparison_of_dialects_are_what_our_server_sends() -> None:
+    page = messages.PAGE.read_text()
+    shown = await messages.capture()
+    assert {match[1] for match in messages.MARKED.findall(page)} <= shown.keys()
+    assert messages.filled(page, shown) == page, "run: python tests/docs/messages.py"

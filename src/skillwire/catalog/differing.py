@@ -14,12 +14,13 @@ from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterator
+    from collections.abc import AsyncIterator, Iterator, Mapping
 
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Resource, SkillEntry
 
 Kind = Literal["new", "gone", "changed"]
+_COMPARED_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,27 @@ async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> 
             files = [file async for file in _file_differences(*sides, with_text=with_text)]
             if files or before[path].frontmatter != after[path].frontmatter:
                 yield SkillDifference(path, "changed", tuple(files))
+
+
+def content_differences(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterator[FileDifference]:
+    """The same for the files of one skill that are at hand, by path."""
+    for path in sorted(old.keys() | new.keys()):
+        if path not in old:
+            yield FileDifference(path, "new")
+        elif path not in new:
+            yield FileDifference(path, "gone")
+        elif old[path] != new[path]:
+            yield _compared(path, old[path], new[path])
+
+
+def _compared(path: str, old: bytes, new: bytes) -> FileDifference:
+    try:
+        texts = old.decode(), new.decode()
+    except UnicodeDecodeError:
+        return FileDifference(path, "changed", note="not text")
+    if max(text.count("\n") for text in texts) > _COMPARED_LINES:
+        return FileDifference(path, "changed", note="too long to compare")
+    return FileDifference(path, "changed", tuple(_lines(*texts)))
 
 
 async def _file_differences(old: _Side, new: _Side, *, with_text: bool) -> AsyncIterator[FileDifference]:

@@ -93,7 +93,7 @@ def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool 
         destination.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".skillwire-", dir=destination.parent) as place:
             new = Path(place) / "new"
-            _write_tree(files, new)
+            write_tree(files, new)
             if os.path.lexists(destination):
                 os.rename(destination, Path(place) / "old")  # goes with the temporary folder
             os.rename(new, destination)
@@ -105,7 +105,8 @@ def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool 
         ) from error
 
 
-def _write_tree(files: Mapping[str, bytes], root: Path) -> None:
+def write_tree(files: Mapping[str, bytes], root: Path) -> None:
+    """``files`` below ``root``, which is new, each flushed to the disk."""
     for path, data in files.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.cli.hosting import line, listed, moment
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from skillwire.skill.review import Review
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
+YES = ("y", "yes")
 _ROWS = 40
 _LONGEST = 1000
 _WIDEST_PATH = 40
@@ -36,6 +37,29 @@ _QUESTIONS = {
     "tool": "Grant the skill this tool:",
     "cross-origin": "Let the skill cause this read:",
 }
+
+
+class _Titles(NamedTuple):
+    """What it means that a skill has nested ones, scripts and wishes, or changed."""
+
+    nested: str
+    scripts: str
+    wishes: str
+    changes: str
+
+
+_HOSTED = _Titles(
+    "skills inside, which need approvals of their own (A3)",
+    "can run, if 'execute' is granted (A5)",
+    "asks for, and does not get unless it is granted (A4)",
+    "changed since it was approved (A2)",
+)
+_INSTALLED = _Titles(
+    "skills inside, which come with it (A3)",
+    "CAN RUN: an agent treats what lies in its folder as its own (A5)",
+    "asks for, and the agent may simply give it (A4)",
+    "changed since it was installed (A2)",
+)
 
 
 def can_ask() -> bool:
@@ -51,8 +75,8 @@ def ask_on_terminal(printer: Printer) -> Ask:
 
         show(request, printer)
         about = f" {line(request.target)}" if request.target else ""
-        answer = await _answer(f"{_QUESTIONS[request.kind]}{about} [y/N] ", printer)
-        if answer.lower() not in ("y", "yes"):
+        reply = await answer(f"{_QUESTIONS[request.kind]}{about} [y/N] ", printer)
+        if reply.lower() not in YES:
             return Answer(yes=False)
         grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
         return Answer(yes=True, remember=request.kind != "dynamic", grants=grants)
@@ -89,12 +113,17 @@ async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
         printer.talk(f"  {number}  {line(grant)}  ({meaning})")
     if not offered:
         return frozenset()
-    words = await _answer("Grant any of these? Numbers, or Enter for none: ", printer)
+    words = await answer("Grant any of these? Numbers, or Enter for none: ", printer)
     chosen = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
     return frozenset(grant for number, grant in enumerate(offered, 1) if number in chosen)
 
 
-async def _answer(question: str, printer: Printer) -> str:
+async def confirm(question: str, printer: Printer) -> bool:
+    """Whether the person says yes to ``question``."""
+    return (await answer(f"{question} [y/N] ", printer)).lower() in YES
+
+
+async def answer(question: str, printer: Printer) -> str:
     """A line from the terminal. What was typed before the question was there is no answer to it."""
     import termios
 
@@ -109,28 +138,37 @@ async def _answer(question: str, printer: Printer) -> str:
 
 
 def page(
-    request: ApprovalRequest, approval: Approval | None, *, is_local: bool = False, at_most: int | None = None
+    request: ApprovalRequest,
+    approval: Approval | None,
+    *,
+    is_local: bool = False,
+    at_most: int | None = None,
+    to_install: bool = False,
 ) -> Iterator[Text]:
     """Everything about one skill, line by line. What deserves a second look stands out, and last.
 
     ``at_most`` is for a question: however much a server lists, what warns of it stays on the screen.
+    ``to_install`` is for a skill that an agent will treat as its own: no host of ours stands between them then.
     """
     from rich.text import Text
 
     review = request.review
     yield Text.assemble((_cut(review.name), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {_cut(review.description)}")
-    yield from _facts(request, approval, is_local=is_local)
-    for title, style, rows in _sections(request):
+    yield from _facts(request, approval, is_local=is_local, to_install=to_install)
+    for title, style, rows in _sections(request, _INSTALLED if to_install else _HOSTED):
         if rows:
             yield Text(title, style=style)
             yield from (Text(f"  {_cut(row)}", style=_style(row)) for row in rows[:at_most])
             if at_most is not None and len(rows) > at_most:
-                yield Text(f"  … and {len(rows) - at_most:,} more; skillwire review shows all", style="bold red")
+                verb = "show" if to_install else "review"
+                yield Text(f"  … and {len(rows) - at_most:,} more; skillwire {verb} shows all", style="bold red")
     yield Text("A digest says that bytes are the same, not that they are good (V6).", style="dim")
 
 
-def _facts(request: ApprovalRequest, approval: Approval | None, *, is_local: bool) -> Iterator[Text]:
+def _facts(
+    request: ApprovalRequest, approval: Approval | None, *, is_local: bool, to_install: bool
+) -> Iterator[Text]:
     from rich.text import Text
 
     from skillwire.skill.model import estimate_tokens
@@ -139,7 +177,7 @@ def _facts(request: ApprovalRequest, approval: Approval | None, *, is_local: boo
     shown = {
         "uri": line(request.entry.uri),
         "fingerprint": fingerprint_of(request.entry),
-        "standing": _standing(request, approval, is_local=is_local),
+        "standing": "" if to_install else _standing(request, approval, is_local=is_local),
         "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
         "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
     }
@@ -172,17 +210,17 @@ def fingerprint_of(entry: SkillEntry) -> str:
         return ""
 
 
-def _sections(request: ApprovalRequest) -> Iterator[tuple[str, str, Sequence[str]]]:
+def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Title, style, rows; what matters most comes last, where the person looks."""
     from skillwire.cli.printer import counted, size_of
 
     entry, review = request.entry, request.review
     yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)
     yield "not promised by the server", "bold yellow", review.gaps
-    yield "skills inside, which need approvals of their own (A3)", "bold yellow", review.nested
-    yield "can run, if 'execute' is granted (A5)", "bold yellow", review.scripts
-    yield "asks for, and does not get unless it is granted (A4)", "bold yellow", _wishes(review)
-    yield "changed since it was approved (A2)", "bold red", _changes(request)
+    yield titles.nested, "bold yellow", review.nested
+    yield titles.scripts, "bold yellow", review.scripts
+    yield titles.wishes, "bold yellow", _wishes(review)
+    yield titles.changes, "bold red", _changes(request)
     yield "TEXT THAT PEOPLE DO NOT SEE (B6)", "bold red", review.hidden
     if not fingerprint_of(entry):
         words = "what it says may be another thing each time it is read, and it is asked about each time"

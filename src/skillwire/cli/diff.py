@@ -10,6 +10,9 @@ from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_target
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
+
+    from rich.text import Text
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.differing import SkillDifference
@@ -60,25 +63,26 @@ async def _diff(old: Catalog, new: Catalog, arguments: argparse.Namespace, print
         printer.json({"skills": [difference.to_json() for difference in found]})
     else:
         for difference in found:
-            _print(difference, printer)
+            print_difference(difference, printer.data)
         printer.talk("nothing differs" if not found else _summary(found))
     return Exit.PROBLEMS if found else Exit.OK
 
 
-def _print(difference: SkillDifference, printer: Printer) -> None:
+def print_difference(difference: SkillDifference, show: Callable[[Text], None]) -> None:
+    """One skill: which files came, went or changed, and how their lines differ."""
     from rich.text import Text
 
     from skillwire.cli.printer import visible
 
     mark, colour = _MARKS[difference.kind]
-    printer.data(Text(f"{mark} {visible(difference.path)}", style=f"bold {colour}"))
+    show(Text(f"{mark} {visible(difference.path)}", style=f"bold {colour}"))
     for file in difference.files:
         mark, colour = _MARKS[file.kind]
         note = f"  ({file.note})" if file.note else ""
-        printer.data(Text(f"  {mark} {visible(file.path)}{note}", style=colour))
+        show(Text(f"  {mark} {visible(file.path)}{note}", style=colour))
         for line in file.lines:
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
-            printer.data(Text(f"      {visible(line)}", style=style))
+            show(Text(f"      {visible(line)}", style=style))
 
 
 def _summary(found: list[SkillDifference]) -> str:

@@ -74,8 +74,11 @@ def seconds(text: str) -> float:
 
 def state_of(arguments: argparse.Namespace) -> Path:
     """Where the memory is."""
-    if arguments.state is not None:
-        return arguments.state
+    return default_state() if arguments.state is None else arguments.state
+
+
+def default_state() -> Path:
+    """Where it is unless somebody said otherwise."""
     base = os.environ.get("XDG_STATE_HOME", "")
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
 

@@ -1,10 +1,11 @@
-"""``skillwire list``: the skills of a folder or a server."""
+"""``skillwire list``: the skills of a folder or a server, or those that are installed."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.exits import Exit
+from skillwire.cli.installed import add_installed_options, is_about_installed, list_installed
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 
@@ -23,6 +24,7 @@ examples:
   skillwire list https://skills.example.com/mcp --header 'Authorization: Bearer …'
   skillwire list my-server                       a label from .mcp.json, Claude Desktop, Cursor or VS Code
   skillwire list -- npx some-mcp-server ./skills
+  skillwire list --installed --global
   skillwire list ./skills --json > before.json   to compare later: skillwire diff before.json ./skills
 """
 
@@ -36,12 +38,15 @@ def add_arguments(verbs: Verbs) -> None:
         "List the skills of a folder or a server: name, size, and what they are for.",
         _EXAMPLES,
     )
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
+    add_installed_options(parser, "list what skills.lock.json says is installed, and ask nobody")
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """List."""
+    if is_about_installed(arguments):
+        return list_installed(arguments, printer)
     return run_on_targets(arguments, printer, _list)
 
 

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "approvals", "approve", "cache", "check", "diff", "list", "load", "log",
-    "ls", "origins", "pull", "read", "review", "revoke", "search", "serve", "show",
-    "skills", "token", "tree", "verify",
+    "add", "approvals", "approve", "cache", "check", "ci", "connect", "diff", "list", "load", "log",
+    "ls", "origins", "outdated", "pull", "read", "remove", "review", "revoke", "search", "serve", "show",
+    "skills", "token", "tree", "update", "verify",
 )  # fmt: skip
 
 _EXAMPLES = """\
@@ -29,6 +29,8 @@ examples:
   skillwire list https://example.com/mcp     what does that server serve?
   skillwire verify -- npx some-mcp-server    is everything it claims true?
   skillwire pull my-server refunds ./skills  copy a skill from it, verified
+  skillwire search ./skills refund a customer
+  skillwire add my-server refunds --agent claude-code
   skillwire origins add acme https://example.com/mcp
   skillwire skills                           what would a model see of all origins?
   skillwire review refunds                   what should I know before I say yes?

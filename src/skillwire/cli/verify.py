@@ -1,10 +1,11 @@
-"""``skillwire verify``: everything a server claims, read and checked, by rule."""
+"""``skillwire verify``: everything a server claims, or everything that is installed, read and checked."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.exits import Exit
+from skillwire.cli.installed import add_installed_options, is_about_installed, verify_installed
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 
@@ -21,6 +22,7 @@ _EXAMPLES = """\
 examples:
   skillwire verify https://skills.example.com/mcp
   skillwire verify --strict -- npx some-mcp-server ./skills
+  skillwire verify --installed                 is what lies in agents' folders still what was written?
 
 exit codes: 0 all claims hold, 1 some do not (with --strict: or were not made), 2 usage, or no answer
 """
@@ -43,13 +45,16 @@ def add_arguments(verbs: Verbs) -> None:
         "Read every file of every skill and check it against what the server claims, rule by rule.",
         _EXAMPLES,
     )
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
+    add_installed_options(parser, "check what lies in agents' folders against skills.lock.json, and ask nobody")
     parser.add_argument("--strict", action="store_true", help="what is not promised counts as a failure too")
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Verify."""
+    if is_about_installed(arguments):
+        return verify_installed(arguments, printer)
     return run_on_targets(arguments, printer, _verify)
 
 

@@ -1,0 +1,180 @@
+"""``skillwire add``: a skill into the folders where agents look for skills: verified, shown first, recorded."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.asking import answer, can_ask
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import line, listed
+from skillwire.cli.installation import (
+    add_agent_options,
+    add_scope_options,
+    add_signing_options,
+    check_signing,
+    say_yes,
+    scope_of,
+    show_outcome,
+    show_skill,
+    signature,
+)
+from skillwire.cli.parsing import add_verb
+from skillwire.cli.targets import COMMAND, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.errors import FormatError, SkillwireError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.install.lock import Mode, Server
+    from skillwire.install.places import Scope
+    from skillwire.skill import SkillEntry
+
+TARGETS = 1
+_EXAMPLES = """\
+examples:
+  skillwire add https://skills.example.com/mcp refunds --agent claude-code
+  skillwire add my-server refunds release --agent codex --agent cursor --global
+  skillwire add refunds --agent claude-code --link -- npx some-mcp-server
+  skillwire add ./skills refunds --agent-dir ./tools/skills --yes     in a pipeline
+
+Every file is read and verified, and what there is to know is shown before the question. What is shown is what is
+written. Once it lies in an agent's folder, that agent treats the skill as its own.
+
+exit codes: 0 all were added, 1 something was refused or skipped, 2 usage, or no answer
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "add",
+        "install a skill for an agent, verified",
+        "Show what there is to know about a skill, ask, and write it into the folders of the agents you name;"
+        " skills.lock.json records where it came from and every file's digest.",
+        _EXAMPLES,
+    )
+    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
+    parser.add_argument("skills", metavar="SKILL", nargs="+", help="a name, a path or a URI")
+    add_agent_options(parser)
+    add_scope_options(parser)
+    modes = parser.add_mutually_exclusive_group()
+    for mode, words in (
+        ("copy", "the files go into the folder of each agent (the default)"),
+        ("link", "one copy in .agents/skills, and a link to it from the folder of each agent"),
+    ):
+        modes.add_argument(f"--{mode}", action="store_const", const=mode, dest="mode", help=words)
+    parser.set_defaults(mode="copy")
+    add_signing_options(parser)
+    add_target_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Add."""
+    from skillwire.install.agents import find_agent
+
+    check_signing(arguments)
+    for agent in arguments.agent:
+        find_agent(agent)
+    if not arguments.agent and not arguments.agent_dir and not can_ask():
+        raise FormatError("agent-missing", "nobody said for which agent", "name one: --agent claude-code")
+    return run_on_targets(arguments, printer, _add)
+
+
+async def _add(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+    scope = scope_of(arguments)
+    server, agents = _server(arguments, scope), await _agents(arguments, scope, printer)
+    added: list[dict[str, Any]] = []
+    refused: list[dict[str, str]] = []
+    for text in dict.fromkeys(arguments.skills):
+        try:
+            added.append(await _add_one(catalog, text, (scope, server, agents), arguments, printer))
+        except SkillwireError as error:
+            printer.error(error)
+            refused.append({"skill": text, "reference": error.reference, "message": error.message})
+    if arguments.json:
+        printer.json({"added": added, "refused": refused})
+    return Exit.PROBLEMS if refused else Exit.OK
+
+
+async def _add_one(
+    catalog: Catalog,
+    text: str,
+    where: tuple[Scope, Server, dict[str, Mode]],
+    arguments: argparse.Namespace,
+    printer: Printer,
+) -> dict[str, Any]:
+    from skillwire.cli.finding import find_skill
+    from skillwire.install.fetching import fetch, promised_digests
+    from skillwire.install.installing import add, check_add
+    from skillwire.install.lock import Lock
+    from skillwire.install.lockfile import read_lock
+
+    scope, server, agents = where
+    entry = await find_skill(catalog, text)
+    promised_digests(entry)
+    lock = read_lock(scope.lock_path) or Lock()
+    check_add(lock, scope, server, entry, agents)
+    if _is_there(lock, scope, entry, agents):
+        printer.talk(f"{line(text)} is already there, exactly so")
+        return {"uri": entry.uri, "wrote": []}
+    with printer.progress("Reading", "files") as count:
+        fetched = await fetch(catalog, entry, on_file=count)
+    show_skill(fetched, server, printer)
+    labels = [place.label for place in scope.layout(agents).places]
+    question = f"Put it into {listed(labels)}, where {listed(agents)} will treat it as its own?"
+    await say_yes(question, arguments, printer)
+    outcome = add(scope, fetched, server, agents, signature(arguments))
+    if not arguments.json:
+        show_outcome(outcome, fetched.name, printer)
+    return {"uri": entry.uri, "wrote": [f"{label}/{fetched.name}" for label in outcome.written]}
+
+
+def _is_there(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
+    from skillwire.install.drift import installed_states
+    from skillwire.install.fetching import promised_digests
+
+    known = lock.skills.get(entry.path.rpartition("/")[2])
+    return (
+        known is not None
+        and known.files == promised_digests(entry)
+        and agents.keys() <= known.agents.keys()
+        and all(state.state == "ok" for state in installed_states(scope, known))
+    )
+
+
+def _server(arguments: argparse.Namespace, scope: Scope) -> Server:
+    from skillwire.install.servers import describe_server
+
+    return describe_server(
+        arguments.commands[0] if arguments.target == COMMAND else arguments.target,
+        scope,
+        config=arguments.config,
+        dialect=arguments.dialect,
+        era=None if arguments.era == "auto" else arguments.era,
+    )
+
+
+async def _agents(arguments: argparse.Namespace, scope: Scope, printer: Printer) -> dict[str, Mode]:
+    keys = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
+    mode: Mode = arguments.mode
+    return dict.fromkeys(keys or await _ask_for_agents(scope, printer), mode)
+
+
+async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
+    """The agents that are here are offered; none is taken without being chosen."""
+    from skillwire.install.agents import present_agents
+
+    offered = list(present_agents(scope.project, scope.home, os.environ))
+    for number, agent in enumerate(offered, 1):
+        printer.talk(f"  {number}  {agent.id}  ({agent.title}: {scope.place_of(agent.id).label})")
+    words = await answer("For which of these? Numbers: ", printer) if offered else ""
+    numbers = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
+    found = [agent.id for number, agent in enumerate(offered, 1) if number in numbers]
+    if not found:
+        raise FormatError("agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir")
+    return found

@@ -1,0 +1,127 @@
+"""``skillwire ci``: exactly what the lock says, in every folder it names, or nothing: for pipelines (V1, V3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import line, run_async
+from skillwire.cli.installation import (
+    add_lock_options,
+    backups,
+    chosen,
+    headers_for,
+    open_server,
+    scope_of,
+    stamp,
+)
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import SkillwireError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Mapping
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.install.lock import Installed, Lock
+    from skillwire.install.places import Scope
+
+_EXAMPLES = """\
+examples:
+  skillwire ci
+  skillwire ci --allow-commands    the lock names programs to start, and you have looked at it
+
+Nobody is asked to approve anything: the lock says what was approved. Other bytes are a failure, and then nothing
+is written. What lies in a folder and is not in the lock stays.
+
+exit codes: 0 everything lies there as the lock says, 1 it could not, and nothing was written, 2 usage
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "ci",
+        "install exactly what the lock says, or fail",
+        "Install the skills in skills.lock.json with exactly the digests it has, or fail and write nothing.",
+        _EXAMPLES,
+    )
+    parser.add_argument("--force", action="store_true", help="replace what was edited by hand; a copy is kept")
+    add_lock_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Install."""
+    return run_async(lambda: _ci(arguments, printer), printer)
+
+
+async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.install.installing import check_untouched, restore
+    from skillwire.install.lockfile import demand_lock
+
+    scope = scope_of(arguments)
+    lock = demand_lock(scope.lock_path)
+    if not arguments.force:
+        check_untouched(scope, lock)
+    ready = await _gather(lock, scope, arguments, printer)
+    if ready is None:
+        printer.talk("nothing was written")
+        return Exit.PROBLEMS
+    try:
+        outcome = restore(scope, lock, ready, force=arguments.force, backups=backups(), stamp=stamp())
+    except SkillwireError as error:
+        printer.error(error)
+        return Exit.PROBLEMS
+    for place in outcome.backups:
+        printer.talk(f"what was changed is kept in {line(str(place))}")
+    if arguments.json:
+        printer.json({"skills": sorted(lock.skills), "wrote": list(outcome.written)})
+    else:
+        for label in outcome.written:
+            printer.data(f"wrote {line(label)}")
+        printer.talk(f"{len(lock.skills)} installed as the lock says")
+    return Exit.OK
+
+
+async def _gather(
+    lock: Lock, scope: Scope, arguments: argparse.Namespace, printer: Printer
+) -> dict[str, Mapping[str, bytes]] | None:
+    """The files of every skill that is not everywhere yet; ``None`` if they cannot all be had as the lock says."""
+    from skillwire.install.drift import installed_files, installed_states
+
+    ready: dict[str, Mapping[str, bytes]] = {}
+    failed = False
+    for skill in lock.skills.values():
+        if any(state.state != "ok" for state in installed_states(scope, skill)):
+            ready[skill.name] = installed_files(scope, skill) or {}
+    groups = chosen(lock, [name for name, files in ready.items() if not files]) if not all(ready.values()) else {}
+    headers = headers_for(list(groups), arguments)
+    for server, skills in groups.items():
+        try:
+            async with open_server(server, scope, arguments, headers, printer) as catalog:
+                for skill in skills:
+                    failed |= not await _fetch(catalog, skill, ready, printer)
+        except SkillwireError as error:
+            printer.error(error)
+            failed = True
+    return None if failed else ready
+
+
+async def _fetch(
+    catalog: Catalog, skill: Installed, ready: dict[str, Mapping[str, bytes]], printer: Printer
+) -> bool:
+    from skillwire.install.fetching import check_pinned, fetch, promised_digests
+
+    try:
+        entry = await catalog.get_skill(skill.uri)
+        check_pinned(skill, promised_digests(entry))
+        fetched = await fetch(catalog, entry)
+        check_pinned(skill, fetched.digests)
+    except SkillwireError as error:
+        printer.error(error)
+        return False
+    ready[skill.name] = fetched.files
+    return True

@@ -1,0 +1,210 @@
+"""The verbs that install skills for agents: the options they share, and how a recorded server is opened again.
+
+What was refused or skipped ends with 1, whatever else was done; a wrong word, or a lock that cannot be used, with
+2. A lock that came with a project may name programs: they are started only if a person, or a flag, says so.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from skillwire.cli.asking import can_ask, confirm
+from skillwire.cli.hosting import default_state, line
+from skillwire.errors import ApprovalError, FormatError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import AsyncGenerator, Sequence
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.printer import Printer
+    from skillwire.install.fetching import Fetched
+    from skillwire.install.installing import Outcome, Signature
+    from skillwire.install.lock import Installed, Lock, Server
+    from skillwire.install.places import Scope
+
+JSON_HELP = "a document for programs instead of text for people"
+
+
+def add_scope_options(parser: argparse.ArgumentParser) -> None:
+    """``--project`` or ``--global``."""
+    scope = parser.add_mutually_exclusive_group()
+    scope.add_argument(
+        "--project",
+        action="store_const",
+        const="project",
+        dest="scope",
+        help="for this project: ./skills.lock.json (the default)",
+    )
+    scope.add_argument(
+        "--global",
+        action="store_const",
+        const="global",
+        dest="scope",
+        help="for all your projects: ~/.config/skillwire/skills.lock.json",
+    )
+    parser.set_defaults(scope="project")
+
+
+def add_agent_options(parser: argparse.ArgumentParser) -> None:
+    """``--agent`` and ``--agent-dir``."""
+    add = parser.add_argument
+    add("--agent", action="append", default=[], metavar="AGENT", help="such as claude-code or codex (repeatable)")
+    add(
+        "--agent-dir",
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="the skills folder of an agent that is not known here (repeatable)",
+    )
+
+
+def add_lock_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb that asks the servers in the lock."""
+    add_scope_options(parser)
+    add = parser.add_argument
+    add("--json", action="store_true", help=JSON_HELP)
+    add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to the URL in the lock")
+    add("--allow-commands", action="store_true", help="start the programs that the project's lock names")
+
+
+def add_signing_options(parser: argparse.ArgumentParser) -> None:
+    """The options of every verb that a person has to say yes to."""
+    parser.add_argument("--yes", action="store_true", help="say yes beforehand; what to is shown all the same")
+    parser.add_argument("--by", metavar="WHO", help="who says yes, for the lock (default: the user's name)")
+
+
+def scope_of(arguments: argparse.Namespace) -> Scope:
+    """The project that the person stands in, or everything of theirs."""
+    from skillwire.install.places import Scope
+
+    return Scope(arguments.scope, Path.cwd(), Path.home(), os.environ)
+
+
+def backups() -> Path:
+    """Where copies go of what was changed by hand and then replaced."""
+    return default_state() / "backups"
+
+
+def stamp() -> str:
+    """Now, in seconds of UTC."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def signature(arguments: argparse.Namespace) -> Signature:
+    """Who says yes, when, and with what."""
+    from skillwire import __version__
+    from skillwire.install.installing import Signature
+
+    return Signature(arguments.by or _user(), stamp(), f"skillwire {__version__}")
+
+
+def check_signing(arguments: argparse.Namespace) -> None:
+    """Before anything is fetched: somebody can be asked, or has said yes; and it is known who."""
+    if arguments.by is not None and (not arguments.by.strip() or not arguments.by.isprintable()):
+        raise FormatError("argument-invalid", "--by takes a line of text", "leave it out, or name somebody")
+    if arguments.by is None:
+        _user()
+    if not arguments.yes and not can_ask():
+        raise FormatError(
+            "nobody-to-ask",
+            "a person has to say yes, and nobody can be asked here",
+            "look at it first (skillwire show), then use --yes",
+            rule="A1",
+        )
+
+
+async def say_yes(question: str, arguments: argparse.Namespace, printer: Printer) -> None:
+    """``ApprovalError`` unless the person says yes, or said so beforehand."""
+    if not arguments.yes and not await confirm(question, printer):
+        raise ApprovalError("not-approved", "nobody said yes", "nothing was written", rule="A1")
+
+
+def show_skill(fetched: Fetched, server: Server, printer: Printer) -> None:
+    """The page about a skill, before the question."""
+    from skillwire.cli.asking import page
+    from skillwire.host.approvals import ApprovalRequest
+
+    request = ApprovalRequest("load", server_text(server), fetched.entry, fetched.review)
+    for each in page(request, None, at_most=40, to_install=True):
+        printer.talk(each)
+
+
+def show_outcome(outcome: Outcome, name: str, printer: Printer) -> None:
+    """What was written, and where a copy is of what was replaced."""
+    for label in outcome.written:
+        printer.data(f"wrote {line(label)}/{line(name)}")
+    for place in outcome.backups:
+        printer.talk(f"what was changed there is kept in {line(str(place))}")
+
+
+def server_text(server: Server) -> str:
+    """A server as a person would type it."""
+    return shlex.join(server.words) if server.kind == "command" else server.words[0]
+
+
+def chosen(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
+    """The installed skills that a person named, or all, by server."""
+    from skillwire.install.installing import demand_skill
+
+    found: dict[Server, list[Installed]] = {}
+    for name in dict.fromkeys(names) if names else sorted(lock.skills):
+        skill = demand_skill(lock, name)
+        found.setdefault(skill.server, []).append(skill)
+    return found
+
+
+def headers_for(servers: Sequence[Server], arguments: argparse.Namespace) -> dict[str, str]:
+    """What ``--header`` gives; refused where more than one server would get it."""
+    from skillwire.cli.targets import parse_headers
+
+    headers = parse_headers(arguments.header)
+    if headers and len({server.origin for server in servers if server.kind == "url"}) > 1:
+        raise FormatError(
+            "header-ambiguous",
+            "the lock names several URLs, and --header would go to all of them",
+            "name the skills of one server, or give the servers labels in an mcpServers file",
+        )
+    return headers
+
+
+@asynccontextmanager
+async def open_server(
+    server: Server, scope: Scope, arguments: argparse.Namespace, headers: dict[str, str], printer: Printer
+) -> AsyncGenerator[Catalog]:
+    """The server that the lock names, as a catalog."""
+    from skillwire.bootstrap import TargetOptions, open_target
+    from skillwire.install.servers import starts_something, target_of
+
+    if scope.kind == "project" and starts_something(server) and not arguments.allow_commands:
+        await _ask_to_start(server, printer)
+    target, config = target_of(server, scope)
+    options = TargetOptions(config, headers, server.dialect, server.era or "auto")
+    async with open_target(cast("str", target), options, folder=scope.project, home=scope.home) as catalog:
+        yield catalog
+
+
+async def _ask_to_start(server: Server, printer: Printer) -> None:
+    what = f"{'the server labelled ' if server.kind == 'label' else ''}{line(server_text(server))}"
+    if can_ask() and await confirm(f"The project's lock asks to start: {what}. Start it?", printer):
+        return
+    raise ApprovalError(
+        "command-not-allowed",
+        f"the project's lock asks to start a program: {what:.300}",
+        "look at it, then use --allow-commands",
+        rule="A5",
+    )
+
+
+def _user() -> str:
+    import getpass
+
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError) as error:
+        raise FormatError("user-unknown", "it is not known who you are", "say it: --by WHO") from error

@@ -1,0 +1,77 @@
+"""``--installed``: what ``list`` and ``verify`` say of the skills in the lock. No server is asked."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import line, listed
+from skillwire.cli.installation import add_scope_options, scope_of, server_text
+from skillwire.errors import FormatError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.cli.printer import Printer
+
+
+def add_installed_options(parser: argparse.ArgumentParser, words: str) -> None:
+    """``--installed``, and which lock is meant."""
+    parser.add_argument("--installed", action="store_true", help=words)
+    add_scope_options(parser)
+
+
+def is_about_installed(arguments: argparse.Namespace) -> bool:
+    """Whether it is; ``FormatError`` if it is about nothing, or about two things."""
+    if arguments.installed == (arguments.target is not None):
+        raise FormatError(
+            "argument-invalid", "either a TARGET or --installed is needed", "name a folder or a server"
+        )
+    return arguments.installed
+
+
+def list_installed(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Every installed skill: for whom, from where, when and by whom."""
+    from skillwire.install.lock import Lock
+    from skillwire.install.lockfile import read_lock
+
+    lock = read_lock(scope_of(arguments).lock_path) or Lock()
+    skills = [lock.skills[name] for name in sorted(lock.skills)]
+    if arguments.json:
+        printer.json({"skills": [{"name": skill.name, **skill.to_json()} for skill in skills]})
+        return Exit.OK
+    rows = [
+        (line(skill.name), listed(skill.agents), skill.at, line(skill.by), line(server_text(skill.server)))
+        for skill in skills
+    ]
+    if rows:
+        printer.table(("skill", "agents", "installed", "by", "from"), rows)
+    printer.talk(f"{len(rows)} installed")
+    return Exit.OK
+
+
+def verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Drift: every folder of every installed skill, compared with the lock."""
+    from skillwire.install.drift import installed_states
+    from skillwire.install.lockfile import demand_lock
+
+    scope = scope_of(arguments)
+    lock = demand_lock(scope.lock_path)
+    found: list[dict[str, Any]] = [
+        {"skill": name, "folder": each.place.label, "state": each.state, "details": list(each.details)}
+        for name in sorted(lock.skills)
+        for each in installed_states(scope, lock.skills[name])
+    ]
+    wrong = [each for each in found if each["state"] != "ok"]
+    if arguments.json:
+        printer.json({"folders": found})
+        return Exit.PROBLEMS if wrong else Exit.OK
+    for each in wrong:
+        printer.data(f"{each['state'].upper()} {line(each['folder'])}/{line(each['skill'])}")
+        for words in each["details"]:
+            printer.data(f"    {line(words)}")
+    verdict = f"{len(wrong)} are not what the lock says" if wrong else "all as the lock says"
+    printer.talk(
+        f"{len(lock.skills)} installed in {len(found)} places: {verdict} (that is consistency, not trust)"
+    )
+    return Exit.PROBLEMS if wrong else Exit.OK

@@ -1,0 +1,96 @@
+"""``skillwire outdated``: which installed skills their servers serve otherwise by now. No file is read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import line, run_async
+from skillwire.cli.installation import (
+    add_lock_options,
+    chosen,
+    headers_for,
+    open_server,
+    scope_of,
+    server_text,
+)
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import NotFoundError, SkillwireError, VerificationError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.install.lock import Installed
+
+_EXAMPLES = """\
+examples:
+  skillwire outdated
+  skillwire outdated --global --json
+
+exit codes: 0 all are current, 1 some are not, 2 usage, or a server did not answer
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "outdated",
+        "show which installed skills have changed at their servers",
+        "Ask the servers in skills.lock.json for the entries of installed skills and compare digests.",
+        _EXAMPLES,
+    )
+    parser.add_argument("skills", metavar="SKILL", nargs="*", help="an installed skill (default: all)")
+    add_lock_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Compare."""
+    return run_async(lambda: _outdated(arguments, printer), printer)
+
+
+async def _outdated(arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.install.lockfile import demand_lock
+
+    scope = scope_of(arguments)
+    groups = chosen(demand_lock(scope.lock_path), arguments.skills)
+    headers = headers_for(list(groups), arguments)
+    rows: list[tuple[str, str, str, str]] = []
+    for server, skills in groups.items():
+        try:
+            async with open_server(server, scope, arguments, headers, printer) as catalog:
+                found = [await _state(catalog, skill) for skill in skills]
+        except SkillwireError as error:
+            printer.error(error)
+            found = ["unreachable"] * len(skills)
+        rows += [(s.name, state, s.at, server_text(server)) for s, state in zip(skills, found, strict=True)]
+    _print(rows, arguments, printer)
+    states = {state for _, state, _, _ in rows}
+    if "unreachable" in states:
+        return Exit.USAGE
+    return Exit.PROBLEMS if states - {"current"} else Exit.OK
+
+
+async def _state(catalog: Catalog, skill: Installed) -> str:
+    from skillwire.install.fetching import promised_digests
+
+    try:
+        return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"
+    except NotFoundError:
+        return "gone"
+    except VerificationError:
+        return "unverifiable"
+
+
+def _print(rows: list[tuple[str, str, str, str]], arguments: argparse.Namespace, printer: Printer) -> None:
+    titles = ("skill", "state", "installed", "from")
+    if arguments.json:
+        printer.json({"skills": [dict(zip(titles, row, strict=True)) for row in rows]})
+        return
+    late = [tuple(line(cell) for cell in row) for row in rows if row[1] != "current"]
+    if late:
+        printer.table(titles, late)
+    printer.talk(f"{len(rows) - len(late)} of {len(rows)} current")

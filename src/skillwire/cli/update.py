@@ -1,0 +1,146 @@
+"""``skillwire update``: another content of an installed skill, after a person has seen what changed (A2, V3)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import line, listed, run_async
+from skillwire.cli.installation import (
+    add_lock_options,
+    add_signing_options,
+    backups,
+    check_signing,
+    chosen,
+    headers_for,
+    open_server,
+    say_yes,
+    scope_of,
+    show_outcome,
+    show_skill,
+    signature,
+)
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import SkillwireError, VerificationError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.install.fetching import Fetched
+    from skillwire.install.lock import Installed
+    from skillwire.install.places import Scope
+
+_EXAMPLES = """\
+examples:
+  skillwire outdated               what would change?
+  skillwire update                 everything, one question for each
+  skillwire update refunds
+  skillwire update refunds --force replace what was edited by hand; a copy is kept
+
+exit codes: 0 everything is up to date now, 1 something was refused or skipped, 2 usage
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "update",
+        "update installed skills, after showing what changed",
+        "Ask the servers in skills.lock.json for installed skills as they are now, show how they differ, ask, and"
+        " replace them in one step.",
+        _EXAMPLES,
+    )
+    parser.add_argument("skills", metavar="SKILL", nargs="*", help="an installed skill (default: all)")
+    parser.add_argument("--force", action="store_true", help="replace what was edited by hand; a copy is kept")
+    add_signing_options(parser)
+    add_lock_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Update."""
+    check_signing(arguments)
+    return run_async(lambda: _update(arguments, printer), printer)
+
+
+async def _update(arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.install.lockfile import demand_lock
+
+    scope = scope_of(arguments)
+    groups = chosen(demand_lock(scope.lock_path), arguments.skills)
+    headers = headers_for(list(groups), arguments)
+    done: list[dict[str, Any]] = []
+    for server, skills in groups.items():
+        try:
+            async with open_server(server, scope, arguments, headers, printer) as catalog:
+                done += [await _try_one(catalog, skill, scope, arguments, printer) for skill in skills]
+        except SkillwireError as error:
+            printer.error(error)
+            done += [{"skill": skill.name, "state": "refused", "reference": error.reference} for skill in skills]
+    if arguments.json:
+        printer.json({"skills": done})
+    return Exit.PROBLEMS if any(each["state"] == "refused" for each in done) else Exit.OK
+
+
+async def _try_one(
+    catalog: Catalog, skill: Installed, scope: Scope, arguments: argparse.Namespace, printer: Printer
+) -> dict[str, Any]:
+    try:
+        state = await _update_one(catalog, skill, scope, arguments, printer)
+    except SkillwireError as error:
+        printer.error(error)
+        return {"skill": skill.name, "state": "refused", "reference": error.reference}
+    return {"skill": skill.name, "state": state}
+
+
+async def _update_one(
+    catalog: Catalog, skill: Installed, scope: Scope, arguments: argparse.Namespace, printer: Printer
+) -> str:
+    from skillwire.install.fetching import fetch, promised_digests
+    from skillwire.install.installing import update
+
+    entry = await catalog.get_skill(skill.uri)
+    if promised_digests(entry) == skill.files and _lies_there(skill, scope, force=arguments.force):
+        printer.talk(f"{line(skill.name)} is up to date")
+        return "current"
+    with printer.progress("Reading", "files") as count:
+        fetched = await fetch(catalog, entry, on_file=count)
+    show_skill(fetched, skill.server, printer)
+    _show_difference(skill, fetched, scope, printer)
+    await say_yes(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
+    outcome = update(scope, skill, fetched, signature(arguments), force=arguments.force, backups=backups())
+    if not arguments.json:
+        show_outcome(outcome, skill.name, printer)
+    return "updated"
+
+
+def _lies_there(skill: Installed, scope: Scope, *, force: bool) -> bool:
+    """Whether it lies everywhere as the lock says; ``VerificationError`` if not, unless it is to be replaced."""
+    from skillwire.install.drift import installed_states
+
+    drifted = [state for state in installed_states(scope, skill) if state.state != "ok"]
+    for state in drifted:
+        if not force:
+            raise VerificationError(
+                "skill-drifted",
+                f"{skill.name!r:.100} in {state.place.label!r:.200} is not what the lock says: {state.details[0]}",
+                "skillwire ci puts back what is missing; --force replaces what was changed and keeps a copy",
+                rule="V1",
+            )
+    return not drifted
+
+
+def _show_difference(skill: Installed, fetched: Fetched, scope: Scope, printer: Printer) -> None:
+    from skillwire.catalog.differing import SkillDifference, content_differences
+    from skillwire.cli.diff import print_difference
+    from skillwire.install.drift import installed_files
+
+    old = installed_files(scope, skill)
+    if old is None:
+        printer.talk("how it differs cannot be shown: nowhere does it lie as the lock says")
+        return
+    files = tuple(content_differences(old, fetched.files))
+    print_difference(SkillDifference(fetched.entry.path, "changed", files), printer.talk)

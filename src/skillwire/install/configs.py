@@ -1,0 +1,101 @@
+"""Where hosts keep the list of their MCP servers, and how an entry looks there: a table.
+
+``keys`` leads to the object that has one member for each server. Those of codex, gemini-cli, copilot and opencode
+were looked up in November 2026; check before relying on another.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+
+from skillwire.errors import NotFoundError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+Format: TypeAlias = Literal["json", "toml", "yaml"]
+Shape: TypeAlias = Literal["plain", "typed", "httpUrl", "serverUrl", "copilot", "opencode", "goose"]
+
+
+class HostConfig(NamedTuple):
+    """One host's file, in a project (if it has one there) and for everything. The first that exists is used."""
+
+    project: tuple[str, ...]
+    everywhere: tuple[str, ...]
+    keys: tuple[str, ...] = ("mcpServers",)
+    format: Format = "json"
+    shape: Shape = "plain"
+
+
+CONFIGS: Mapping[str, HostConfig] = {
+    "claude-code": HostConfig((".mcp.json",), ("~/.claude.json",), shape="typed"),
+    "codex": HostConfig((".codex/config.toml",), ("~/.codex/config.toml",), ("mcp_servers",), "toml"),
+    "copilot": HostConfig((".github/mcp.json",), ("~/.copilot/mcp-config.json",), shape="copilot"),
+    "cursor": HostConfig((".cursor/mcp.json",), ("~/.cursor/mcp.json",)),
+    "gemini-cli": HostConfig((".gemini/settings.json",), ("~/.gemini/settings.json",), shape="httpUrl"),
+    "goose": HostConfig((), ("~/.config/goose/config.yaml",), ("extensions",), "yaml", "goose"),
+    "kiro": HostConfig((".kiro/settings/mcp.json",), ("~/.kiro/settings/mcp.json",)),
+    "opencode": HostConfig(
+        ("opencode.json", "opencode.jsonc"),
+        ("~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc"),
+        ("mcp",),
+        shape="opencode",
+    ),
+    "qwen": HostConfig((".qwen/settings.json",), ("~/.qwen/settings.json",), shape="httpUrl"),
+    "vscode": HostConfig(
+        (".vscode/mcp.json",),
+        ("~/.config/Code/User/mcp.json", "~/Library/Application Support/Code/User/mcp.json"),
+        ("servers",),
+        shape="typed",
+    ),
+    "windsurf": HostConfig((), ("~/.codeium/windsurf/mcp_config.json",), shape="serverUrl"),
+    "zed": HostConfig((".zed/settings.json",), ("~/.config/zed/settings.json",), ("context_servers",)),
+}
+
+
+def find_config(agent: str) -> HostConfig:
+    """Where ``agent`` keeps its servers."""
+    if agent not in CONFIGS:
+        raise NotFoundError(
+            "config-unknown",
+            f"it is not known here where {agent!r:.80} keeps its MCP servers",
+            f"known: {', '.join(CONFIGS)}; add the entry yourself as its makers describe",
+        )
+    return CONFIGS[agent]
+
+
+def entry_for(
+    shape: Shape, *, url: str | None = None, command: Sequence[str] = (), name: str = ""
+) -> dict[str, Any]:
+    """The entry of a server, as a host of ``shape`` wants it: of its ``url``, or of its ``command``."""
+    if url is not None:
+        return _of_url(shape, url, name)
+    words = {"command": command[0], "args": list(command[1:])}
+    match shape:
+        case "typed":
+            return {"type": "stdio", **words}
+        case "copilot":
+            return {"type": "local", **words, "tools": ["*"]}
+        case "opencode":
+            return {"type": "local", "command": list(command), "enabled": True}
+        case "goose":
+            cmd, args = command[0], list(command[1:])
+            return {"name": name, "type": "stdio", "enabled": True, "cmd": cmd, "args": args, "timeout": 300}
+        case _:
+            return words
+
+
+def _of_url(shape: Shape, url: str, name: str) -> dict[str, Any]:
+    match shape:
+        case "typed":
+            return {"type": "http", "url": url}
+        case "copilot":
+            return {"type": "http", "url": url, "tools": ["*"]}
+        case "opencode":
+            return {"type": "remote", "url": url, "enabled": True}
+        case "goose":
+            return {"name": name, "type": "streamable_http", "enabled": True, "uri": url, "timeout": 300}
+        case "httpUrl" | "serverUrl":
+            return {shape: url}
+        case _:
+            return {"url": url}

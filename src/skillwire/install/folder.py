@@ -1,0 +1,138 @@
+"""What lies in an agent's folder under the name of a skill, looked at without following a link.
+
+``compare`` says in words how it differs from what the lock says was written. Litter (``.DS_Store``, caches) does
+not count; anything else that was added does.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+from skillwire.catalog.beneath import hash_file_at, open_folder, open_root, read_file_at
+from skillwire.catalog.ignore import is_ignored
+from skillwire.errors import FormatError, StoreError
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.entry import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
+
+_HIDING = frozenset({".git", ".hg", ".svn", ".bzr", ".jj"})
+_MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is there: nothing, a folder with files and their digests, a link with its text, or something else."""
+
+    kind: Literal["nothing", "folder", "link", "other"]
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    target: str = ""
+
+
+def look(folder: Path, name: str, expected: Collection[str] = ()) -> Seen:
+    """What lies in ``folder`` under ``name``. What is ``expected`` is looked at even if it looks like litter."""
+    place = folder / name
+    try:
+        if place.is_symlink():
+            return Seen("link", target=os.readlink(place))
+        if not os.path.lexists(place):
+            return Seen("nothing")
+        if not place.is_dir():
+            return Seen("other")
+        with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
+            return Seen("folder", dict(_digests(root, expected)))
+    except OSError as error:
+        raise StoreError(
+            "folder-unreadable", f"{name!r:.200} cannot be read: {error.strerror}", "look at its permissions"
+        ) from error
+
+
+def read_files(folder: Path, name: str, paths: Collection[str]) -> dict[str, bytes]:
+    """The bytes of ``paths`` of the skill that lies there; those that are not there are left out."""
+    with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
+        return {
+            path: read_file_at(inner, base, _MAX_BYTES)[1]
+            for path, inner, base, is_file in _walk(root, paths)
+            if is_file and path in paths
+        }
+
+
+def compare(seen: Seen, files: Mapping[str, str]) -> tuple[str, ...]:
+    """How what is there differs from ``files``: nothing if it does not."""
+    match seen.kind:
+        case "nothing":
+            return ("it is not there",)
+        case "link":
+            return (f"it is a link to {seen.target!r:.200}",)
+        case "other":
+            return ("it is not a folder",)
+        case "folder":
+            pass
+    both = sorted(files.keys() & seen.files.keys())
+    return (
+        *(f"{path} was changed" for path in both if seen.files[path] != files[path]),
+        *(f"{path} is missing" for path in sorted(files.keys() - seen.files.keys())),
+        *(f"{path} was added" for path in sorted(seen.files.keys() - files.keys())),
+    )
+
+
+def check_free(folder: Path, name: str) -> None:
+    """B5: refuse a name that some disks, perhaps this one, take for another that is there."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(
+            "folder-unreadable",
+            f"the folder for {name!r:.100} cannot be read: {error.strerror}",
+            "nothing was written",
+        ) from error
+    for other in names:
+        if other != name and fold(other) == fold(name):
+            raise FormatError(
+                "name-collision",
+                f"{name!r:.100} and {other!r:.100}, which is there, are one name on some disks",
+                "rename or remove the one that is there",
+                rule="B5",
+            )
+
+
+def check_paths(paths: Collection[str]) -> None:
+    """Refuse files that would make a repository of the skill's folder: tools run what such a folder says."""
+    for path in paths:
+        if any(fold(segment) in _HIDING for segment in path.split("/")):
+            raise FormatError(
+                "file-forbidden",
+                f"{path!r:.200} would be part of version control where it is written",
+                "its server has to leave it out",
+            )
+
+
+def _digests(root: int, expected: Collection[str]) -> Iterator[tuple[str, str]]:
+    for path, folder, name, is_file in _walk(root, expected):
+        yield path, hash_file_at(folder, name, _MAX_BYTES).digest if is_file else "not a file"
+
+
+def _walk(
+    folder: int, expected: Collection[str], prefix: str = "", depth: int = 0
+) -> Iterator[tuple[str, int, str, bool]]:
+    """Everything below ``folder``: path, the folder it is in, its name there, whether it is a regular file."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
+            if is_ignored(entry.name, is_folder=is_folder) and not _is_expected(path, expected):
+                continue
+            if is_folder and depth < DEFAULT_LIMITS.max_depth:
+                with open_folder(folder, (entry.name,)) as below:
+                    yield from _walk(below, expected, f"{path}/", depth + 1)
+            else:
+                yield path, folder, entry.name, entry.is_file(follow_symlinks=False)
+
+
+def _is_expected(path: str, expected: Collection[str]) -> bool:
+    return any(other == path or other.startswith(f"{path}/") for other in expected)

@@ -1,0 +1,264 @@
+"""Adding, updating, removing, restoring and checking installed skills.
+
+Over what was fetched, the lock and folders; nothing is printed and nobody is asked here. Nothing is overwritten
+that the lock does not say we wrote, byte for byte, except by ``force``, which keeps a copy.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from skillwire.errors import FormatError, NotFoundError, OriginError, VerificationError
+from skillwire.install.drift import installed_states, states
+from skillwire.install.fetching import Fetched, promised_digests
+from skillwire.install.folder import check_free, compare, look
+from skillwire.install.lock import Installed, Lock, parse_name
+from skillwire.install.lockfile import held_lock
+from skillwire.install.swapping import back_up, swapping, tidy
+from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import fold
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from pathlib import Path
+
+    from skillwire.install.drift import PlaceState
+    from skillwire.install.lock import Mode, Server
+    from skillwire.install.places import Layout, Scope
+    from skillwire.install.swapping import Swap
+    from skillwire.skill import SkillEntry
+
+
+@dataclass(frozen=True, slots=True)
+class Signature:
+    """Who adds or updates, when, and with what."""
+
+    by: str
+    at: str
+    tool: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What was done: folders that were written or emptied, and copies of what somebody had changed there."""
+
+    written: tuple[str, ...] = ()
+    backups: tuple[Path, ...] = ()
+
+
+def check_add(lock: Lock, scope: Scope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]) -> None:
+    """Refuse what could not be added anyway, before anything is fetched."""
+    name = parse_name(entry.path.rpartition("/")[2])
+    merged = _merged(lock, server, entry, agents)
+    _check_same(lock.skills.get(name), promised_digests(entry))
+    for place in scope.layout(merged).places:
+        check_free(place.folder, name)
+
+
+def add(scope: Scope, fetched: Fetched, server: Server, agents: Mapping[str, Mode], who: Signature) -> Outcome:
+    """Put the skill into the folders of ``agents``, and into the lock."""
+    name, digests = fetched.name, fetched.digests
+    with held_lock(scope.lock_path) as lock, swapping() as swap:
+        merged = _merged(lock.now, server, fetched.entry, agents)
+        known = lock.now.skills.get(name)
+        _check_same(known, digests)
+        layout = _tidied(scope.layout(merged))
+        ours = {place.folder for place in scope.layout({} if known is None else known.agents).places}
+        for state in states(name, digests, layout):
+            check_free(state.place.folder, name)
+            if state.state == "changed":
+                raise _in_the_way(name, state, is_ours=state.place.folder in ours)
+        written = _stage(swap, layout, name, fetched.files)
+        if known is None:
+            known = Installed(name, fetched.entry.uri, server, digests, merged, who.by, who.at, who.tool)
+        swap.commit(lambda: lock.write(lock.now.having(replace(known, agents=merged))))
+    return Outcome(written)
+
+
+def update(
+    scope: Scope, planned: Installed, fetched: Fetched, who: Signature, *, force: bool, backups: Path
+) -> Outcome:
+    """Put another content in the place of ``planned``, which is what the lock said when a person was asked."""
+    name, digests = fetched.name, fetched.digests
+    with held_lock(scope.lock_path) as lock, swapping() as swap:
+        known = demand_skill(lock.now, name)
+        if known != planned:
+            raise _lock_changed()
+        layout = _tidied(scope.layout(known.agents))
+        drifted = [
+            state
+            for state in states(name, known.files, layout)
+            if state.state == "changed" and compare(look(state.place.folder, name, digests), digests)
+        ]
+        kept = _keep(name, drifted, force=force, backups=backups, stamp=who.at)
+        written = _stage(swap, layout, name, fetched.files)
+        new = replace(known, files=digests, by=who.by, at=who.at, tool=who.tool)
+        swap.commit(lambda: lock.write(lock.now.having(new)))
+    return Outcome(written, kept)
+
+
+def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, backups: Path, stamp: str) -> Outcome:
+    """Take a skill out of the folders of ``agents``, or of all of them; and out of the lock if none is left."""
+    with held_lock(scope.lock_path) as lock, swapping() as swap:
+        known = demand_skill(lock.now, name)
+        unknown = sorted(set(agents) - known.agents.keys())
+        if unknown:
+            raise NotFoundError(
+                "agent-unknown",
+                f"{name!r:.100} is not installed for {', '.join(unknown):.200}",
+                "list --installed",
+            )
+        left: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if agents and key not in agents}
+        stay = {place.folder for place in scope.layout(left).places}
+        found = states(name, known.files, _tidied(scope.layout(known.agents)))
+        leaving = [state for state in found if state.place.folder not in stay and state.state != "missing"]
+        kept = _keep(
+            name, [each for each in leaving if each.state == "changed"], force=force, backups=backups, stamp=stamp
+        )
+        for state in leaving:
+            swap.take(state.place.folder, name)
+        new = lock.now.having(replace(known, agents=left)) if left else lock.now.without(name)
+        swap.commit(lambda: lock.write(new))
+    return Outcome(tuple(state.place.label for state in leaving), kept)
+
+
+def restore(
+    scope: Scope,
+    planned: Lock,
+    ready: Mapping[str, Mapping[str, bytes]],
+    *,
+    force: bool,
+    backups: Path,
+    stamp: str,
+) -> Outcome:
+    """Make the folders what the lock says, all of them or none; the lock is not written.
+
+    ``ready`` has the files of each skill that is not everywhere yet, by name.
+    """
+    written: list[str] = []
+    kept: list[Path] = []
+    with held_lock(scope.lock_path) as lock, swapping() as swap:
+        if lock.now != planned:
+            raise _lock_changed()
+        for name, files in ready.items():
+            skill = planned.skills[name]
+            layout = _tidied(scope.layout(skill.agents))
+            found = [state for state in states(name, skill.files, layout) if state.state == "changed"]
+            for place in layout.places:
+                check_free(place.folder, name)
+            kept += _keep(name, found, force=force, backups=backups, stamp=stamp)
+            written += (f"{label}/{name}" for label in _stage(swap, layout, name, files))
+        swap.commit(lambda: None)
+    return Outcome(tuple(written), tuple(kept))
+
+
+def check_untouched(scope: Scope, lock: Lock) -> None:
+    """``VerificationError`` if something installed was changed by hand: what is only missing can be put back."""
+    for skill in lock.skills.values():
+        for state in installed_states(scope, skill):
+            if state.state == "changed":
+                raise _in_the_way(skill.name, state, is_ours=True)
+
+
+def demand_skill(lock: Lock, name: str) -> Installed:
+    """The installed skill called ``name``."""
+    if name not in lock.skills:
+        raise NotFoundError(
+            "skill-not-installed",
+            f"{name!r:.100} is not in the lock",
+            f"it has: {', '.join(sorted(lock.skills)) or 'nothing':.300}",
+        )
+    return lock.skills[name]
+
+
+def _merged(lock: Lock, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]) -> dict[str, Mode]:
+    """All agents that the skill is for, with ``agents``; refuses a name that another origin's skill has (N1)."""
+    name = parse_name(entry.path.rpartition("/")[2])
+    for other in lock.skills:
+        if other != name and fold(other) == fold(name):
+            raise FormatError(
+                "name-collision",
+                f"{name!r:.100} and the installed {other!r:.100} are one name on some disks",
+                f"remove that one first: skillwire remove {other}",
+                rule="B5",
+            )
+    known = lock.skills.get(name)
+    if known is None:
+        return dict(agents)
+    if (known.server.origin, known.uri) != (server.origin, entry.uri):
+        raise OriginError(
+            "origin-other",
+            f"{name!r:.100} is installed from elsewhere: {known.uri!r:.200} of {str(known.server)!r:.200}",
+            f"nothing was overwritten; to have this one, remove that one first: skillwire remove {name}",
+            rule="N1",
+        )
+    for agent in known.agents.keys() & agents.keys():
+        if known.agents[agent] != agents[agent]:
+            raise FormatError(
+                "mode-other", f"{name!r:.100} is there for {agent} as a {known.agents[agent]}", "remove it first"
+            )
+    return {**known.agents, **agents}
+
+
+def _check_same(known: Installed | None, digests: Mapping[str, str]) -> None:
+    if known is not None and known.files != digests:
+        raise FormatError(
+            "skill-changed",
+            f"{known.name!r:.100} is installed with another content",
+            f"look at what changed: skillwire update {known.name}",
+        )
+
+
+def _stage(swap: Swap, layout: Layout, name: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
+    """Prepare every folder that does not have exactly this yet; which those are."""
+    digests = {path: digest_of(data) for path, data in files.items()}
+    needing = [state.place for state in states(name, digests, layout) if state.state != "ok"]
+    for place in needing:
+        if place in layout.links:
+            swap.link(place.folder, name, layout.link_to(name, place))
+        else:
+            swap.put(place.folder, name, files)
+    return tuple(place.label for place in needing)
+
+
+def _keep(name: str, drifted: Iterable[PlaceState], *, force: bool, backups: Path, stamp: str) -> tuple[Path, ...]:
+    """Copies of what somebody changed, if it may be replaced at all."""
+    drifted = list(drifted)
+    if drifted and not force:
+        raise _in_the_way(name, drifted[0], is_ours=True)
+    return tuple(back_up(state.place.folder, name, backups, stamp.replace(":", "")) for state in drifted)
+
+
+def _tidied(layout: Layout) -> Layout:
+    """The same, without what a killed process may have left in its folders."""
+    for place in layout.places:
+        tidy(place.folder)
+    return layout
+
+
+def _lock_changed() -> FormatError:
+    return FormatError("lock-changed", "the lock was changed meanwhile", "nothing was written; run it again")
+
+
+def _in_the_way(name: str, state: PlaceState, *, is_ours: bool) -> OriginError | VerificationError:
+    where, how = f"{state.place.label}/{name}", ", ".join(_few(state.details))
+    if is_ours:
+        return VerificationError(
+            "skill-drifted",
+            f"{where!r:.300} is not what the lock says: {how}",
+            "nothing was overwritten; --force replaces it and keeps a copy",
+            rule="V1",
+        )
+    return OriginError(
+        "skill-foreign",
+        f"{where!r:.300} is there already, and skillwire did not put it there",
+        "nothing was overwritten; move or remove it yourself",
+        rule="N1",
+    )
+
+
+def _few(words: tuple[str, ...], shown: int = 5) -> Iterator[str]:
+    yield from words[:shown]
+    if len(words) > shown:
+        yield f"and {len(words) - shown} more"

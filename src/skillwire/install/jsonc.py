@@ -1,0 +1,239 @@
+"""One entry into, or out of, a JSON file that people write by hand: comments, order and spacing stay as they are.
+
+Pure. JSON with ``//`` and ``/* */`` comments and trailing commas, as VS Code and others read it. The text is not
+written anew: the entry is put into it, in the style of what stands around it. ``FormatError`` says where a text is
+not JSON, or has something else where the entry would go.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from skillwire.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
+_ATOM = re.compile(r"-?(?:0|[1-9][0-9]{0,999})(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null")
+_MAX_DEPTH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """A key and its value inside an object; ``start`` is where the key begins."""
+
+    key: str
+    start: int
+    value: Node
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and where it stands. ``tail`` is the end of the last thing before an object's closing brace."""
+
+    start: int
+    end: int
+    value: Any
+    members: tuple[Member, ...] = ()
+    tail: int = 0
+    has_comma: bool = False
+    is_object: bool = field(default=False)
+
+    def member(self, key: str) -> Member | None:
+        """The member called ``key``; ``FormatError`` if there are two."""
+        found = [member for member in self.members if member.key == key]
+        if len(found) > 1:
+            raise FormatError("config-invalid", f"it has {key!r:.80} twice", "remove one of them")
+        return found[0] if found else None
+
+
+def parse(text: str) -> Node:
+    """The value in ``text``."""
+    reader = _Reader(text)
+    node = reader.value(reader.skip(0), 0)
+    if reader.skip(node.end) != len(text):
+        reader.fail(node.end, "there is more after the end")
+    return node
+
+
+def insert(text: str, path: Sequence[str], key: str, value: Any) -> str:
+    """``text`` with ``key: value`` in the object at ``path``, which is made if it is missing."""
+    text = text if text.strip("\ufeff \t\r\n") else "{}\n"
+    node = _object(parse(text), "it")
+    for depth, step in enumerate(path):
+        member = node.member(step)
+        if member is None:
+            for outer in reversed(path[depth + 1 :]):
+                key, value = outer, {key: value}
+            return _put(text, node, step, {key: value})
+        node = _object(member.value, repr(step))
+    if node.member(key) is not None:
+        raise FormatError("config-taken", f"there is an entry called {key!r:.80} already", "choose another --name")
+    return _put(text, node, key, value)
+
+
+def remove(text: str, path: Sequence[str], key: str) -> str:
+    """``text`` without ``key`` in the object at ``path``, and without the comma that stood with it."""
+    node = _object(parse(text), "it")
+    for step in path:
+        member = node.member(step)
+        if member is None:
+            return text
+        node = _object(member.value, repr(step))
+    found = node.member(key)
+    if found is None:
+        return text
+    at, reader = node.members.index(found), _Reader(text)
+    end, had_comma = reader.comma(found.value.end)
+    begin, end = _whole_line(text, found.start, end)
+    if at and not had_comma:  # the comma before it goes too
+        comma = reader.comma(node.members[at - 1].value.end)[0] - 1
+        return text[:comma] + text[comma + 1 : begin] + text[end:]
+    return text[:begin] + text[end:]
+
+
+def _whole_line(text: str, begin: int, end: int) -> tuple[int, int]:
+    """The same piece, with the line it stands in if nothing else does, or with the space before it."""
+    first, last = len(text[:begin].rstrip(" \t")), len(text) - len(text[end:].lstrip(" \t"))
+    if text[first - 1 : first] == "\n" and text[last : last + 1] in ("\n", "\r"):
+        return first - (2 if text[first - 2 : first] == "\r\n" else 1), last
+    return first, end
+
+
+def lookup(text: str, path: Sequence[str], key: str) -> Any:
+    """The value of ``key`` in the object at ``path``; ``None`` if it is not there."""
+    value: Any = parse(text).value if text.strip("\ufeff \t\r\n") else {}
+    for step in (*path, key):
+        value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def _object(node: Node, what: str) -> Node:
+    if not node.is_object:
+        raise FormatError("config-invalid", f"{what} is not an object", "correct the file by hand")
+    return node
+
+
+def _put(text: str, node: Node, key: str, value: Any) -> str:
+    line = "\r\n" if "\r\n" in text else "\n"
+    unit = _unit(text)
+    if node.members and "\n" not in text[node.start : node.end]:  # all on one line: so is the new one
+        comma = "" if node.has_comma else ","
+        last = node.members[-1].value.end
+        return (
+            text[:last]
+            + comma
+            + text[last : node.tail]
+            + f" {json.dumps(key)}: {_dumps(value)}"
+            + text[node.tail :]
+        )
+    outer = _indent(text, node.start)
+    inner = _indent(text, node.members[0].start) if node.members else outer + unit
+    body = _dumps(value, unit).replace("\n", line + inner)
+    entry = f"{line}{inner}{json.dumps(key, ensure_ascii=False)}: {body}"
+    rest = text[node.tail : node.end]
+    closing = rest if "\n" in rest else f"{line}{outer}}}"
+    if not node.members:
+        return text[: node.tail] + entry + closing + text[node.end :]
+    last = node.members[-1].value.end
+    comma, after = ("", ",") if node.has_comma else (",", "")
+    return text[:last] + comma + text[last : node.tail] + entry + after + closing + text[node.end :]
+
+
+def _dumps(value: Any, indent: str | None = None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False)
+
+
+def _indent(text: str, at: int) -> str:
+    """The white space at the beginning of the line that ``at`` is in."""
+    begin = text.rfind("\n", 0, at) + 1
+    return text[begin : begin + len(text[begin:at]) - len(text[begin:at].lstrip(" \t"))]
+
+
+def _unit(text: str) -> str:
+    found = re.search(r"\n([ \t]+)\S", text)
+    return found[1] if found else "  "
+
+
+class _Reader:
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def skip(self, at: int) -> int:
+        match = _SPACE.match(self._text, at)
+        return at if match is None else match.end()
+
+    def value(self, at: int, depth: int) -> Node:
+        if depth > _MAX_DEPTH:
+            self.fail(at, "it is nested too deeply")
+        match self._text[at : at + 1]:
+            case "{":
+                return self._object(at, depth)
+            case "[":
+                return self._array(at, depth)
+            case '"':
+                text, end = self._string(at)
+                return Node(at, end, text)
+            case _:
+                found = _ATOM.match(self._text, at)
+                if found is None:
+                    self.fail(at, "a value is missing")
+                return Node(at, found.end(), json.loads(found[0]))
+
+    def _object(self, start: int, depth: int) -> Node:
+        members: list[Member] = []
+        at, tail, comma = start + 1, start + 1, True
+        while (at := self.skip(at)) < len(self._text) and self._text[at] != "}":
+            if not comma:
+                self.fail(at, "a comma is missing")
+            key, end = self._string(at)
+            colon = self.skip(end)
+            if self._text[colon : colon + 1] != ":":
+                self.fail(colon, "a colon is missing")
+            value = self.value(self.skip(colon + 1), depth + 1)
+            members.append(Member(key, at, value))
+            at, comma = self.comma(value.end)
+            tail = at
+        if at >= len(self._text):
+            self.fail(start, "a brace is not closed")
+        spaces = len(self._text[tail:at]) - len(self._text[tail:at].rstrip(" \t\r\n"))
+        found = {member.key: member.value.value for member in members}
+        return Node(start, at + 1, found, tuple(members), at - spaces, comma and bool(members), is_object=True)
+
+    def _array(self, start: int, depth: int) -> Node:
+        items: list[Any] = []
+        at, comma = start + 1, True
+        while (at := self.skip(at)) < len(self._text) and self._text[at] != "]":
+            if not comma:
+                self.fail(at, "a comma is missing")
+            item = self.value(at, depth + 1)
+            items.append(item.value)
+            at, comma = self.comma(item.end)
+        if at >= len(self._text):
+            self.fail(start, "a bracket is not closed")
+        return Node(start, at + 1, items)
+
+    def comma(self, end: int) -> tuple[int, bool]:
+        """Where a comma after ``end`` ends, and whether there is one."""
+        at = self.skip(end)
+        return (at + 1, True) if self._text[at : at + 1] == "," else (end, False)
+
+    def _string(self, at: int) -> tuple[str, int]:
+        match = _STRING.match(self._text, at)
+        if match is None:
+            self.fail(at, "text in quotes is missing")
+        try:
+            return json.loads(match[0]), match.end()
+        except ValueError:
+            self.fail(at, "text in quotes has a wrong escape")
+
+    def fail(self, at: int, reason: str) -> NoReturn:
+        line = self._text.count("\n", 0, at) + 1
+        raise FormatError(
+            "config-invalid", f"it is not JSON: {reason} in line {line}", "correct the file by hand", line=line
+        )

@@ -1,0 +1,138 @@
+"""From the agents that a person chose to folders on this disk.
+
+A project's lock speaks of folders inside the project only: a lock that came with somebody's repository puts
+nothing anywhere else. A folder that is a link out of the project, or out of the home, is refused, not followed.
+
+With ``link`` there is one copy, in the folder that agents share, and a relative link to it from each agent's own.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from skillwire.errors import FormatError
+from skillwire.install.agents import SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
+from skillwire.install.lock import LOCK_NAME
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from skillwire.install.lock import Mode
+
+ScopeKind: TypeAlias = Literal["project", "global"]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """One folder that agents read, as it really is; ``label`` is what a person calls it."""
+
+    folder: Path
+    label: str
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where one skill lies: folders with its files, folders with a link to those in ``shared``."""
+
+    copies: tuple[Place, ...]
+    links: tuple[Place, ...] = ()
+    shared: Place | None = None
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All of them."""
+        return (*self.copies, *self.links)
+
+    def link_to(self, name: str, place: Place) -> str:
+        """The text of the link in ``place`` to the copy of the skill ``name``."""
+        assert self.shared is not None  # noqa: S101 - links are made to it only
+        return os.path.relpath(self.shared.folder / name, place.folder)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """The project that a person stands in, or everything of theirs."""
+
+    kind: ScopeKind
+    project: Path
+    home: Path
+    environment: Mapping[str, str]
+
+    @property
+    def lock_path(self) -> Path:
+        """Where the lock lies."""
+        if self.kind == "project":
+            return self.project / LOCK_NAME
+        return locate("~/.config/skillwire", self.home, self.environment).path / LOCK_NAME
+
+    @property
+    def shared(self) -> Place:
+        """The folder that agents share."""
+        if self.kind == "project":
+            return self._inside(self.project / SHARED_PROJECT, self.project, SHARED_PROJECT)
+        return self._everywhere(SHARED_EVERYWHERE)
+
+    def place_of(self, agent: str) -> Place:
+        """The folder of an agent, by its id, or by the path of its folder (which has a slash in it)."""
+        if "/" in agent:
+            return self._given(agent)
+        known = find_agent(agent)
+        if self.kind == "project":
+            return self._inside(self.project / known.project, self.project, known.project)
+        return self._everywhere(known.everywhere)
+
+    def key_of(self, folder: str) -> str:
+        """How a folder given by its path stands in the lock."""
+        path = os.path.normpath(os.path.join(self.project, os.path.expanduser(folder)))
+        if self.kind == "global":
+            return path
+        self._inside(Path(path), self.project, folder)
+        return f"./{os.path.relpath(path, self.project)}"
+
+    def layout(self, agents: Mapping[str, Mode]) -> Layout:
+        """Where a skill for ``agents`` lies. Agents that share a folder share what is in it."""
+        modes: dict[Path, Mode] = {}
+        places: dict[Path, Place] = {}
+        shared = self.shared if "link" in agents.values() else None
+        if shared is not None:
+            places[shared.folder], modes[shared.folder] = shared, "copy"
+        for agent, mode in agents.items():
+            place = self.place_of(agent)
+            is_shared = shared is not None and place.folder == shared.folder
+            if modes.setdefault(place.folder, mode) != mode and not is_shared:
+                raise FormatError(
+                    "mode-other",
+                    f"{place.label!r:.200} cannot have both a copy and a link of one skill",
+                    "choose --copy or --link for all agents that read this folder",
+                )
+            places.setdefault(place.folder, place)
+        return Layout(
+            tuple(places[folder] for folder in sorted(places) if modes[folder] == "copy"),
+            tuple(places[folder] for folder in sorted(places) if modes[folder] == "link"),
+            shared,
+        )
+
+    def _given(self, path: str) -> Place:
+        if self.kind == "project":
+            return self._inside(self.project / path, self.project, path)
+        if not os.path.isabs(path):
+            raise FormatError("folder-invalid", f"{path!r:.200} is not an absolute path", "correct it in the lock")
+        return Place(Path(os.path.realpath(path)), path)
+
+    def _everywhere(self, place: str) -> Place:
+        found = locate(place, self.home, self.environment)
+        return self._inside(found.path, found.root, place)
+
+    def _inside(self, path: Path, root: Path, label: str) -> Place:
+        real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root))
+        if top not in real.parents:
+            where = "the project" if self.kind == "project" else "your home"
+            raise FormatError(
+                "folder-elsewhere",
+                f"{label!r:.200} leads out of {where}, to {str(real)!r:.200}",
+                "nothing was written; to use that folder, name it yourself: --global --agent-dir FOLDER",
+            )
+        return Place(real, label)

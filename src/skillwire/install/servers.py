@@ -1,0 +1,94 @@
+"""Where a skill came from, so that it can be asked again: what a person typed, without what may be a secret.
+
+Headers and variables are never recorded. A URL with a user, a password or a query is refused: people keep tokens
+there. Such a server gets a label in an ``mcpServers`` file, and the lock has the label.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from skillwire.errors import FormatError
+from skillwire.install.lock import Server
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from skillwire.install.places import Scope
+
+
+def describe_server(
+    target: str | Sequence[str],
+    scope: Scope,
+    *,
+    config: Path | None = None,
+    dialect: str | None = None,
+    era: str | None = None,
+) -> Server:
+    """What the lock will say of ``target``: the words of a command, a URL, a folder or a label."""
+    if not isinstance(target, str):
+        return Server("command", tuple(target), None, dialect, era)
+    if "://" in target:
+        return Server("url", (_plain(target),), None, dialect, era)
+    if config is None and target.endswith(".json") and os.path.isfile(target):
+        raise FormatError("target-unknown", "a listing has no files to add", "name the server that it is of")
+    if config is None and os.path.exists(target):
+        return Server("folder", (_seen_from_lock(Path(target), scope),))
+    file = None if config is None else _seen_from_lock(config, scope)
+    return Server("label", (target,), file, dialect, era)
+
+
+def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path | None]:
+    """What to open, and the config file that a label is in if one was given."""
+    base = scope.lock_path.parent
+    match server.kind:
+        case "command":
+            return server.words, None
+        case "url":
+            return _plain(server.words[0]), None
+        case "folder":
+            folder = os.path.normpath(base / server.words[0])
+            if not os.path.exists(folder):
+                raise FormatError("target-unknown", f"{server.words[0]!r:.200} is not there", "put it back")
+            return folder, None
+        case "label":
+            pass
+    config = None if server.config is None else base / server.config
+    if config is None and os.path.exists(server.words[0]):
+        raise FormatError(
+            "label-shadowed",
+            f"there is a file or folder called {server.words[0]!r:.100}, and the lock means a server's label",
+            "rename it, or add the skill again with --config FILE",
+        )
+    return server.words[0], config
+
+
+def starts_something(server: Server) -> bool:
+    """Whether reaching it may start a program: a command does, and what has a label may be one."""
+    return server.kind in ("command", "label")
+
+
+def _plain(url: str) -> str:
+    try:
+        parts = urlsplit(url)
+        is_plain = not (parts.username or parts.password or parts.query or parts.fragment)
+    except ValueError:
+        is_plain = False
+    if not is_plain:
+        raise FormatError(  # the URL itself is not repeated
+            "url-secret",
+            "the URL has a user, a password or a query, which may be a secret and would be recorded",
+            "give the server a label in an mcpServers file, and use the label",
+        )
+    return url
+
+
+def _seen_from_lock(path: Path, scope: Scope) -> str:
+    """Relative to a project's lock, so that it is the same for everybody; absolute in a person's own."""
+    absolute = os.path.normpath(Path.cwd() / path)
+    if scope.kind == "global":
+        return absolute
+    return os.path.relpath(absolute, scope.lock_path.parent)

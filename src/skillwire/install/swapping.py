@@ -1,0 +1,210 @@
+"""Several folders change together, or none of them does.
+
+What is new is written into a folder beside its destination, with every byte flushed; only when all of it is there
+does anything visible change, by renames. If a rename or the lock fails, those before it are taken back. A process
+that is killed leaves a folder called ``.skillwire-…`` which the next one finds: what was moved away and not yet
+replaced is put back, the rest is removed.
+
+    folder/.skillwire-<random>-<name>/new     what will be put there
+    folder/.skillwire-<random>-<name>/old     what was there, while it is replaced
+    folder/.skillwire-<random>-<name>/gone    what was there, while it is removed
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import re
+import secrets
+import shutil
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.pulling import write_tree
+from skillwire.catalog.records import collisions
+from skillwire.errors import FormatError, StoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Generator, Mapping
+
+_STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
+
+
+@dataclass
+class _Step:
+    """One destination: what was staged for it, and what was moved so far."""
+
+    staging: Path
+    destination: Path
+    has_new: bool
+    has_old: bool
+    moved_old: bool = False
+    moved_new: bool = False
+
+    @property
+    def aside(self) -> Path:
+        return self.staging / ("old" if self.has_new else "gone")
+
+    def do(self) -> None:
+        if self.has_old:
+            os.rename(self.destination, self.aside)
+            self.moved_old = True
+        elif os.path.lexists(self.destination):  # it came while this was prepared, and is somebody's
+            raise FileExistsError(errno.EEXIST, "something else has appeared there")
+        if self.has_new:
+            os.rename(self.staging / "new", self.destination)
+            self.moved_new = True
+
+    def undo(self) -> None:
+        if self.moved_new:
+            os.rename(self.destination, self.staging / "new")
+        if self.moved_old:
+            os.rename(self.aside, self.destination)
+
+
+class Swap:
+    """Changes to make together: ``put``, ``link`` and ``take`` prepare, ``commit`` does."""
+
+    def __init__(self) -> None:
+        self._steps: list[_Step] = []
+        self._held: list[int] = []
+        self._made: list[Path] = []
+
+    def put(self, folder: Path, name: str, files: Mapping[str, bytes]) -> None:
+        """``files`` as the folder ``name``."""
+        folders = {str(above) for path in files for above in PurePosixPath(path).parents}
+        for first, second in collisions((*files, *sorted(folders))):
+            raise FormatError(
+                "path-collision",
+                f"{first!r:.200} and {second!r:.200} are one name on some disks",
+                "nothing was written",
+                rule="B5",
+            )
+        with _writing(name):
+            write_tree(files, self._stage(folder, name, has_new=True) / "new")
+
+    def link(self, folder: Path, name: str, target: str) -> None:
+        """A link called ``name`` with the text ``target``."""
+        staging = self._stage(folder, name, has_new=True)
+        try:
+            os.symlink(target, staging / "new")
+        except OSError as error:
+            raise StoreError(
+                "link-failed",
+                f"no link to {name!r:.100} could be made: {error.strerror}",
+                "this disk may not have links: use --copy",
+            ) from error
+
+    def take(self, folder: Path, name: str) -> None:
+        """Nothing called ``name`` any more."""
+        self._stage(folder, name, has_new=False)
+
+    def commit(self, finish: Callable[[], None]) -> None:
+        """Make the changes, then ``finish``; if anything fails, as if nothing had been."""
+        done: list[_Step] = []
+        try:
+            for step in self._steps:
+                done.append(step)
+                with _writing(step.destination.name):
+                    step.do()
+            finish()
+        except BaseException:
+            for step in reversed(done):
+                step.undo()
+            raise
+        self._made.clear()
+
+    def close(self) -> None:
+        """Remove what was prepared or replaced, and folders that were made for nothing."""
+        for step in self._steps:
+            shutil.rmtree(step.staging, ignore_errors=True)
+        for descriptor in self._held:
+            os.close(descriptor)
+        for folder in reversed(self._made):
+            with suppress(OSError):  # somebody else has put something there
+                folder.rmdir()
+
+    def _stage(self, folder: Path, name: str, *, has_new: bool) -> Path:
+        with _writing(name):
+            self._make(folder)
+            staging = folder / f".skillwire-{secrets.token_hex(6)}-{name}"
+            staging.mkdir(mode=0o700)
+            self._steps.append(_Step(staging, folder / name, has_new, os.path.lexists(folder / name)))
+            self._held.append(_hold(staging))
+        return staging
+
+    def _make(self, folder: Path) -> None:
+        missing = [folder, *folder.parents]
+        for each in reversed(missing[: next(i for i, path in enumerate(missing) if path.exists())]):
+            each.mkdir(exist_ok=True)
+            self._made.append(each)
+
+
+@contextmanager
+def swapping() -> Generator[Swap]:
+    """A swap; what it prepared is gone at the end of the block, whatever happened."""
+    swap = Swap()
+    try:
+        yield swap
+    finally:
+        swap.close()
+
+
+def back_up(folder: Path, name: str, backups: Path, stamp: str) -> Path:
+    """A copy, for the person, of what lies in ``folder`` under ``name``, before it is replaced or removed."""
+    with _writing(name):
+        backups.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place = backups / f"{name}-{stamp}-{secrets.token_hex(3)}"
+        source = folder / name
+        if source.is_symlink() or not source.is_dir():
+            shutil.copy2(source, place, follow_symlinks=False)
+        else:
+            shutil.copytree(source, place, symlinks=True)
+    return place
+
+
+def tidy(folder: Path) -> None:
+    """What a killed process left: put back what it had not replaced yet, remove the rest."""
+    try:
+        found = list(folder.iterdir())
+    except OSError:  # it is not there yet, or whoever writes into it will say what is wrong
+        return
+    for staging in found:
+        match = _STAGING.match(staging.name)
+        if match is None or staging.is_symlink():
+            continue
+        with suppress(OSError):
+            descriptor = _hold(staging)  # fails while its process lives
+            try:
+                old, destination = staging / "old", folder / match[1]
+                if os.path.lexists(old) and not os.path.lexists(destination):
+                    os.rename(old, destination)
+                shutil.rmtree(staging, ignore_errors=True)
+            finally:
+                os.close(descriptor)
+
+
+def _hold(folder: Path) -> int:
+    """Held until closed, or until the process ends, however it ends."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def _writing(name: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            "write-failed",
+            f"{name!r:.100} could not be written or removed: {error.strerror or error}",
+            "look at the folder's permissions and at the room on the disk; nothing was changed",
+        ) from error

@@ -1,0 +1,203 @@
+"""Hosts' configuration files: what is shown is what changes, and it can be undone."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from skillwire.errors import FormatError, NotFoundError, StoreError
+from skillwire.install.configs import CONFIGS, entry_for
+from skillwire.install.connecting import apply_edit, forget_backups, lines_to_add, plan_connect, plan_undo
+from skillwire.install.places import Scope
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WORDS = ["skillwire", "serve", "./my skills"]
+EDITABLE = [agent for agent, config in CONFIGS.items() if config.format != "yaml"]
+
+
+@pytest.fixture
+def scope(tmp_path: Path) -> Scope:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "home").mkdir()
+    return Scope("global", tmp_path / "project", tmp_path / "home", {})
+
+
+def connect(agent: str, scope: Scope, **options: Any) -> Any:
+    entry = entry_for(CONFIGS[agent].shape, **(options or {"command": WORDS}))
+    edit = plan_connect(agent, "skillwire", entry, scope)
+    assert edit is not None
+    return edit, apply_edit(edit, "skillwire", keep=True)
+
+
+def undo(agent: str, scope: Scope) -> None:
+    edit = plan_undo(agent, "skillwire", scope)
+    apply_edit(edit, "skillwire", keep=False)
+    forget_backups(edit, "skillwire")
+
+
+def snapshot(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("agent", EDITABLE)
+@pytest.mark.parametrize("kind", ["global", "project"])
+def test_a_file_that_was_not_there_is_made_and_goes_again(
+    agent: str, kind: Any, scope: Scope, tmp_path: Path
+) -> None:
+    scope = Scope(kind, scope.project, scope.home, {})
+    if kind == "project" and not CONFIGS[agent].project:
+        with pytest.raises(NotFoundError):
+            connect(agent, scope)
+        return
+    edit, backup = connect(agent, scope)
+    assert backup is None
+    assert edit.old is None
+    assert plan_connect(agent, "skillwire", entry_for(CONFIGS[agent].shape, command=WORDS), scope) is None
+    undo(agent, scope)
+    assert snapshot(tmp_path) == {}
+
+
+@pytest.mark.parametrize("agent", ["claude-code", "cursor", "codex"])
+def test_all_else_stays_and_undoing_gives_the_very_bytes_back(agent: str, scope: Scope) -> None:
+    config = CONFIGS[agent]
+    path = scope.home / config.everywhere[0].removeprefix("~/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    old = {
+        "json": b'{\n    // mine\n    "z": 1,\n    "mcpServers": {"b": {"env": {"TOKEN": "secret"}}}\n}',
+        "toml": b'# mine\nmodel = "x"\n[mcp_servers.b]\ncommand = "y" # x\n[mcp_servers.b.env]\nTOKEN = "secret"',
+    }[config.format]
+    path.write_bytes(old)
+    path.chmod(0o640)
+    edit, backup = connect(agent, scope)
+    assert backup.read_bytes() == old
+    assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(backup.stat().st_mode) == 0o640
+    now = path.read_bytes()
+    assert b"mine" in now
+    if config.format == "toml":
+        assert now.startswith(old)
+        assert "secret" not in "\n".join(edit.lines)
+    undo(agent, scope)
+    assert path.read_bytes() == old
+    assert os.listdir(path.parent).count(path.name) == 1
+    assert not backup.exists()
+
+
+@pytest.mark.parametrize("agent", ["cursor", "codex"])
+def test_undoing_keeps_what_others_changed_meanwhile(agent: str, scope: Scope) -> None:
+    path = scope.home / CONFIGS[agent].everywhere[0].removeprefix("~/")
+    path.parent.mkdir(parents=True)
+    old, more = {
+        "json": (b'{"mcpServers": {\n  "b": {}\n}}', (b'"b": {}', b'"b": {"x": 1}')),
+        "toml": (b"[mcp_servers.b]\nx = 1\n", (b"x = 1", b"x = 2\n# theirs")),
+    }[CONFIGS[agent].format]
+    path.write_bytes(old)
+    connect(agent, scope)
+    path.write_bytes(path.read_bytes().replace(*more))
+    undo(agent, scope)
+    assert path.read_bytes() == old.replace(*more)
+
+
+def test_a_table_that_was_changed_by_hand_is_left_to_hands(scope: Scope) -> None:
+    connect("codex", scope)
+    path = scope.home / ".codex/config.toml"
+    path.write_text(path.read_text() + "[mcp_servers.skillwire.env]\nA = 'b'\n")
+    with pytest.raises(FormatError) as caught:
+        plan_undo("codex", "skillwire", scope)
+    assert caught.value.reference == "config-by-hand"
+
+
+def test_an_entry_of_that_name_is_not_overwritten(scope: Scope) -> None:
+    connect("cursor", scope)
+    with pytest.raises(FormatError) as caught:
+        connect("cursor", scope, url="https://other.example/mcp")
+    assert caught.value.reference == "config-taken"
+    assert "~/.cursor/mcp.json" in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("agent", "text"),
+    [
+        ("cursor", "{"), ("cursor", '{"mcpServers": []}'), ("cursor", "\xff"), ("cursor", "[]"),
+        ("codex", "= 1"), ("codex", "mcp_servers = {}"), ("codex", "mcp_servers = 1"),
+    ],
+)  # fmt: skip
+def test_a_file_that_cannot_be_changed_is_left_alone(agent: str, text: str, scope: Scope) -> None:
+    path = scope.home / CONFIGS[agent].everywhere[0].removeprefix("~/")
+    path.parent.mkdir(parents=True)
+    path.write_bytes(text.encode("latin-1"))
+    with pytest.raises(FormatError) as caught:
+        connect(agent, scope)
+    assert caught.value.reference in ("config-invalid", "config-by-hand")
+    assert path.read_bytes() == text.encode("latin-1")
+
+
+def test_a_file_that_changes_between_showing_and_writing_is_not_overwritten(scope: Scope) -> None:
+    edit = plan_connect("cursor", "skillwire", {"url": "U"}, scope)
+    assert edit is not None
+    edit.path.parent.mkdir(parents=True)
+    edit.path.write_text("{}")
+    with pytest.raises(StoreError):
+        apply_edit(edit, "skillwire", keep=True)
+    assert edit.path.read_text() == "{}"
+
+
+def test_a_projects_file_that_leads_elsewhere_is_refused(scope: Scope) -> None:
+    (scope.home / "theirs.json").write_text("{}")
+    os.symlink(scope.home / "theirs.json", scope.project / ".mcp.json")
+    with pytest.raises(FormatError):
+        connect("claude-code", Scope("project", scope.project, scope.home, {}))
+    assert (scope.home / "theirs.json").read_text() == "{}"
+
+
+def test_a_persons_own_link_stays_a_link(scope: Scope) -> None:
+    (scope.home / "dotfiles").mkdir()
+    (scope.home / "dotfiles/claude.json").write_text("{}")
+    os.symlink("dotfiles/claude.json", scope.home / ".claude.json")
+    connect("claude-code", scope)
+    assert (scope.home / ".claude.json").is_symlink()
+    assert "skillwire" in json.loads((scope.home / "dotfiles/claude.json").read_text())["mcpServers"]
+
+
+def test_the_file_that_is_there_is_the_one_that_is_changed(scope: Scope) -> None:
+    folder = scope.home / ".config/opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.jsonc").write_text("{\n  // mine\n}")
+    connect("opencode", scope)
+    assert not (folder / "opencode.json").exists()
+    assert "// mine" in (folder / "opencode.jsonc").read_text()
+
+
+def test_yaml_is_left_to_hands_with_the_lines_to_add(scope: Scope) -> None:
+    entry = entry_for("goose", command=WORDS, name="skillwire")
+    with pytest.raises(FormatError) as caught:
+        plan_connect("goose", "skillwire", entry, scope)
+    assert caught.value.reference == "config-by-hand"
+    assert lines_to_add("goose", "skillwire", entry) == [
+        "extensions:",
+        "  skillwire:",
+        '    name: "skillwire"',
+        '    type: "stdio"',
+        "    enabled: true",
+        '    cmd: "skillwire"',
+        '    args: ["serve", "./my skills"]',
+        "    timeout: 300",
+    ]
+
+
+@pytest.mark.parametrize("name", ["", "a b", "a.b", "a]\n[b", "-x", "x" * 65])
+def test_a_name_that_could_be_read_otherwise_is_refused(name: str, scope: Scope) -> None:
+    with pytest.raises(FormatError):
+        plan_connect("codex", name, {"url": "U"}, scope)
+
+
+def test_what_is_not_there_cannot_be_undone(scope: Scope) -> None:
+    with pytest.raises(NotFoundError):
+        plan_undo("cursor", "skillwire", scope)
+    with pytest.raises(NotFoundError):
+        plan_undo("junie", "skillwire", scope)

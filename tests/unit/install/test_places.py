@@ -1,0 +1,145 @@
+"""From agents to folders: nothing leads out of the project or the home, and a shared folder is one folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from skillwire.errors import FormatError
+from skillwire.install.lock import Server
+from skillwire.install.places import Scope
+from skillwire.install.servers import describe_server, target_of
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Scope:
+    (tmp_path / "project").mkdir()
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    return Scope("project", tmp_path / "project", tmp_path / "home", {})
+
+
+@pytest.fixture
+def everything(project: Scope) -> Scope:
+    return Scope("global", project.project, project.home, {})
+
+
+def test_the_lock_lies_in_the_project_or_with_other_settings(project: Scope, everything: Scope) -> None:
+    assert project.lock_path == project.project / "skills.lock.json"
+    assert everything.lock_path == everything.home / ".config/skillwire/skills.lock.json"
+    moved = Scope("global", project.project, project.home, {"XDG_CONFIG_HOME": "/elsewhere"})
+    assert moved.lock_path == Path("/elsewhere/skillwire/skills.lock.json")
+
+
+def test_agents_that_read_one_folder_share_it(project: Scope) -> None:
+    layout = project.layout({"codex": "copy", "cursor": "copy", "claude-code": "copy"})
+    assert [place.label for place in layout.places] == [".agents/skills", ".claude/skills"]
+
+
+def test_links_lead_to_the_shared_folder_and_an_agent_that_reads_it_needs_none(project: Scope) -> None:
+    layout = project.layout({"codex": "link", "claude-code": "link"})
+    assert [place.label for place in layout.copies] == [".agents/skills"]
+    [link] = layout.links
+    assert layout.link_to("refunds", link) == "../../.agents/skills/refunds"
+
+
+def test_one_folder_has_a_copy_or_a_link(everything: Scope) -> None:
+    with pytest.raises(FormatError) as caught:
+        everything.layout({"copilot": "copy", "vscode": "link"})
+    assert caught.value.reference == "mode-other"
+
+
+@pytest.mark.parametrize("folder", ["../out/skills", "/tmp/skills", "~/skills", "."])
+def test_a_project_uses_folders_inside_it_only(project: Scope, folder: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        project.key_of(folder)
+    assert caught.value.reference == "folder-elsewhere"
+
+
+def test_a_folder_given_by_its_path_is_recorded_as_seen_from_the_lock(project: Scope, everything: Scope) -> None:
+    assert project.key_of("tools/skills") == project.key_of("./tools//skills/") == "./tools/skills"
+    assert project.place_of("./tools/skills").folder == project.project / "tools/skills"
+    key = everything.key_of("tools/skills")
+    assert key == str(project.project / "tools/skills")
+    assert str(everything.place_of(key).folder) == key
+
+
+@pytest.mark.parametrize("key", ["../out", "/etc/skills", "./../../x", ".claude/../../x"])
+def test_a_lock_that_names_a_folder_elsewhere_is_not_followed(project: Scope, key: str) -> None:
+    """A lock comes with somebody's repository."""
+    with pytest.raises(FormatError):
+        project.place_of(key)
+
+
+def test_a_folder_that_is_a_link_out_of_the_project_is_refused(project: Scope) -> None:
+    (project.project / ".claude").mkdir()
+    (project.home / "mine").mkdir()
+    os.symlink(project.home / "mine", project.project / ".claude/skills")
+    with pytest.raises(FormatError) as caught:
+        project.place_of("claude-code")
+    assert caught.value.reference == "folder-elsewhere"
+    os.symlink(project.home, project.project / ".goose")
+    with pytest.raises(FormatError):
+        project.place_of("goose")
+
+
+def test_a_link_inside_the_project_is_the_folder_it_leads_to(project: Scope) -> None:
+    (project.project / ".agents/skills").mkdir(parents=True)
+    os.symlink(".agents", project.project / ".claude")
+    layout = project.layout({"claude-code": "link", "codex": "link"})
+    assert len(layout.places) == 1
+
+
+def test_a_home_folder_may_be_moved_by_a_variable_but_not_lead_elsewhere(
+    everything: Scope, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    os.symlink(tmp_path / "out", everything.home / ".claude")
+    with pytest.raises(FormatError):
+        everything.place_of("claude-code")
+    moved = Scope("global", everything.project, everything.home, {"CLAUDE_CONFIG_DIR": str(tmp_path / "out")})
+    assert moved.place_of("claude-code").folder == tmp_path / "out/skills"
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "kind", "words"),
+    [
+        ("https://a.example/mcp", {"dialect": "index"}, "url", ("https://a.example/mcp",)),
+        (["npx", "it"], {}, "command", ("npx", "it")),
+        ("acme", {}, "label", ("acme",)),
+        ("acme", {"config": Path("mcp.json")}, "label", ("acme",)),
+        ("../skills", {}, "folder", ("../skills",)),
+    ],
+)
+def test_a_server_is_recorded_as_it_is_reached_again(
+    project: Scope, target: Any, options: dict[str, Any], kind: str, words: tuple[str, ...]
+) -> None:
+    (project.project.parent / "skills").mkdir()
+    server = describe_server(target, project, **options)
+    assert (server.kind, server.words) == (kind, words)
+    again, config = target_of(server, project)
+    expected = (
+        str(project.project.parent / "skills") if kind == "folder" else words if kind == "command" else words[0]
+    )
+    assert again == expected
+    assert config == (project.project / "mcp.json" if "config" in options else None)
+
+
+@pytest.mark.parametrize("url", ["https://me:secret@a/mcp", "https://a/mcp?token=secret", "https://a/mcp#secret"])
+def test_a_url_that_may_hold_a_secret_is_not_recorded(project: Scope, url: str) -> None:
+    for refused in (lambda: describe_server(url, project), lambda: target_of(Server("url", (url,)), project)):
+        with pytest.raises(FormatError) as caught:
+            refused()
+        assert caught.value.reference == "url-secret"
+        assert "secret@" not in str(caught.value)
+        assert "token=" not in str(caught.value)
+
+
+def test_a_folder_does_not_take_the_place_of_a_server_of_that_label(project: Scope) -> None:
+    (project.project / "acme").mkdir()
+    with pytest.raises(FormatError) as caught:
+        target_of(Server("label", ("acme",)), project)
+    assert caught.value.reference == "label-shadowed"
