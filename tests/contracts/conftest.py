@@ -9,9 +9,11 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from skillwire import (
+    ArchiveCatalog,
     CombinedCatalog,
     DirectoryCatalog,
     GeneratedCatalog,
@@ -23,8 +25,21 @@ from skillwire import (
 from skillwire.catalog.visible import VisibleCatalog
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
+from skillwire.gateway.addressed import AddressedCatalog
+from skillwire.gateway.addresses import Addresses
+from skillwire.gateway.admission import Admission
+from skillwire.gateway.admitting import AdmittingCatalog
+from skillwire.gateway.link import UpstreamLink
+from skillwire.gateway.policy import GatewayPolicy
+from skillwire.gateway.recording import Recorder
+from skillwire.gateway.standing import Standing
+from skillwire.gateway.upstream import UpstreamCatalog
+from skillwire.host.approvals import Approvals, Policy, nobody
+from skillwire.host.cache import ContentCache
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from skillwire.skill.packing import pack
+from skillwire.store.memory import MemoryStore
 from trees import files_of, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -81,7 +96,7 @@ def directory(tmp_path: Path, names: Iterator[str]) -> Sample:
 
 
 async def unchangeable(_: object) -> None:
-    raise AssertionError("an installed package does not change")
+    raise AssertionError("it does not change")
 
 
 def package(tmp_path: Path, names: Iterator[str]) -> Sample:
@@ -101,6 +116,15 @@ def zipped_package(tmp_path: Path, names: Iterator[str]) -> Sample:
             file.writestr(f"{name}/skills/{path}", data)
     sys.path.insert(0, str(archive))
     return Sample(PackageCatalog(name), unchangeable, unchangeable)
+
+
+def archives(tmp_path: Path, names: Iterator[str]) -> Sample:
+    mounts: list[Mount] = []
+    for skill in skills():
+        file = tmp_path / f"{skill.path.replace('/', '-')}.zip"
+        file.write_bytes(pack(files_of(small_tree(), skill.path), "zip"))
+        mounts.append(Mount(ArchiveCatalog(file), file.name, skill.path.rpartition("/")[0]))
+    return Sample(CombinedCatalog(mounts), unchangeable, unchangeable)
 
 
 def generated(tmp_path: Path, names: Iterator[str]) -> Sample:
@@ -159,6 +183,45 @@ def remote_legacy(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]
     return of_server("legacy")
 
 
+async def of_upstream(
+    tmp_path: Path, around: Callable[[UpstreamCatalog], Catalog] = lambda catalog: catalog
+) -> AsyncIterator[Sample]:
+    inner = MemoryCatalog(skills())
+    cache = ContentCache(tmp_path / "cache", forbidden=[])
+    catalog = UpstreamCatalog(UpstreamLink("acme", build_server(Skills(inner))), MemoryStore(), cache)
+    outer = around(catalog)
+
+    async def put(skill: Skill) -> None:
+        inner.put(skill)
+        await catalog.refresh()
+
+    async def remove(path: str) -> None:
+        inner.remove(path)
+        await catalog.refresh()
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(outer.follow)
+        await catalog.settle(10)
+        yield Sample(outer, put, remove)
+        group.cancel_scope.cancel()
+
+
+def upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]:
+    return of_upstream(tmp_path)
+
+
+def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]:
+    """The chain of a gateway, as it stands before a label is put in front of it."""
+
+    def around(catalog: UpstreamCatalog) -> Catalog:
+        store = MemoryStore()
+        approvals = Approvals(store, Policy(), nobody)
+        admission = Admission("acme", GatewayPolicy(), Standing(store), approvals, addresses=Addresses)
+        return AddressedCatalog(AdmittingCatalog(catalog, admission, Recorder(store)), Addresses)
+
+    return of_upstream(tmp_path, around)
+
+
 CHANGEABLE = [
     memory,
     directory,
@@ -168,8 +231,10 @@ CHANGEABLE = [
     seen_by_a_caller,
     remote_modern,
     remote_legacy,
+    upstream,
+    guarded_upstream,
 ]
-KINDS = [*CHANGEABLE, package, zipped_package]
+KINDS = [*CHANGEABLE, package, zipped_package, archives]
 
 
 @pytest.fixture

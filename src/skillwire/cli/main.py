@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "add", "approvals", "approve", "cache", "check", "ci", "connect", "diff", "list", "load", "log",
+    "add", "approvals", "approve", "cache", "check", "ci", "connect", "diff", "gateway", "list", "load", "log",
     "ls", "origins", "outdated", "pull", "read", "remove", "review", "revoke", "search", "serve", "show",
     "skills", "token", "tree", "update", "verify",
 )  # fmt: skip
@@ -31,6 +31,7 @@ examples:
   skillwire pull my-server refunds ./skills  copy a skill from it, verified
   skillwire search ./skills refund a customer
   skillwire add my-server refunds --agent claude-code
+  skillwire gateway --config servers.json    many servers as one, guarded by a policy
   skillwire origins add acme https://example.com/mcp
   skillwire skills                           what would a model see of all origins?
   skillwire review refunds                   what should I know before I say yes?

@@ -21,7 +21,16 @@ if TYPE_CHECKING:
     from skillwire.skill.entry import SkillEntry
 
 Happening: TypeAlias = Literal[
-    "approved", "denied", "revoked", "granted", "loaded", "read", "refused", "origin-added", "origin-removed"
+    "approved",
+    "denied",
+    "revoked",
+    "granted",
+    "loaded",
+    "read",
+    "refused",
+    "served",
+    "origin-added",
+    "origin-removed",
 ]
 
 

@@ -1,0 +1,186 @@
+"""``skillwire gateway``: many servers and folders as one MCP server, guarded by a policy."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import os
+import shlex
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import seconds, state_of
+from skillwire.cli.introducing import say_how_to_connect, say_how_to_start
+from skillwire.cli.parsing import add_verb
+from skillwire.cli.reporting import Reporter
+from skillwire.cli.serving import (
+    LOOPBACK,
+    add_serving_options,
+    check_serving,
+    log_access,
+    parse_address,
+    read_instructions,
+    skills_of,
+)
+
+if TYPE_CHECKING:
+    import socket
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.planning import Plan
+    from skillwire.server.access import Access
+
+_EXAMPLES = """\
+examples:
+  skillwire gateway --config servers.json                 every server of the file, on stdio
+  skillwire gateway --config servers.json ./skills --http 8000
+  skillwire gateway --policy gateway.toml --http 8000     which skills, and who has to have said yes
+  skillwire approve acme:skill://refunds/SKILL.md --config servers.json
+
+Skills are at skill://LABEL/PATH/SKILL.md. Only skills are carried; tools and prompts stay where they are.
+"""
+_GOODBYE_SECONDS = 5.0
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "gateway",
+        "make many servers and folders one MCP server",
+        "Serve the skills of many MCP servers and folders as one, verified on the way. What is said to you goes to"
+        " stderr.",
+        _EXAMPLES,
+    )
+    add = parser.add_argument
+    add("paths", metavar="FOLDER", nargs="*", help="a folder of skills, labelled by its name")
+    add("--config", type=Path, metavar="FILE", help="an mcpServers file: every server in it is an upstream")
+    add("--policy", type=Path, metavar="FILE", help="a gateway.toml; see docs/gateway.md")
+    add(
+        "--state",
+        type=Path,
+        metavar="DIR",
+        help="approvals, listings and verified content (default: that of 'skillwire approve')",
+    )
+    add("--renew-snapshots", action="store_true", help="take every snapshot of a skill without digests anew")
+    add(
+        "--wait", type=seconds, default=10.0, metavar="SECONDS", help="before it is said who is away (default: 10)"
+    )
+    add_serving_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Serve until stdin closes or the process is told to stop."""
+    address = None if arguments.http is None else parse_address(arguments.http)
+    check_serving(arguments)
+    import anyio  # late, like the imports below: only once the words are understood
+
+    from skillwire.gateway.planning import plan_gateway
+
+    folders = [Path(path) for path in arguments.paths]
+    plan = plan_gateway(policy=arguments.policy, config=arguments.config, folders=folders)
+    plan = replace(plan, renews_snapshots=arguments.renew_snapshots)
+    if arguments.state is not None:
+        plan = replace(plan, approve_options=f"{plan.approve_options} --state {shlex.quote(str(arguments.state))}")
+    for name in ("mcp", "httpx2"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is said by us
+    if address is None:
+        anyio.run(_serve_stdio, arguments, printer, plan)
+        return Exit.OK
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        anyio.run(_serve_http, arguments, printer, plan, *address)
+    except KeyboardInterrupt:
+        printer.talk("stopped")
+    return Exit.OK
+
+
+async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Plan) -> None:
+    import anyio
+
+    from skillwire.gateway.opening import open_gateway
+    from skillwire.server.run import serve_stdio
+
+    async with open_gateway(plan, state_of(arguments)) as gateway:
+        server = _server(gateway, arguments, None)
+        async with anyio.create_task_group() as group:
+            group.start_soon(_leave_on_signal, gateway)
+            say_how_to_start(_with_files(arguments), printer)
+            group.start_soon(_talk, gateway, arguments, printer)
+            await serve_stdio(server)
+            group.cancel_scope.cancel()
+
+
+async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Plan, host: str, port: int) -> None:
+    import anyio
+
+    from skillwire.gateway.opening import open_gateway
+    from skillwire.server.access import read_access
+    from skillwire.server.http import HttpOptions, HttpServer, listen
+
+    access = None if arguments.access is None else read_access(arguments.access)
+    is_open = access is None and host != LOOPBACK
+    listener: socket.socket = listen(host, port)
+    async with open_gateway(plan, state_of(arguments)) as gateway:
+        server = _server(gateway, arguments, access, may_approve=not is_open)
+        http = HttpServer(server, listener, HttpOptions(access, arguments.public_url))
+        log_access(arguments)
+        say_how_to_connect(arguments, http.url, printer, is_open=is_open)
+        if is_open and plan.policy.mode == "admit":
+            printer.talk("note: nobody can approve skills through this gateway, since anybody could; see --access")
+        async with anyio.create_task_group() as group:
+            group.start_soon(_talk, gateway, arguments, printer)
+            with suppress(KeyboardInterrupt):  # the web server has stopped, and says why
+                await http.run()
+            group.cancel_scope.cancel()
+    printer.talk("stopped")
+
+
+def _server(
+    gateway: Gateway, arguments: argparse.Namespace, access: Access | None, *, may_approve: bool = True
+) -> Any:
+    from skillwire.gateway.eliciting import attach_eliciting
+    from skillwire.server.access import Policy
+    from skillwire.server.notices import everything
+    from skillwire.server.run import build_server
+
+    skills = skills_of(gateway.catalog, arguments, access, watch=False)  # the gateway follows its upstreams itself
+    server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
+    if may_approve:
+        attach_eliciting(server, gateway, lambda: everything if access is None else Policy(access).sees())
+    return server
+
+
+async def _talk(gateway: Gateway, arguments: argparse.Namespace, printer: Printer) -> None:
+    """Say what is served when every upstream has answered or failed, and from then on what becomes of them."""
+    reporter = Reporter(gateway, printer)
+    await gateway.settle(arguments.wait)
+    await reporter.say_all()
+    await reporter.watch()
+
+
+async def _leave_on_signal(gateway: Gateway) -> None:
+    """A thread waits in a read of stdin that nothing can interrupt: let go of the upstreams, and go."""
+    import anyio
+
+    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        async for _ in signals:
+            await gateway.stop(_GOODBYE_SECONDS)
+            os._exit(Exit.OK)
+
+
+def _with_files(arguments: argparse.Namespace) -> argparse.Namespace:
+    """The same words, with every file among the paths: a host starts us from wherever it is."""
+    files = [arguments.config, arguments.policy, arguments.state]
+    paths = [*arguments.paths, *(str(file) for file in files if file is not None)]
+    return argparse.Namespace(**{**vars(arguments), "paths": paths})
+
+
+def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
+    raise KeyboardInterrupt

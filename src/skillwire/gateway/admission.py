@@ -1,0 +1,137 @@
+"""Who is let through: the policy's globs and denials, and approvals of exactly this content (A1–A3, V7).
+
+One object for each upstream. Decisions are made from memory, so that a request never waits for the store, and each
+is remembered for as long as neither the entry nor any approval changed.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from skillwire.gateway.holding import root_of
+from skillwire.gateway.provenance import SNAPSHOT
+from skillwire.gateway.recording import contents_name
+from skillwire.skill.approval import covers
+from skillwire.skill.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from skillwire.gateway.addresses import Addresses
+    from skillwire.gateway.policy import GatewayPolicy
+    from skillwire.gateway.standing import Standing
+    from skillwire.host.approvals import Approvals
+    from skillwire.skill import SkillEntry
+
+_MOST_DECIDED = 100_000
+_SHOWN = 20
+
+
+class Admission:
+    """Decides about the skills of one upstream.
+
+    A folder is the operator's own (``is_local``): its skills need no approval. ``seen_at`` says when the upstream
+    was last listed: an approval that is newer than that is not outdated by what was listed before it.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        policy: GatewayPolicy,
+        standing: Standing,
+        approvals: Approvals,
+        *,
+        addresses: Callable[[], Addresses],
+        seen_at: Callable[[], float | None] = lambda: None,
+        is_local: bool = False,
+        approve_options: str = "",
+    ) -> None:
+        self.label = label
+        self.is_strict = policy.mode == "admit" and not is_local
+        self._policy = policy
+        self._standing = standing
+        self._approvals = approvals
+        self._addresses = addresses
+        self._seen_at = seen_at
+        self._approve_options = approve_options
+        self._decided: dict[str, tuple[SkillEntry, int, bool]] = {}
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` whenever an approval came or went."""
+        if self.is_strict:
+            self._standing.listen(listener)
+
+    def admits(self, entry: SkillEntry) -> bool:
+        """Whether the skill is served as it is now."""
+        known, generation = self._decided.get(entry.uri), self._standing.generation
+        if known is not None and known[0] is entry and known[1] == generation:
+            return known[2]
+        if len(self._decided) >= _MOST_DECIDED:
+            self._decided.clear()
+        is_admitted = self._allows(entry) and (not self.is_strict or self._is_approved(entry))
+        self._decided[entry.uri] = (entry, generation, is_admitted)
+        return is_admitted
+
+    async def admits_by_now(self, entry: SkillEntry) -> bool:
+        """The same, after a look at the store if nobody was known to have said yes."""
+        if self.admits(entry):
+            return True
+        if not self.is_waiting(entry):
+            return False
+        await self._standing.look()
+        return self.admits(entry)
+
+    def is_waiting(self, entry: SkillEntry) -> bool:
+        """Whether nothing but a yes is missing."""
+        return self.is_strict and self._allows(entry) and not self.admits(entry)
+
+    async def revoke_outdated(self, entries: Iterable[SkillEntry]) -> None:
+        """A2: an approval of a content that the upstream does not list any more is taken back, and logged."""
+        seen_at = self._seen_at()
+        if not self.is_strict or seen_at is None:
+            return
+        for entry in entries:
+            approval = self._standing.approval(self.label, entry.uri)
+            if approval is None or covers(approval, self.label, entry) or approval.at >= seen_at:
+                continue
+            if not entry.is_complete and self._policy.materializes(self.label, self.path_of(entry)):
+                continue  # its snapshot is being taken, and may be the same
+            await self._approvals.revoke(
+                self.label, entry.uri, by="gateway", why="the content changed", only=approval
+            )
+            await self._standing.look()
+
+    def waiting_problems(self, waiting: Sequence[SkillEntry]) -> list[Diagnostic]:
+        """What waits for a yes, and what to do about it; for the operator."""
+        problems = [self._waiting_problem(entry) for entry in waiting[:_SHOWN]]
+        if len(waiting) > _SHOWN:
+            message = f"{len(waiting) - _SHOWN} more skills of {self.label!r} wait for a yes"
+            problems.append(Diagnostic("approval-missing", message, "approve the ones above first", file=""))
+        return problems
+
+    def path_of(self, entry: SkillEntry) -> str:
+        """The skill's path below the upstream's label."""
+        return self._addresses().inside(root_of(entry.uri)).path
+
+    def _waiting_problem(self, entry: SkillEntry) -> Diagnostic:
+        path, content = self.path_of(entry), contents_name(entry)
+        message = f"{path!r:.300} of {self.label!r} waits for a person's yes"
+        if content == "dynamic":
+            hint = f"it promises no digests, so that no yes can be kept: [upstream.{self.label}] materialize = […]"
+        elif SNAPSHOT in entry.meta.meta:
+            hint = f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {content!r}"
+        else:
+            hint = f"skillwire approve {shlex.quote(f'{self.label}:{entry.uri}')}{self._approve_options}"
+        return Diagnostic("approval-missing", message, hint, file=path, skill=path)
+
+    def _allows(self, entry: SkillEntry) -> bool:
+        return self._policy.allows(self.label, self.path_of(entry))
+
+    def _is_approved(self, entry: SkillEntry) -> bool:
+        if not entry.is_complete or "digest" in entry.gaps:
+            return False  # V7: there is nothing that a yes could be bound to
+        approval = self._standing.approval(self.label, entry.uri)
+        if approval is not None and covers(approval, self.label, entry):
+            return True
+        return self._policy.is_approved(self.label, self.path_of(entry), contents_name(entry))

@@ -1,0 +1,253 @@
+"""What of an upstream is served: what the policy allows and, in ``admit`` mode, what was approved as it is now.
+
+A catalog around a catalog. What is not admitted answers, by every method, exactly like what does not exist; only
+``problems`` tells the operator that it waits.
+
+- An approval is for exactly one content (A1). It stands in the store, where ``skillwire approve`` puts it too, or
+  in the policy. An entry that changed is not covered any more: it disappears, its approval is revoked (A2), and
+  it comes back when somebody said yes to the new content. Bytes are compared with the entry that was approved, so
+  that nothing slips in between (V1, V3).
+- A skill that promises no digests cannot be approved (V7).
+- A nested skill needs its own yes (A3); its files are also files of the skill around it, and served as those (E4).
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+import anyio
+from anyio import to_thread
+
+from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Catalog,
+    DirectoryChild,
+    Page,
+    ReadyArchive,
+    SkillFile,
+)
+from skillwire.catalog.cursor import page_of
+from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.errors import NotFoundError, StoreError, VerificationError
+from skillwire.gateway.addresses import place_of
+from skillwire.gateway.files import children_in
+from skillwire.gateway.holding import root_of
+from skillwire.skill.review import review_entry, with_text
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_md_uri
+from skillwire.skill.verify import verify_file, verify_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from skillwire.gateway.admission import Admission
+    from skillwire.gateway.recording import Recorder
+    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill.review import Review
+
+log = logging.getLogger("skillwire.gateway")
+
+
+class AdmittingCatalog(Catalog):
+    """``inner``, as far as ``admission`` lets it through. ``recorder`` hears what is served."""
+
+    def __init__(self, inner: Catalog, admission: Admission, recorder: Recorder | None = None) -> None:
+        self.admission = admission
+        self._inner = inner
+        self._recorder = recorder
+        self._listing: dict[str, SkillEntry] = {}  # what is admitted and listed, by canonical URI
+        self._keys: list[str] = []
+        self._waiting: tuple[SkillEntry, ...] = ()
+        self._is_old = True
+        self._wake = anyio.Event()
+        self._decided = anyio.Event()
+        self._lock = anyio.Lock()
+        self._feed = ChangeFeed()
+        self._watch = inner.changes()
+        self._watch.forward(lambda _: self._age())
+        admission.listen(self._age)
+
+    @property
+    def reads_directories(self) -> bool:
+        """As the catalog inside does."""
+        return self._inner.reads_directories
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page of what is admitted."""
+        await self._renew(cursor)
+        return page_of("skills", self._keys, self._listing.__getitem__, cursor, limit)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """One entry, if it is admitted."""
+        try:
+            entry = await self._inner.get_skill(uri)
+        except NotFoundError as error:
+            raise no_skill(uri) from error
+        if not await self.admission.admits_by_now(entry):
+            raise no_skill(uri)
+        self._note(entry)
+        return entry
+
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """One entry as it is known, if it is admitted."""
+        entry = await self._inner.peek_skill(uri)
+        return entry if entry is not None and self.admission.admits(entry) else None
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """One file of an admitted skill, exactly as that was approved."""
+        place = parse_uri(uri)
+        entry, is_known = await self._around(place.parent)
+        if is_known and (entry is None or _is_unlisted(entry, uri)):
+            raise no_file(uri)
+        try:
+            file = await self._inner.read_file(uri)  # of an unknown skill this says why it is unknown
+        except NotFoundError as error:
+            raise no_file(uri) from error
+        if entry is None:
+            raise no_file(uri)
+        if self.admission.is_strict:
+            await self._check(entry, file, uri)
+        self._note(entry)
+        return file
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory of an admitted skill."""
+        place = parse_uri(uri)
+        entry, is_known = await self._around(place)
+        if is_known and entry is None:
+            raise no_directory(uri)
+        if entry is None or not self.admission.is_strict:
+            try:
+                return await self._inner.read_directory(uri, cursor, limit)
+            except NotFoundError as error:
+                raise no_directory(uri) from error
+        children = children_in(entry, place)
+        if not children:
+            raise no_directory(uri)
+        return page_of(f"directory {place.path}", sorted(children), lambda name: children[name], cursor, limit)
+
+    async def is_at_hand(self, uri: str) -> bool:
+        """As it is inside, if the skill is admitted."""
+        return await self.peek_skill(uri) is not None and await self._inner.is_at_hand(uri)
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:
+        """The archive that an admitted skill came in."""
+        return await self._inner.ready_archive(uri) if await self.peek_skill(uri) is not None else None
+
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
+        """Paths of admitted skills that begin with ``beginning``."""
+        await self._renew(None)
+        return beginning_with(sorted(root_of(key).path for key in self._keys), beginning, limit)
+
+    def changes(self) -> ChangeStream:
+        """What comes, changes and goes of what is admitted; while ``follow`` runs."""
+        return self._feed.subscribe()
+
+    async def problems(self) -> Sequence[Diagnostic]:
+        """The problems of the catalog inside, and what waits for a yes."""
+        await self._renew(None)
+        return [*await self._inner.problems(), *self.admission.waiting_problems(self._waiting)]
+
+    async def ignored(self) -> Sequence[str]:
+        """What the catalog inside left out because of its name."""
+        return await self._inner.ignored()
+
+    async def follow(self) -> None:
+        """Follow the catalog inside, and tell what that means for what is admitted."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._inner.follow)
+            while True:
+                await self._renew(None)
+                await self._wake.wait()
+
+    async def waiting(self) -> Sequence[SkillEntry]:
+        """Skills that the policy allows and nobody said yes to."""
+        await self._renew(None)
+        return self._waiting
+
+    async def waiting_around(self, uri: str) -> SkillEntry | None:
+        """The innermost skill at or around ``uri`` if nothing but a yes is missing for it to be served."""
+        place = parse_uri(uri)
+        for depth in range(len(place.segments), 0, -1):
+            path = "/".join(place.segments[:depth])
+            entry = await self._inner.peek_skill(skill_md_uri(path, place.scheme))
+            if entry is not None:
+                is_missing = self.admission.is_waiting(entry) and not await self.admission.admits_by_now(entry)
+                return entry if is_missing else None
+        return None
+
+    async def review(self, entry: SkillEntry) -> Review:
+        """What a person should know before they say yes, with what is hidden in the ``SKILL.md`` (B6)."""
+        data = (await self._inner.read_file(entry.uri)).data
+        text = verify_skill(entry, data).text
+        return await to_thread.run_sync(with_text, review_entry(entry), SKILL_MD, text)
+
+    async def decided(self) -> None:
+        """Wait until it was decided again about everything that is listed."""
+        await self._decided.wait()
+
+    def _age(self) -> None:
+        self._is_old = True
+        self._wake.set()
+
+    async def _renew(self, cursor: str | None) -> None:
+        """Decide again about everything that is listed, if anything changed since."""
+        if cursor is None:
+            await self._inner.list_skills(None, 1)  # waits for a first listing, if that is on its way
+        while self._is_old:
+            async with self._lock:
+                if not self._is_old:
+                    return
+                self._is_old, self._wake = False, anyio.Event()
+                await self._decide([entry async for entry in self._inner.entries()])
+
+    async def _decide(self, entries: Sequence[SkillEntry]) -> None:
+        admitted = {str(place_of(entry.uri)): entry for entry in entries if self.admission.admits(entry)}
+        self._waiting = tuple(entry for entry in entries if self.admission.is_waiting(entry))
+        before, self._listing, self._keys = self._listing, admitted, sorted(admitted)
+        self._feed.publish(_difference(before, admitted))
+        self._decided.set()
+        self._decided = anyio.Event()
+        try:
+            await self.admission.revoke_outdated(entries)
+        except StoreError as error:
+            log.warning("an approval of what changed is still in the store: %s", error.message)
+
+    async def _around(self, place: SkillUri) -> tuple[SkillEntry | None, bool]:
+        """The innermost admitted skill at or around ``place``, and whether any skill is known there."""
+        is_known = False
+        for depth in range(len(place.segments), 0, -1):
+            path = "/".join(place.segments[:depth])
+            entry = await self._inner.peek_skill(skill_md_uri(path, place.scheme))
+            if entry is not None:
+                is_known = True
+                if await self.admission.admits_by_now(entry):
+                    return entry, True
+        return None, is_known
+
+    async def _check(self, entry: SkillEntry, file: SkillFile, uri: str) -> None:
+        """V1, A2: what was read is what was approved. The skill may have changed while it was read."""
+        try:
+            verify_file(entry, uri, file.data)
+        except VerificationError as error:
+            self._age()
+            raise no_file(uri) from error
+
+    def _note(self, entry: SkillEntry) -> None:
+        if self._recorder is not None:
+            self._recorder.note(self.admission.label, entry)
+
+
+def _is_unlisted(entry: SkillEntry, uri: str) -> bool:
+    return entry.is_complete and entry.resource(uri) is None
+
+
+def _difference(before: Mapping[str, SkillEntry], now: Mapping[str, SkillEntry]) -> Change:
+    return Change(
+        frozenset(now[key].uri for key in now.keys() - before.keys()),
+        frozenset(now[key].uri for key in now.keys() & before.keys() if now[key] != before[key]),
+        frozenset(before[key].uri for key in before.keys() - now.keys()),
+    )

@@ -1,0 +1,102 @@
+"""What is held about an upstream's skills: its last listing, and what was asked for since.
+
+Pure bookkeeping. Identity is the decoded URI of a skill's root (E5, U7), so that spellings do not matter.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from skillwire.catalog.changes import Change
+from skillwire.client.refresh import compare, is_same
+from skillwire.gateway.addresses import place_of
+from skillwire.skill.uri import SkillUri, skill_root
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from skillwire.skill import SkillEntry
+
+_MOST_ASKED = 4096  # entries that nobody lists, and fuller ones than the listing's
+
+
+class Holding:
+    """Entries by root. What was asked for is newer, and in some dialects fuller, than what was listed."""
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []  # canonical URIs of what is listed, sorted
+        self._listed: dict[SkillUri, SkillEntry] = {}
+        self._asked: OrderedDict[SkillUri, SkillEntry] = OrderedDict()
+
+    def __iter__(self) -> Iterator[SkillEntry]:
+        return iter(self._listed.values())
+
+    def __len__(self) -> int:
+        return len(self._listed)
+
+    def listed(self, key: str) -> SkillEntry:
+        """The listed entry with the canonical URI ``key``."""
+        return self._listed[root_of(key)]
+
+    def at(self, root: SkillUri) -> SkillEntry | None:
+        """What is held about the skill at ``root``."""
+        return self._asked.get(root) or self._listed.get(root)
+
+    def around(self, place: SkillUri) -> SkillEntry | None:
+        """The innermost skill around a file or at a directory."""
+        for depth in range(len(place.segments), 0, -1):
+            entry = self.at(SkillUri(place.scheme, place.segments[:depth]))
+            if entry is not None:
+                return entry
+        return None
+
+    def is_short(self, entry: SkillEntry) -> bool:
+        """Whether the upstream may promise more about the skill than its listing says, if it is asked."""
+        return not entry.is_complete and not entry.is_dynamic and root_of(entry.uri) not in self._asked
+
+    def replace(self, entries: Iterable[SkillEntry]) -> Change:
+        """A new listing; how it differs. What was asked for before is forgotten where the listing changed."""
+        entries = tuple(entries)
+        refresh = compare(self._listed.values(), entries)
+        for entry in (*refresh.changed, *refresh.gone):
+            self._asked.pop(root_of(entry.uri), None)
+        self._listed = {root_of(entry.uri): entry for entry in entries}
+        self.keys = sorted(str(place_of(entry.uri)) for entry in entries)
+        return Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
+
+    def restate(self, entries: Iterable[SkillEntry]) -> None:
+        """The same listing, with other things said about it."""
+        self._listed = {root_of(entry.uri): entry for entry in entries}
+
+    def put(self, entry: SkillEntry) -> Change:
+        """The answer to a question about one skill; how it differs from what was held."""
+        root = root_of(entry.uri)
+        known, listed = self.at(root), self._listed.get(root)
+        if listed is not None and listed.is_complete:
+            self._listed[root] = entry
+            self._asked.pop(root, None)
+        else:
+            self._asked[root] = entry
+            self._asked.move_to_end(root)
+            while len(self._asked) > _MOST_ASKED:
+                self._asked.popitem(last=False)
+        # A short listing and a full answer differ although nothing changed.
+        is_other = known is not None and known.is_complete and not is_same(known, entry)
+        return Change(changed=frozenset({entry.uri})) if is_other else Change()
+
+    def drop(self, root: SkillUri) -> Change:
+        """The upstream says that there is no such skill any more."""
+        known = self._asked.pop(root, None) or self._listed.get(root)
+        if self._listed.pop(root, None) is not None:
+            self.keys = sorted(str(place_of(entry.uri)) for entry in self._listed.values())
+        return Change(removed=frozenset({known.uri})) if known is not None else Change()
+
+
+def root_of(uri: str) -> SkillUri:
+    """The root of the skill whose ``SKILL.md`` is at ``uri``."""
+    return skill_root(place_of(uri))
+
+
+def _uris(entries: Iterable[SkillEntry]) -> frozenset[str]:
+    return frozenset(entry.uri for entry in entries)

@@ -1,0 +1,128 @@
+"""What a gateway is to be made of: a policy, an ``mcpServers`` file and folders, read and checked.
+
+Every mistake is found here, before anything is started: two upstreams with one label, a label that nobody has, a
+server that cannot be understood. Labels are those that ``skillwire approve`` uses with the same file (O1).
+"""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skillwire.client.servers import parse_server, read_servers
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.gateway.policy import GatewayPolicy, parse_policy
+from skillwire.host.opening import label_for
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+_MAX_POLICY_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a gateway is to be made of: servers and folders by label, and the policy about them."""
+
+    policy: GatewayPolicy = field(default_factory=GatewayPolicy)
+    servers: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
+    folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
+    renews_snapshots: bool = False
+    approve_options: str = ""  # what 'skillwire approve' needs beside a name, to find the same servers
+
+
+def plan_gateway(*, policy: Path | None = None, config: Path | None = None, folders: Sequence[Path] = ()) -> Plan:
+    """What the operator named, read and checked; ``FormatError`` says what does not fit together."""
+    decided = GatewayPolicy() if policy is None else _read_policy(policy)
+    if config is not None and decided.servers is not None:
+        raise FormatError(
+            "servers-twice", "--config and the policy's 'servers' both name a file", "name it in one place"
+        )
+    if policy is not None and decided.servers is not None:
+        config = policy.parent / decided.servers
+    servers = {} if config is None else _servers(config)
+    places = _folders(decided, policy.parent if policy else Path(), folders, servers)
+    _check_labels(decided, {*servers, *places})
+    enabled = {label: entry for label, entry in servers.items() if decided.upstream(label).enabled}
+    for label, entry in enabled.items():
+        _check_server(label, entry)
+    places = {label: path for label, path in places.items() if decided.upstream(label).enabled}
+    if not enabled and not places:
+        raise FormatError(
+            "nothing-to-serve", "there is no upstream", "give --config SERVERS.json, --policy, or a folder"
+        )
+    return Plan(
+        decided, enabled, places, approve_options="" if config is None else f" --config {shlex.quote(str(config))}"
+    )
+
+
+def _read_policy(path: Path) -> GatewayPolicy:
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_POLICY_BYTES + 1)
+        text = data.decode() if len(data) <= _MAX_POLICY_BYTES else ""
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(
+            "policy-unreadable", f"{path.name!r} cannot be read as text", "check --policy"
+        ) from error
+    if len(data) > _MAX_POLICY_BYTES:
+        raise FormatError("policy-invalid", f"{path.name!r} is too large to be a policy", "check --policy")
+    return parse_policy(text)
+
+
+def _servers(config: Path) -> dict[str, Mapping[str, Any]]:
+    """The servers of the file by label (O1). Two names that would be one label are an error, not a choice."""
+    found: dict[str, Mapping[str, Any]] = {}
+    names: dict[str, str] = {}
+    for name, entry in read_servers(config).items():
+        label = label_for(name)
+        if label in found:
+            raise _taken(label, f"the servers {names[label]!r:.80} and {name!r:.80}")
+        found[label], names[label] = entry, name
+    return found
+
+
+def _folders(
+    policy: GatewayPolicy, base: Path, given: Sequence[Path], servers: Mapping[str, Any]
+) -> dict[str, Path]:
+    places = {label: base / each.folder for label, each in policy.upstreams.items() if each.folder is not None}
+    for label in places:
+        if label in servers:
+            raise _taken(label, "a server of the file and a folder of the policy")
+    for path in given:
+        label = label_for(path.resolve().name)
+        if label in servers or label in places:
+            raise _taken(label, f"the folder {path.name!r:.80} and another upstream")
+        places[label] = path
+    return places
+
+
+def _check_labels(policy: GatewayPolicy, labels: set[str]) -> None:
+    known = ", ".join(sorted(labels)) or "none"
+    for label in (*policy.upstreams, *(approved.upstream for approved in policy.approved)):
+        if label not in labels:
+            raise FormatError(
+                "upstream-unknown", f"the policy names an upstream {label!r:.80}", f"known: {known:.300}"
+            )
+    for denied in policy.denied:
+        if not any(fnmatchcase(label, denied.upstream) for label in labels):
+            raise FormatError(
+                "upstream-unknown",
+                f"the policy denies skills of {denied.upstream!r:.80}, which is no upstream",
+                f"known: {known:.300}",
+            )
+
+
+def _check_server(label: str, entry: Mapping[str, Any]) -> None:
+    try:
+        parse_server(entry)
+    except FormatError as error:
+        hint = f"{error.hint}; or leave it out: [upstream.{label}] enabled = false"
+        raise FormatError(error.reference, f"the server {label!r}: {error.message}", hint) from error
+
+
+def _taken(label: str, who: str) -> FormatError:
+    return FormatError("label-duplicate", f"{who} would both be {label!r}", "rename one of them", rule="O1")

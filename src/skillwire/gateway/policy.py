@@ -1,0 +1,260 @@
+"""``gateway.toml``: which upstreams, which of their skills, and who has to have said yes. Pure, over text.
+
+    mode = "admit"                     # only what was approved; "observe" serves what is allowed and records it
+    servers = "servers.json"           # an mcpServers file, relative to this one
+    read-only = false                  # true: nobody can approve anything through this gateway
+
+    [upstream.acme]                    # a server of that file, by its label
+    skills = ["billing/*"]             # which are served; * is any text (default: all)
+    deny = ["billing/drafts/*"]        # of these, which are not
+    materialize = ["generated/*"]      # what promises no digests is read whole and served as a snapshot
+    max-bytes = 104857600              # what it may send over one connection (B2)
+    max-skills = 1000                  # how many it may list (B3)
+    timeout = 10                       # seconds that one call may take (B4)
+
+    [upstream.mine]
+    folder = "./skills"                # a folder instead of a server
+
+    [[approved]]                       # a yes by content: the fingerprint that `skillwire approve` shows
+    upstream = "acme"
+    path = "billing/refunds"
+    fingerprint = "sha256:…"
+
+    [[deny]]                           # stronger than every yes
+    upstream = "*"
+    path = "*/internal"
+
+Every mistake is a ``FormatError`` that names the key and says what is allowed; a key that nobody knows is one.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+
+from skillwire.errors import FormatError
+from skillwire.skill.digest import is_digest
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+Mode: TypeAlias = Literal["observe", "admit"]
+DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
+_LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
+_MOST = 2**40
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamPolicy:
+    """What is decided about one upstream. ``None`` leaves a bound as it is."""
+
+    skills: tuple[str, ...] = ("*",)
+    deny: tuple[str, ...] = ()
+    materialize: tuple[str, ...] = ()
+    folder: str | None = None
+    enabled: bool = True
+    dialect: str | None = None
+    max_bytes: int | None = None
+    max_skills: int | None = None
+    max_file_bytes: int | None = None
+    timeout: float | None = None
+
+
+DEFAULT_UPSTREAM = UpstreamPolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class ApprovedContent:
+    """A yes that stands in the policy: to one skill of one upstream, with exactly that content."""
+
+    upstream: str
+    path: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeniedSkills:
+    """Skills that are never served: globs over labels and paths."""
+
+    upstream: str
+    path: str
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayPolicy:
+    """The whole file. The defaults are those of a gateway without one: everything is served, and recorded."""
+
+    mode: Mode = "observe"
+    servers: str | None = None
+    read_only: bool = False
+    upstreams: Mapping[str, UpstreamPolicy] = field(default_factory=dict[str, UpstreamPolicy])
+    approved: frozenset[ApprovedContent] = frozenset()
+    denied: tuple[DeniedSkills, ...] = ()
+
+    def upstream(self, label: str) -> UpstreamPolicy:
+        """What is decided about one upstream; the defaults if the file does not name it."""
+        return self.upstreams.get(label, DEFAULT_UPSTREAM)
+
+    def allows(self, label: str, path: str) -> bool:
+        """Whether the skill at ``path`` of ``label`` may be served at all, whoever said yes to it."""
+        upstream = self.upstream(label)
+        is_denied = _matches(upstream.deny, path) or any(
+            fnmatchcase(label, denied.upstream) and fnmatchcase(path, denied.path) for denied in self.denied
+        )
+        return _matches(upstream.skills, path) and not is_denied
+
+    def materializes(self, label: str, path: str) -> bool:
+        """Whether a skill without digests is to be served as a snapshot."""
+        return _matches(self.upstream(label).materialize, path)
+
+    def is_approved(self, label: str, path: str, fingerprint: str) -> bool:
+        """Whether the file itself says yes to that content."""
+        return ApprovedContent(label, path, fingerprint) in self.approved
+
+
+def _matches(globs: Iterable[str], path: str) -> bool:
+    return any(fnmatchcase(path, glob) for glob in globs)
+
+
+def parse_policy(text: str) -> GatewayPolicy:
+    """The policy in a ``gateway.toml``; ``FormatError`` for anything that is not one."""
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise _invalid(f"the file is not TOML: {error!s:.200}", "see docs/gateway.md for an example") from error
+    table = _Table(document, "")
+    mode = table.take("mode", _one_of("observe", "admit"), "observe")
+    servers = table.take("servers", _text, None)
+    read_only = table.take("read-only", _boolean, False)
+    upstreams = {label: _upstream(label, value) for label, value in table.take("upstream", _mapping, {}).items()}
+    approved = frozenset(_approved(item) for item in table.tables("approved"))
+    denied = tuple(_denied(item) for item in table.tables("deny"))
+    table.end()
+    return GatewayPolicy(cast("Mode", mode), servers, read_only, upstreams, approved, denied)
+
+
+def _upstream(label: str, value: object) -> UpstreamPolicy:
+    where = f"upstream.{label:.80}"
+    if not _LABEL.match(label):
+        raise _invalid(f"[{where}]: {label!r:.80} cannot be a label", "use 1 to 64 letters, digits, - _ .")
+    table = _Table(_mapping(value, where), f"{where}.")
+    policy = UpstreamPolicy(
+        skills=table.take("skills", _globs, ("*",)),
+        deny=table.take("deny", _globs, ()),
+        materialize=table.take("materialize", _globs, ()),
+        folder=table.take("folder", _text, None),
+        enabled=table.take("enabled", _boolean, True),
+        dialect=table.take("dialect", _one_of(*DIALECTS), None),
+        max_bytes=table.take("max-bytes", _count, None),
+        max_skills=table.take("max-skills", _count, None),
+        max_file_bytes=table.take("max-file-bytes", _count, None),
+        timeout=table.take("timeout", _seconds, None),
+    )
+    table.end()
+    return policy
+
+
+def _approved(table: _Table) -> ApprovedContent:
+    approved = ApprovedContent(
+        table.need("upstream", _text), table.need("path", _text), table.need("fingerprint", _fingerprint)
+    )
+    table.end()
+    return approved
+
+
+def _denied(table: _Table) -> DeniedSkills:
+    denied = DeniedSkills(table.take("upstream", _text, "*"), table.need("path", _text))
+    table.end()
+    return denied
+
+
+class _Table:
+    """A table whose keys are taken one by one; ``end`` refuses what nobody took."""
+
+    def __init__(self, values: Mapping[str, Any], where: str) -> None:
+        self._values = dict(values)
+        self._where = where
+        self._known: list[str] = []
+
+    def take(self, key: str, check: Callable[[object, str], Any], default: Any) -> Any:
+        self._known.append(key)
+        return check(self._values.pop(key), self._where + key) if key in self._values else default
+
+    def need(self, key: str, check: Callable[[object, str], Any]) -> Any:
+        if key not in self._values:
+            raise _invalid(f"'{self._where}{key}' is missing", "add it")
+        return self.take(key, check, None)
+
+    def tables(self, key: str) -> list[_Table]:
+        items = self.take(key, _list, [])
+        return [_Table(_mapping(item, key), f"{key}[{number}].") for number, item in enumerate(items, 1)]
+
+    def end(self) -> None:
+        if self._values:
+            unknown = ", ".join(f"'{self._where}{key:.80}'" for key in sorted(self._values)[:5])
+            raise _invalid(f"nobody knows the key {unknown}", f"known here: {', '.join(sorted(self._known))}")
+
+
+def _text(value: object, key: str) -> str:
+    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+        raise _invalid(f"'{key}' is not a line of text", f'write {key.rpartition(".")[2]} = "…"')
+    return value
+
+
+def _boolean(value: object, key: str) -> bool:
+    if not isinstance(value, bool):
+        raise _invalid(f"'{key}' is neither true nor false", "write true or false, without quotes")
+    return value
+
+
+def _count(value: object, key: str) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
+        raise _invalid(f"'{key}' is not a whole number from 1 to {_MOST}", "write a number without quotes")
+    return value
+
+
+def _seconds(value: object, key: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value <= 3600:
+        raise _invalid(f"'{key}' is not a number of seconds up to 3600", "write a number without quotes")
+    return float(value)
+
+
+def _globs(value: object, key: str) -> tuple[str, ...]:
+    items = _list(value, key)
+    return tuple(_text(item, f"{key}[{number}]") for number, item in enumerate(items, 1))
+
+
+def _fingerprint(value: object, key: str) -> str:
+    if not isinstance(value, str) or not is_digest(value):
+        raise _invalid(
+            f"'{key}' is no fingerprint", "write sha256: and 64 hex digits, as 'skillwire review' shows it"
+        )
+    return value
+
+
+def _one_of(*words: str) -> Callable[[object, str], str]:
+    def check(value: object, key: str) -> str:
+        if value not in words:
+            raise _invalid(f"'{key}' is {value!r:.80}", f"allowed: {', '.join(words)}")
+        return cast("str", value)
+
+    return check
+
+
+def _list(value: object, key: str) -> list[Any]:
+    if not isinstance(value, list):
+        raise _invalid(f"'{key}' is not a list", "write it in square brackets")
+    return cast("list[Any]", value)
+
+
+def _mapping(value: object, key: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise _invalid(f"'{key}' is not a table", f"write [{key}]")
+    return cast("dict[str, Any]", value)
+
+
+def _invalid(message: str, hint: str) -> FormatError:
+    return FormatError("policy-invalid", message, hint)

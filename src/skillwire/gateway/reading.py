@@ -1,0 +1,133 @@
+"""Bytes of an upstream's files: from the cache, or fetched once for everybody, and verified either way.
+
+- A hit is hashed again (C1, V1); the fields of a ``SKILL.md`` are compared with each entry that claims them (V4).
+- A mismatch, or a file that is gone, ends in a fresh entry, asked for once (V3). If that claims the same, the
+  upstream lies, and there are no bytes.
+- What nothing was promised about is passed on, bounded, and kept nowhere (V7).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+
+from skillwire.catalog.snapshot import no_file
+from skillwire.client.refresh import is_same
+from skillwire.errors import NotFoundError, VerificationError
+from skillwire.gateway.files import made_skill_md
+from skillwire.limits import KIB, Limits
+from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_skill
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from skillwire.client.skills import SkillsClient
+    from skillwire.errors import SkillwireError
+    from skillwire.gateway.flights import Flights
+    from skillwire.gateway.link import UpstreamLink
+    from skillwire.host.cache import ContentCache
+    from skillwire.skill import Resource, SkillEntry
+
+_STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
+_INLINE_BYTES = 256 * KIB  # smaller files are read where we are: a thread would cost more than the read
+_MOST_PROVED = 65_536
+
+
+class UpstreamReads:
+    """Reads through ``link``. ``hold`` hears of a fresh entry, ``drop`` of a skill that is gone."""
+
+    def __init__(
+        self,
+        link: UpstreamLink,
+        cache: ContentCache | None,
+        flights: Flights,
+        limits: Limits,
+        hold: Callable[[SkillEntry], SkillEntry],
+        drop: Callable[[SkillEntry], None],
+    ) -> None:
+        self._link = link
+        self._cache = cache
+        self._flights = flights
+        self._limits = limits
+        self._hold = hold
+        self._drop = drop
+        self._proved: dict[str, SkillEntry] = {}  # entries whose fields were compared with their SKILL.md, by URI
+
+    async def read(self, entry: SkillEntry, uri: str) -> bytes:
+        """The bytes of a file of ``entry``; ``NotFoundError`` if the entry says that there is none (V2)."""
+        if _is_unpromised(entry, uri):
+            return await self._flights.share(("raw", uri), lambda: self._read_raw(entry, uri))
+        try:
+            expected = expect_file(entry, uri, self._limits)
+        except VerificationError as error:
+            raise no_file(uri) from error
+        file = await self._cached(entry, expected)
+        if file is None:
+            key = (entry.uri, expected.uri, expected.digest)
+            file = await self._flights.share(key, lambda: self._fetch(entry, expected.uri), self._keep)
+        return file.data
+
+    async def _fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+        try:
+            return await self._link.ask(lambda client: client.read_resource(entry, uri))
+        except (NotFoundError, VerificationError) as error:
+            if isinstance(error, VerificationError) and error.reference not in _STALE:
+                raise
+            fresh = await self._fresh(entry, uri, error)
+        try:
+            return await self._link.ask(lambda client: client.read_resource(fresh, uri))
+        except NotFoundError as error:
+            raise no_file(uri) from error
+
+    async def _fresh(self, entry: SkillEntry, uri: str, failure: SkillwireError) -> SkillEntry:
+        """V3: another entry of the same skill; ``failure``, if there is none that differs."""
+        try:
+            fresh = await self._link.ask(lambda client: client.get_skill(entry.uri))
+        except NotFoundError as error:
+            self._drop(entry)
+            raise no_file(uri) from error
+        if is_same(fresh, entry):
+            raise no_file(uri) if isinstance(failure, NotFoundError) else failure
+        return self._hold(fresh)
+
+    async def _read_raw(self, entry: SkillEntry, uri: str) -> bytes:
+        async def read(client: SkillsClient) -> bytes:
+            return (await client.read_unverified(uri)).data
+
+        try:
+            data = await self._link.ask(read)
+        except NotFoundError as error:
+            raise no_file(uri) from error
+        return made_skill_md(entry, data) if uri == entry.uri else data
+
+    async def _cached(self, entry: SkillEntry, expected: Resource) -> VerifiedFile | None:
+        data = None if self._cache is None else await read_kept(self._cache, self._link.label, expected)
+        if data is None:
+            return None
+        if expected.uri != entry.uri or self._proved.get(entry.uri) is entry:
+            return verify_file(entry, expected.uri, data, self._limits)
+        file = verify_skill(entry, data, self._limits).file
+        if len(self._proved) >= _MOST_PROVED:
+            self._proved.clear()
+        self._proved[entry.uri] = entry
+        return file
+
+    async def _keep(self, file: VerifiedFile) -> None:
+        if self._cache is not None:
+            await to_thread.run_sync(self._cache.put, self._link.label, file)
+
+
+def _is_unpromised(entry: SkillEntry, uri: str) -> bool:
+    """Whether nothing is promised about the file at ``uri``, but that it may be there."""
+    resource = entry.resource(uri)
+    return not entry.is_complete if resource is None else resource.digest is None
+
+
+async def read_kept(cache: ContentCache, label: str, file: Resource) -> bytes | None:
+    """What the cache has of a file, hashed again (C1)."""
+    if file.digest is None:
+        return None
+    if file.size is not None and file.size <= _INLINE_BYTES:
+        return cache.get(label, file.uri, file.digest)
+    return await to_thread.run_sync(cache.get, label, file.uri, file.digest)

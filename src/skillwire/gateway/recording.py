@@ -1,0 +1,83 @@
+"""What was served, written down once for each content of each skill: the operator's log of a gateway.
+
+Writing never makes a reader wait. What is noted waits here until ``run`` writes it; if there is too much of it,
+the rest is noted when it is served again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING
+
+import anyio
+
+from skillwire.errors import StoreError
+from skillwire.skill.approval import fingerprint
+from skillwire.store.contract import LogLine
+
+if TYPE_CHECKING:
+    from skillwire.skill import SkillEntry
+    from skillwire.store.contract import Store
+
+_MOST_WAITING = 10_000
+_MOST_KNOWN = 100_000
+_LOOKED_THROUGH = 50
+
+log = logging.getLogger("skillwire.gateway")
+
+
+class Recorder:
+    """Writes into ``store`` what ``note`` was told, each content once, also over several runs."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[tuple[str, str], SkillEntry] = {}  # by label and URI: the entry that was noted last
+        self._waiting: dict[tuple[str, str], SkillEntry] = {}
+        self._news = anyio.Event()
+        self._writing = False
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something that was noted is not written yet."""
+        return bool(self._waiting) or self._writing
+
+    def note(self, label: str, entry: SkillEntry) -> None:
+        """A skill is being served."""
+        key = (label, entry.uri)
+        if self._known.get(key) is entry or len(self._waiting) >= _MOST_WAITING:
+            return
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        self._known[key] = self._waiting[key] = entry
+        self._news.set()
+
+    async def run(self) -> None:
+        """Write down what was noted, until cancelled."""
+        while True:
+            await self._news.wait()
+            self._news = anyio.Event()
+            while self._waiting:
+                (label, _), entry = self._waiting.popitem()
+                self._writing = True
+                try:
+                    await self._write(label, entry)
+                except StoreError as error:
+                    log.warning("what was served is not in the log: %s", error.message)
+                finally:
+                    self._writing = False
+
+    async def _write(self, label: str, entry: SkillEntry) -> None:
+        content = contents_name(entry)
+        lines = await self._store.lines(limit=_LOOKED_THROUGH, origin=label, uri=entry.uri)
+        last = next((line for line in lines if line.what == "served"), None)
+        if last is None or last.facts.get("fingerprint") != content:
+            facts = {"fingerprint": content, "files": len(entry.files)}
+            await self._store.log(LogLine("served", label, entry.uri, "gateway", time.time(), facts))
+
+
+def contents_name(entry: SkillEntry) -> str:
+    """The fingerprint of what an entry promises; ``"dynamic"`` if it promises nothing."""
+    pairs = frozenset((file.uri, file.digest) for file in entry.files if file.digest is not None)
+    whole = entry.is_complete and len(pairs) == len(entry.files)
+    return fingerprint(pairs) if whole else "dynamic"

@@ -1,0 +1,30 @@
+"""How an upstream is, in words for the operator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.gateway.provenance import moment
+from skillwire.skill.diagnostics import Diagnostic
+
+if TYPE_CHECKING:
+    from skillwire.errors import SkillwireError
+    from skillwire.host.origins import OriginState
+
+
+def state_problem(
+    label: str, state: OriginState, error: SkillwireError | None, seen_at: float | None
+) -> list[Diagnostic]:
+    """How an upstream is, if it is not as it should be."""
+    why = "" if error is None else f": {error.message} [{error.reference}]"
+    if state in ("unreachable", "connecting"):
+        message = f"the upstream {label!r} cannot be reached and was never listed{why}"
+        return [Diagnostic("upstream-away", message, "see whether it runs, and how it is configured", file="")]
+    if state == "stale":
+        since = "" if seen_at is None else f" since {moment(seen_at)}"
+        message = f"the upstream {label!r} has not answered{since}; its last listing is served{why}"
+        return [Diagnostic("upstream-stale", message, "see whether it runs", file="")]
+    if error is not None:
+        message = f"the upstream {label!r} did not list all of its skills{why}"
+        return [Diagnostic("upstream-partial", message, "raise its bounds in the policy, or mend it", file="")]
+    return []

@@ -1,0 +1,231 @@
+"""An upstream that dies, hangs, loops, lies or floods: nothing is lost or silently empty, and nobody waits."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from adversarial.adversary import SMALL
+from adversarial.speaking import Refusal
+from gateway.stage import (
+    SECONDS,
+    flat_skill,
+    gateway_of,
+    hostile,
+    paths,
+    source,
+    until,
+    until_state,
+)
+from skillwire import LimitError, MemoryCatalog, NotFoundError, UpstreamError
+from skillwire.gateway import provenance
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+NOTES = "skill://acme/flat/notes.md"
+NOWHERE = {"url": "http://127.0.0.1:1/mcp"}
+
+
+async def references(gateway: Any) -> list[str]:
+    return [problem.reference for problem in await gateway.catalog.problems()]
+
+
+@pytest.mark.parametrize("transport", ["http", "stdio"])
+async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state: Path, transport: str) -> None:
+    """L2, C1: the last good listing, marked stale; content from the cache; the rest says who is away."""
+    server = hostile(transport=transport)
+    async with AsyncExitStack() as serving:
+        target = await serving.enter_async_context(server.serving())
+        servers = {"acme": target, "other": MemoryCatalog([flat_skill("fine")])}
+        async with gateway_of(state, servers) as gateway:
+            await gateway.catalog.read_file(NOTES)
+            await until_kept(gateway, server)
+            await serving.aclose()
+            with pytest.raises(UpstreamError, match="'acme'"):
+                await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+            await until_state(source(gateway, "acme"), "stale")
+            assert await paths(gateway.catalog) == ["acme/flat", "other/fine"]
+            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+            entry = await gateway.catalog.get_skill("skill://acme/flat/SKILL.md")
+            assert entry.meta.meta[provenance.STALE_SINCE]
+            [problem] = await gateway.catalog.problems()
+            assert problem.reference == "upstream-stale"
+            assert "connection-lost" in problem.message
+            assert (await gateway.catalog.read_file("skill://other/fine/notes.md")).data == b"notes\n"
+
+
+async def until_kept(gateway: Any, server: Any) -> None:
+    """Wait until what was fetched is in the cache: it is kept after it was handed out."""
+    flights = source(gateway, "acme")._flights
+    with anyio.fail_after(SECONDS):
+        while flights._under_way:
+            await anyio.lowlevel.checkpoint()
+
+
+async def test_a_restart_while_the_upstream_is_away_still_lists(state: Path) -> None:
+    """L2: from the store, marked stale since it was last heard."""
+    async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
+        await gateway.catalog.read_file(NOTES)
+        await until_kept(gateway, None)
+    async with gateway_of(state, {"acme": NOWHERE}) as gateway:
+        assert await paths(gateway.catalog) == ["acme/flat"]
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+        entry = await gateway.catalog.get_skill("skill://acme/flat/SKILL.md")
+        assert str(entry.meta.meta[provenance.STALE_SINCE]).endswith("Z")
+        assert await references(gateway) == ["upstream-stale"]
+
+
+async def test_an_upstream_that_was_never_there_is_not_silently_empty(state: Path) -> None:
+    """L2: a problem for the operator, an error with its label for whoever asks, and nothing for the others."""
+    async with gateway_of(state, {"acme": NOWHERE, "other": MemoryCatalog([flat_skill()])}) as gateway:
+        await until_state(source(gateway, "acme"), "unreachable")
+        assert await paths(gateway.catalog) == ["other/flat"]
+        [problem] = await gateway.catalog.problems()
+        assert (problem.reference, problem.file) == ("upstream-away", "acme")
+        for ask in (gateway.catalog.get_skill, gateway.catalog.read_file):
+            with pytest.raises(UpstreamError, match="'acme'"):
+                await ask("skill://acme/flat/SKILL.md")
+        with pytest.raises(UpstreamError, match="'acme'"):
+            await gateway.catalog.read_directory("skill://acme/flat")
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.get_skill("skill://nobody/flat/SKILL.md")
+
+
+async def test_an_upstream_that_comes_back_is_served_again(state: Path) -> None:
+    """S1: whoever listens is told."""
+    server = hostile()
+    async with gateway_of(state, {"acme": NOWHERE}, settle=False) as gateway:
+        await until_state(source(gateway, "acme"), "unreachable")
+        async with server.serving() as url:
+            source(gateway, "acme")._link._target = url
+            await until(gateway.catalog, lambda: has(gateway, "acme/flat"))
+            assert source(gateway, "acme").state == "complete"
+            assert await references(gateway) == []
+
+
+async def has(gateway: Any, path: str) -> bool:
+    return path in await paths(gateway.catalog)
+
+
+async def test_a_listing_that_breaks_off_does_not_take_the_place_of_a_whole_one(state: Path) -> None:
+    """L2, B3: pages that never end, and pages that fail, keep the last good listing."""
+    server = hostile()
+    server.add("second", {"SKILL.md": skill_md("second")})
+    async with gateway_of(state, {"acme": server}) as gateway:
+        acme = source(gateway, "acme")
+        server.answers["skills/list"] = lambda params: {"skills": server.entries[:1], "nextCursor": "again"}
+        await acme.refresh()
+        assert await paths(gateway.catalog) == ["acme/flat", "acme/second"]
+        assert acme.state == "stale"
+        assert "cursor-repeats" in (await gateway.catalog.problems())[0].message
+        del server.answers["skills/list"]
+        await acme.refresh()
+        assert acme.state == "complete"
+
+
+async def test_more_skills_than_the_policy_allows_are_cut_off_and_said(state: Path) -> None:
+    """B3: a bound of ours, so that what came before it is served."""
+    server = hostile()
+    for number in range(3):
+        server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}")})
+    pages = [{"skills": server.entries[:2], "nextCursor": "two"}, {"skills": server.entries[2:]}]
+    server.answers["skills/list"] = lambda params: pages["cursor" in params]
+    async with gateway_of(state, {"acme": server}, "[upstream.acme]\nmax-skills = 3") as gateway:
+        assert await paths(gateway.catalog) == ["acme/flat", "acme/s0"]
+        assert await references(gateway) == ["upstream-partial"]
+
+
+async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
+    """B1, B2: one file, and everything that a connection brings; the others are not affected."""
+    big = b"---\nname: big\ndescription: x\n---\n" + b"x" * 20_000
+    server, other = hostile(), hostile()
+    server.add("big", {"SKILL.md": big, "a": b"a" * 9000, "b": b"b" * 9000, "c": b"c" * 9000})
+    policy = "[upstream.acme]\nmax-file-bytes = 10000\nmax-bytes = 24000"
+    async with gateway_of(state, {"acme": server, "other": other}, policy) as gateway:
+        with pytest.raises(LimitError):
+            await gateway.catalog.read_file("skill://acme/big/SKILL.md")
+        assert "skill://big/SKILL.md" not in server.read_uris()
+        for name in "ab":
+            await gateway.catalog.read_file(f"skill://acme/big/{name}")
+        with pytest.raises(UpstreamError, match="'acme'"):
+            await gateway.catalog.read_file("skill://acme/big/c")
+        assert (await gateway.catalog.read_file("skill://other/flat/notes.md")).data == b"notes\n"
+
+
+async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Path) -> None:
+    """B4: the breaker. What is in memory and in the cache is served all the while."""
+    server = hostile()
+
+    async def never(params: dict[str, Any]) -> None:
+        await anyio.sleep_forever()
+
+    limits = replace(SMALL, max_call_seconds=0.1)
+    async with gateway_of(state, {"acme": server}, limits=limits) as gateway:
+        acme = source(gateway, "acme")
+        await gateway.catalog.read_file(NOTES)
+        await until_kept(gateway, server)
+        server.answers["resources/read"] = never
+        acme._link.breaker = replace(acme._link.breaker, first_rest=1000.0, longest_rest=1000.0)
+        for _ in range(3):
+            with pytest.raises(UpstreamError, match="'acme'"):
+                await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+        asked = len(server.read_uris())
+        for _ in range(50):
+            with pytest.raises(UpstreamError, match="'acme'"):
+                await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+        assert len(server.read_uris()) == asked
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+        assert await paths(gateway.catalog) == ["acme/flat"]
+
+
+async def test_a_refusal_is_an_answer_and_does_not_trip_the_breaker(state: Path) -> None:
+    server = hostile()
+    server.answers["resources/read"] = Refusal(-32603, "broken")
+    async with gateway_of(state, {"acme": server}) as gateway:
+        for _ in range(5):
+            with pytest.raises(UpstreamError):
+                await gateway.catalog.read_file(NOTES)
+        del server.answers["resources/read"]
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+
+
+async def test_a_server_that_never_answers_to_listening_is_still_asked_for_news(state: Path) -> None:
+    """S1, B4: a request to listen may be taken and never answered."""
+    server = hostile()
+
+    async def never(params: dict[str, Any]) -> None:
+        await anyio.sleep_forever()
+
+    server.answers["subscriptions/listen"] = never
+    async with gateway_of(state, {"acme": server}) as gateway:
+        server.add("second", {"SKILL.md": skill_md("second")})
+        await server.until(lambda: "subscriptions/listen" in server.methods())
+        await source(gateway, "acme").refresh()
+        assert await has(gateway, "acme/second")
+
+
+async def test_one_bad_entry_spoils_no_other_and_is_reported(state: Path) -> None:
+    """E1, E5, F7."""
+    server = hostile()
+    server.entries += [{"uri": "skill://bad/SKILL.md"}, dict(server.entries[0]), "nonsense"]
+    async with gateway_of(state, {"acme": server}) as gateway:
+        assert await paths(gateway.catalog) == ["acme/flat"]
+        assert sorted(await references(gateway)) == ["entry-invalid", "entry-invalid", "entry-repeated"]
+
+
+async def test_a_skill_that_is_gone_is_gone(state: Path) -> None:
+    """V3, R2: also between two listings."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}) as gateway:
+        server.entries.clear()
+        server.files.clear()
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.read_file(NOTES)
+        assert await paths(gateway.catalog) == []

@@ -1,0 +1,183 @@
+"""Skills without digests: dynamic as they are, or snapshots of the gateway's own if the policy says so."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from adversarial.adversary import EXTENSION
+from gateway.stage import SECONDS, client_of, gateway_of, hostile, paths, source, until
+from host.stage import make_dynamic
+from skillwire import NotFoundError
+from skillwire.catalog.verifying import verify_catalog
+from skillwire.gateway import provenance
+from skillwire.skill import digest_of
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from skillwire.gateway.opening import Gateway
+
+pytestmark = pytest.mark.anyio
+FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
+WANTED = '[upstream.acme]\nmaterialize = ["flat"]\n'
+
+
+def dynamic_server() -> Any:
+    """A generated skill on a server that reads directories."""
+    server = hostile()
+    make_dynamic(server)
+    server.capabilities["extensions"][EXTENSION] = {"directoryRead": True}
+    children = [{"uri": uri, "name": uri.rpartition("/")[2]} for uri in server.files]
+    server.answers["resources/directory/read"] = lambda params: {"resources": children}
+    return server
+
+
+async def has_snapshot(gateway: Gateway) -> bool:
+    return provenance.SNAPSHOT in (await gateway.catalog.get_skill(FLAT)).meta.meta
+
+
+async def taken(gateway: Gateway) -> None:
+    await until(gateway.catalog, lambda: has_snapshot(gateway))
+
+
+async def test_a_snapshot_has_digests_and_says_that_they_are_the_gateways(state: Path) -> None:
+    """V1, V4, V7, R4: to a client it is a skill like any other."""
+    server = dynamic_server()
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway, client_of(gateway) as client:
+        await taken(gateway)
+        entry = await client.get_skill(FLAT)
+        assert {file.uri: file.digest for file in entry.files} == {
+            FLAT: digest_of(skill_md("flat")),
+            NOTES: digest_of(b"notes\n"),
+        }
+        assert (await verify_catalog(gateway.catalog)).failures == []
+        [resource] = (await client.connection.request("resources/list"))["resources"]
+        said = resource["_meta"]
+        assert said[provenance.SNAPSHOT].endswith("Z")
+        assert said[provenance.ORIGIN] == "acme"
+        assert "digest" in said[provenance.NOT_PROMISED]
+        children = [child.name async for child in gateway.catalog.children("skill://acme/flat")]
+        assert children == ["SKILL.md", "notes.md"]
+
+
+async def test_a_snapshot_stays_while_the_upstream_makes_other_bytes(state: Path) -> None:
+    """R2: what was read is what is served, also after a restart while the upstream is away."""
+    server = dynamic_server()
+    async with AsyncExitStack() as serving:
+        url = await serving.enter_async_context(server.serving())
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            await taken(gateway)
+            server.files["skill://flat/SKILL.md"] = skill_md("flat", "Made anew.")
+            await source(gateway, "acme").refresh()
+            assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat")
+        await serving.aclose()
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            assert await has_snapshot(gateway)
+            assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat")
+
+
+async def test_snapshots_are_taken_anew_when_asked_to(state: Path) -> None:
+    server = dynamic_server()
+    async with server.serving() as url:
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            await taken(gateway)
+        server.files["skill://flat/SKILL.md"] = skill_md("flat", "Made anew.")
+        async with gateway_of(state, {"acme": url}, WANTED, renews_snapshots=True) as gateway:
+            await taken(gateway)
+            assert (await gateway.catalog.get_skill(FLAT)).description == "Made anew."
+
+
+async def test_a_new_snapshot_is_taken_when_the_upstream_says_something_else(state: Path) -> None:
+    """A2, S1."""
+    server = dynamic_server()
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway:
+        await taken(gateway)
+        server.files["skill://flat/SKILL.md"] = skill_md("flat", "Made anew.")
+        server.entries[0]["frontmatter"]["description"] = "Made anew."
+        await source(gateway, "acme").refresh()
+        await until(gateway.catalog, lambda: is_described(gateway, "Made anew."))
+        assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat", "Made anew.")
+
+
+async def is_described(gateway: Gateway, text: str) -> bool:
+    return (await gateway.catalog.get_skill(FLAT)).description == text
+
+
+async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_told(state: Path) -> None:
+    """A1, V7: the bytes are frozen, so that a yes can be bound to them."""
+    server = dynamic_server()
+    async with server.serving() as url:
+        async with gateway_of(state, {"acme": url}, f'mode = "admit"\n{WANTED}') as gateway:
+            with anyio.fail_after(SECONDS):
+                while "fingerprint" not in (hint := (await gateway.catalog.problems())[0].hint):
+                    await gateway.upstreams["acme"].admitting.decided()
+            assert await paths(gateway.catalog) == []
+        content = hint.partition("'")[2].strip("'")
+        yes = f'[[approved]]\nupstream = "acme"\npath = "flat"\nfingerprint = "{content}"\n'
+        async with gateway_of(state, {"acme": url}, f'mode = "admit"\n{WANTED}{yes}') as gateway:
+            assert await paths(gateway.catalog) == ["acme/flat"]
+            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+
+
+async def test_what_the_policy_does_not_name_stays_dynamic(state: Path) -> None:
+    """V7, V5: nothing is invented, and nothing is read."""
+    server = dynamic_server()
+    async with gateway_of(state, {"acme": server}, '[upstream.acme]\nmaterialize = ["other"]') as gateway:
+        assert (await gateway.catalog.get_skill(FLAT)).is_dynamic
+        assert server.read_uris() == []
+
+
+@pytest.mark.parametrize(
+    "data", [b"no frontmatter", skill_md("another"), b"---\nname: flat\ndescription: x\n---\n" + b"x" * 70_000]
+)
+async def test_what_cannot_be_a_snapshot_stays_dynamic_and_is_said(state: Path, data: bytes) -> None:
+    """B1, U3, F1."""
+    server = dynamic_server()
+    server.files["skill://flat/SKILL.md"] = data
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway:
+        with anyio.fail_after(SECONDS):
+            while not (problems := await gateway.catalog.problems()):
+                await anyio.lowlevel.checkpoint()
+        assert [problem.reference for problem in problems] == ["snapshot-failed"]
+        assert (await gateway.catalog.get_skill(FLAT)).is_dynamic
+
+
+async def test_an_index_becomes_a_conforming_server(state: Path) -> None:
+    """I1, E2: an index-only upstream, whole."""
+    server = hostile()
+    server.entries.clear()
+    server.add_index(
+        {"name": "flat", "type": "skill-md", "description": "Does one thing well.", "url": "skill://flat/SKILL.md"}
+    )
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway, client_of(gateway) as client:
+        await taken(gateway)
+        [entry] = [entry async for entry in client.list_skills()]
+        assert entry.is_complete
+        assert (await client.read_skill(entry)).text.encode() == skill_md("flat")
+
+
+async def test_bytes_that_the_cache_lost_are_read_again_or_the_snapshot_is_over(state: Path) -> None:
+    """C1, A2."""
+    server = dynamic_server()
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway:
+        await taken(gateway)
+        cache = gateway.cache
+        assert cache is not None
+        cache.remove_origin("acme")
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+        cache.remove_origin("acme")
+        server.files["skill://flat/notes.md"] = b"other!"
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.read_file(NOTES)
+        await until(gateway.catalog, lambda: has_notes(gateway, b"other!"))
+
+
+async def has_notes(gateway: Gateway, data: bytes) -> bool:
+    if not await has_snapshot(gateway):
+        return False
+    return (await gateway.catalog.read_file(NOTES)).data == data

@@ -1,0 +1,269 @@
+"""One endpoint in front of many: addresses, bytes, provenance, one fetch for all."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+from urllib.parse import unquote
+
+import anyio
+import pytest
+
+from adversarial.speaking import Refusal
+from gateway.stage import SECONDS, client_of, flat_skill, gateway_of, hostile, paths, small_catalog, source
+from interaction.conftest import serving_http
+from skillwire import FormatError, MemoryCatalog, NotFoundError, UpstreamError, VerificationError
+from skillwire.catalog.verifying import verify_catalog
+from skillwire.catalog.visible import VisibleCatalog
+from skillwire.client.remote import RemoteCatalog
+from skillwire.gateway import provenance
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from skillwire.skill import digest_of
+from trees import SMALL_TREE_SKILLS, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_each_upstream_is_under_its_label_with_its_own_digests(state: Path, mode: str) -> None:
+    """E2, O1, V1, V4: whatever the era downstream, everything that is claimed can be verified."""
+    servers = {"one": small_catalog(), "two": MemoryCatalog([flat_skill()])}
+    async with gateway_of(state, servers) as gateway, client_of(gateway, mode) as client:
+        entries = [entry async for entry in client.list_skills()]
+        assert [entry.path for entry in entries] == [*(f"one/{path}" for path in SMALL_TREE_SKILLS), "two/flat"]
+        report = await verify_catalog(RemoteCatalog(client))
+        assert report.failures == []
+        assert report.skills == len(entries)
+        promised = {unquote(file.uri): file.digest for entry in entries[:-1] for file in entry.files}
+        assert promised == {f"skill://one/{path}": digest_of(data) for path, data in small_tree().items()}
+
+
+async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: Path) -> None:
+    """N1, O1: the same skill of four upstreams is four skills."""
+    root = write_tree(tmp_path / "tree", small_tree())
+    command = [sys.executable, "-m", "skillwire", "serve", str(root)]
+    async with serving_http(build_server(Skills(small_catalog()))) as url:
+        servers = {"web": url, "process": command, "memory": small_catalog()}
+        async with gateway_of(state, servers, folders={"mine": root}) as gateway:
+            labels = ("memory", "mine", "process", "web")
+            expected = [f"{label}/{path}" for label in labels for path in SMALL_TREE_SKILLS]
+            assert await paths(gateway.catalog) == expected
+            report = await verify_catalog(gateway.catalog)
+            assert report.failures == []
+            assert report.skills == len(expected)
+
+
+async def test_where_a_skill_came_from_is_said_with_its_resources(state: Path) -> None:
+    """R4, O2: under our own prefix, and never in an entry."""
+    async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway, client_of(gateway) as client:
+        [resource] = (await client.connection.request("resources/list"))["resources"]
+        assert resource["_meta"] == {
+            provenance.ORIGIN: "acme",
+            provenance.UPSTREAM_URI: "skill://flat/SKILL.md",
+            provenance.DIALECT: "extension",
+        }
+        [entry] = (await client.connection.request("skills/list"))["skills"]
+        assert entry.keys() == {"uri", "frontmatter", "resources"}
+
+
+async def test_two_hundred_readers_make_one_fetch(state: Path) -> None:
+    """V1, V5: thousands of clients share one upstream fetch, and what was read is not fetched again (C1)."""
+    server = hostile()
+    asked, may_answer = anyio.Event(), anyio.Event()
+
+    async def slowly(params: dict[str, str]) -> None:
+        asked.set()
+        await may_answer.wait()
+
+    server.answers["resources/read"] = slowly
+    async with gateway_of(state, {"acme": server}) as gateway:
+        read: list[bytes] = []
+
+        async def reader() -> None:
+            read.append((await gateway.catalog.read_file("skill://acme/flat/notes.md")).data)
+
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as group:
+                for _ in range(200):
+                    group.start_soon(reader)
+                await asked.wait()
+                await anyio.wait_all_tasks_blocked()
+                may_answer.set()
+        assert read == [b"notes\n"] * 200
+        assert server.read_uris() == ["skill://flat/notes.md"]
+        await reader()
+        assert server.read_uris() == ["skill://flat/notes.md"]
+
+
+async def test_a_reader_who_hangs_up_takes_nothing_from_the_others(state: Path) -> None:
+    """B4: the fetch belongs to nobody who waits for it."""
+    server = hostile()
+    asked, may_answer = anyio.Event(), anyio.Event()
+
+    async def slowly(params: dict[str, str]) -> None:
+        asked.set()
+        await may_answer.wait()
+
+    server.answers["resources/read"] = slowly
+    async with gateway_of(state, {"acme": server}) as gateway:
+        read: list[bytes] = []
+
+        async def reader(scope: anyio.CancelScope) -> None:
+            with scope:
+                read.append((await gateway.catalog.read_file("skill://acme/flat/notes.md")).data)
+
+        first = anyio.CancelScope()
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as group:
+                group.start_soon(reader, first)
+                await asked.wait()
+                group.start_soon(reader, anyio.CancelScope())
+                await anyio.wait_all_tasks_blocked()
+                first.cancel()
+                await anyio.wait_all_tasks_blocked()
+                may_answer.set()
+        assert read == [b"notes\n"]
+        assert server.read_uris() == ["skill://flat/notes.md"]
+
+
+async def test_a_read_never_crosses_origins(state: Path) -> None:
+    """O3, V2: one upstream's file is not another's, and what no skill lists is not asked for."""
+    one, two = hostile(), hostile()
+    two.add("other", {"SKILL.md": b"---\nname: other\ndescription: x\n---\n", "key": b"secret\n"})
+    one.files["skill://flat/unlisted"] = b"x"
+    async with gateway_of(state, {"one": one, "two": two}) as gateway:
+        for uri in (
+            "skill://one/other/key",
+            "skill://one/two/other/key",
+            "skill://one/flat/unlisted",
+            "skill://flat/notes.md",
+        ):
+            with pytest.raises(NotFoundError):
+                await gateway.catalog.read_file(uri)
+        assert one.read_uris() == two.read_uris() == []
+
+
+@pytest.mark.parametrize(
+    "uri", ["skill://acme/file:/etc/passwd", "skill://acme/FILE:/etc/passwd", "file:///etc/passwd"]
+)
+async def test_no_address_means_a_file_of_the_machine(state: Path, uri: str) -> None:
+    """O3, U7."""
+    async with gateway_of(state, {"acme": hostile()}) as gateway:
+        with pytest.raises((FormatError, NotFoundError)):
+            await gateway.catalog.read_file(uri)
+
+
+async def test_skills_of_any_scheme_are_served_and_none_hides_another(state: Path) -> None:
+    """U5, N1."""
+    server = hostile()
+    entry = server.add("flat", {"SKILL.md": b"---\nname: flat\ndescription: another\n---\n"}, listed=False)
+    for resource in entry["resources"]:
+        resource["uri"] = resource["uri"].replace("skill://", "github://")
+    entry["uri"] = "github://flat/SKILL.md"
+    server.files["github://flat/SKILL.md"] = server.files["skill://flat/SKILL.md"]
+    server.files["skill://flat/SKILL.md"] = hostile().files["skill://flat/SKILL.md"]
+    server.entries.append(entry)
+    async with gateway_of(state, {"acme": server}) as gateway:
+        assert await paths(gateway.catalog) == ["acme/github:/flat", "acme/flat"]
+        theirs = await gateway.catalog.get_skill("skill://acme/github:/flat/SKILL.md")
+        assert theirs.description == "another"
+        assert theirs.files[0].uri == "skill://acme/github:/flat/SKILL.md"
+        read = await gateway.catalog.read_file("skill://acme/github:/flat/SKILL.md")
+        assert (read.uri, digest_of(read.data)) == (theirs.uri, theirs.files[0].digest)
+        assert (await verify_catalog(gateway.catalog)).failures == []
+        for spelling in ("skill://acme/GitHub:/flat/SKILL.md", "skill://acme/skill:/flat/SKILL.md"):
+            with pytest.raises(NotFoundError):
+                await gateway.catalog.get_skill(spelling)
+
+
+async def test_an_unlisted_skill_is_served_to_whoever_asks_for_it(state: Path) -> None:
+    """G1: the upstream is asked once; what it does not know is not asked for again and again."""
+    server = hostile()
+    entry = server.add("hidden", {"SKILL.md": b"---\nname: hidden\ndescription: x\n---\n"}, listed=False)
+    server.answers["skills/get"] = lambda params: {"skill": entry} if "hidden" in params["uri"] else None
+    async with gateway_of(state, {"acme": server}) as gateway:
+        assert await paths(gateway.catalog) == ["acme/flat"]
+        assert (await gateway.catalog.get_skill("skill://acme/hidden/SKILL.md")).name == "hidden"
+        assert (await gateway.catalog.read_file("skill://acme/hidden/SKILL.md")).data.startswith(b"---")
+        for _ in range(3):
+            with pytest.raises(NotFoundError):
+                await gateway.catalog.get_skill("skill://acme/nothing/SKILL.md")
+        assert server.methods().count("skills/get") == 2
+
+
+async def test_a_lie_about_bytes_is_not_passed_on(state: Path) -> None:
+    """V1, V3: a mismatch is never used, nor kept."""
+    server = hostile()
+    server.files["skill://flat/notes.md"] = b"other!"
+    async with gateway_of(state, {"acme": server}) as gateway:
+        for _ in range(2):
+            with pytest.raises(VerificationError):
+                await gateway.catalog.read_file("skill://acme/flat/notes.md")
+        server.files["skill://flat/notes.md"] = b"notes\n"
+        assert (await gateway.catalog.read_file("skill://acme/flat/notes.md")).data == b"notes\n"
+
+
+async def test_a_lie_about_fields_is_noticed_also_when_the_bytes_are_in_the_cache(state: Path) -> None:
+    """V4, C1."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}) as gateway:
+        await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+        server.entries[0]["frontmatter"]["description"] = "Something else."
+        await source(gateway, "acme").refresh()
+        with pytest.raises(VerificationError, match="differs from its entry"):
+            await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+
+
+async def test_a_skill_that_changes_under_us_is_served_as_it_is_now(state: Path) -> None:
+    """R2, V3: the entry is renewed with the bytes, and whoever listens is told (S1)."""
+    catalog = MemoryCatalog([flat_skill()])
+    async with gateway_of(state, {"acme": catalog}) as gateway:
+        with gateway.catalog.changes() as changes, anyio.fail_after(SECONDS):
+            catalog.put(flat_skill(description="Another."))
+            change = await anext(changes)
+            while "skill://acme/flat/SKILL.md" not in change.changed:
+                change = await anext(changes)
+        entry = await gateway.catalog.get_skill("skill://acme/flat/SKILL.md")
+        assert entry.description == "Another."
+        assert digest_of((await gateway.catalog.read_file(entry.uri)).data) == entry.resource(entry.uri).digest
+
+
+async def test_what_an_upstream_says_in_its_errors_stays_in_the_log(
+    state: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Credentials and addresses never reach a client."""
+    caplog.set_level("INFO", "skillwire.gateway")
+    server = hostile()
+    server.answers["resources/read"] = Refusal(-32603, "token sk-123 is not valid")
+    async with gateway_of(state, {"acme": server}) as gateway, client_of(gateway) as client:
+        with pytest.raises(UpstreamError) as caught:
+            await client.read_resource(await anext(client.list_skills()), "skill://acme/flat/notes.md")
+        assert "sk-123" not in str(caught.value)
+        assert "'acme'" in str(caught.value)
+        assert "sk-123" in caplog.text
+
+
+async def test_a_caller_sees_the_upstreams_that_they_may_see(state: Path) -> None:
+    """What others may see answers like what does not exist; listing asks no upstream for its skills one by one."""
+    one, two = hostile(), hostile()
+    async with gateway_of(state, {"one": one, "two": two}) as gateway:
+        view = VisibleCatalog(gateway.catalog, ["one"])
+        assert await paths(view) == ["one/flat"]
+        assert (await view.read_file("skill://one/flat/notes.md")).data == b"notes\n"
+        with pytest.raises(NotFoundError):
+            await view.read_file("skill://two/flat/notes.md")
+        assert "skills/get" not in one.methods()
+
+
+async def test_names_are_found_by_whoever_types_them(state: Path) -> None:
+    """T1."""
+    async with gateway_of(state, {"one": small_catalog(), "two": hostile()}) as gateway:
+        assert list(await gateway.catalog.suggest("one/acme/r")) == [
+            "one/acme/release",
+            "one/acme/release/changelog",
+        ]
+        assert list(await gateway.catalog.suggest("tw")) == ["two/flat"]

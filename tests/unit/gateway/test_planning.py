@@ -1,0 +1,99 @@
+"""What an operator names, read and checked before anything is started."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.gateway.planning import plan_gateway
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WEB = {"url": "https://example.com/mcp"}
+
+
+def servers(tmp_path: Path, **entries: object) -> Path:
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": entries}))
+    return path
+
+
+def policy(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "gateway.toml"
+    path.write_text(text)
+    return path
+
+
+def test_servers_and_folders_have_labels(tmp_path: Path) -> None:
+    """O1: those that 'skillwire approve' has for the same file."""
+    config = servers(tmp_path, **{"My Server": WEB, "b": WEB})
+    file = policy(tmp_path, '[upstream.mine]\nfolder = "tree"\n[upstream.b]\nenabled = false')
+    plan = plan_gateway(policy=file, config=config, folders=[tmp_path / "more"])
+    assert set(plan.servers) == {"My-Server"}
+    assert plan.folders == {"mine": tmp_path / "tree", "more": tmp_path / "more"}
+
+
+def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> None:
+    servers(tmp_path, a=WEB)
+    assert set(plan_gateway(policy=policy(tmp_path, 'servers = "servers.json"')).servers) == {"a"}
+
+
+@pytest.mark.parametrize(
+    ("entries", "text", "folders", "reference", "says"),
+    [
+        ({"a b": WEB, "a-b": WEB}, "", [], "label-duplicate", "'a b' and 'a-b'"),
+        ({"a": WEB}, '[upstream.a]\nfolder = "x"', [], "label-duplicate", "'a'"),
+        ({"a": WEB}, "", ["a"], "label-duplicate", "'a'"),
+        ({}, "", ["x/a", "y/a"], "label-duplicate", "'a'"),
+        ({"a": WEB}, "[upstream.b]", [], "upstream-unknown", "'b'"),
+        ({"a": WEB}, '[[deny]]\nupstream = "b*"\npath = "x"', [], "upstream-unknown", "'b*'"),
+        ({"a": {}}, "", [], "server-invalid", "'a'"),
+        ({"a": {"url": "https://x/", "type": "sse"}}, "", [], "transport-unsupported", "'a'"),
+        ({"a": {"url": "https://x/", "headers": {"X": "${NOT_SET_ANYWHERE}"}}}, "", [], "variable-unset", "'a'"),
+        ({}, "", [], "nothing-to-serve", "no upstream"),
+        ({"a": WEB}, "[upstream.a]\nenabled = false", [], "nothing-to-serve", "no upstream"),
+    ],
+)
+def test_a_mistake_is_found_before_anything_is_started(
+    tmp_path: Path, entries: dict[str, object], text: str, folders: list[str], reference: str, says: str
+) -> None:
+    """O1, N1: a clear message that names what does not fit."""
+    with pytest.raises(FormatError) as caught:
+        plan_gateway(
+            policy=policy(tmp_path, text),
+            config=servers(tmp_path, **entries),
+            folders=[tmp_path / folder for folder in folders],
+        )
+    assert caught.value.reference == reference
+    assert says in caught.value.message
+    assert caught.value.hint
+
+
+def test_a_server_that_is_switched_off_is_not_looked_at(tmp_path: Path) -> None:
+    config = servers(tmp_path, a=WEB, old={"url": "https://x/", "type": "sse"})
+    assert set(
+        plan_gateway(policy=policy(tmp_path, "[upstream.old]\nenabled = false"), config=config).servers
+    ) == {"a"}
+
+
+def test_the_servers_are_named_once(tmp_path: Path) -> None:
+    config = servers(tmp_path, a=WEB)
+    with pytest.raises(FormatError, match="both name a file"):
+        plan_gateway(policy=policy(tmp_path, 'servers = "servers.json"'), config=config)
+
+
+def test_a_policy_that_cannot_be_read_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match=r"gateway\.toml"):
+        plan_gateway(policy=tmp_path / "gateway.toml")
+    (tmp_path / "gateway.toml").write_bytes(b"# " + b"x" * 2_000_000)
+    with pytest.raises(FormatError, match="too large"):
+        plan_gateway(policy=tmp_path / "gateway.toml")
+
+
+def test_no_secret_is_in_a_plans_repr(tmp_path: Path) -> None:
+    config = servers(tmp_path, a={**WEB, "headers": {"Authorization": "Bearer sk-123"}})
+    assert "sk-123" not in repr(plan_gateway(config=config))
