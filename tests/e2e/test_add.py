@@ -672,6 +672,8 @@ def test_a_server_is_connected_and_disconnected(project: Path, capsys: pytest.Ca
     assert tree(project) == before
     assert run(["connect", "--agent", "goose", "--global", "--yes", "--url", "https://a.example/mcp"]) == 1
     assert 'uri: "https://a.example/mcp"' in capsys.readouterr().out
+    assert run(["connect", "--agent", "goose", "--global", "--yes", *command]) == 1
+    assert str(project / "skills") in capsys.readouterr().out  # a host starts it elsewhere
 
 
 @pytest.mark.parametrize(

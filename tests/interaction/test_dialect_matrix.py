@@ -81,8 +81,9 @@ async def by_name(client: SkillsClient) -> None:
         f"skill://{path}" for path in TREE if path.startswith(f"{REFUNDS}/") and not path.endswith("/SKILL.md")
     }
     assert (await client.read_resource(entry, f"skill://{REPLY}")).data == TREE[REPLY]
-    with pytest.raises(NotFoundError):
-        await client.get_named("nobody")
+    with pytest.raises(NotFoundError) as refused:
+        await client.get_named("refnds")
+    assert refused.value.hint == "did you mean refunds?"  # what the server says to do next is passed on
 
 
 async def by_activation(client: SkillsClient) -> None:

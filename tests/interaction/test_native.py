@@ -192,6 +192,15 @@ async def test_m3_what_is_hidden_refuses_calls_and_names_its_skill(opened: Open)
             assert await caller.read("notes://x") == "note x"
 
 
+async def test_m3_a_hidden_prompt_is_not_completed_however_it_is_named(opened: Open) -> None:
+    """What kind of thing is meant is said by its type, and by nothing else in the reference."""
+    argument = {"name": "to", "value": ""}
+    async with opened() as caller:
+        for extra in ({}, {"uri": "x://y"}, {"uri": "config://main"}):
+            reference = {"type": "ref/prompt", "name": "apologise", **extra}
+            assert "refunds" in await caller.refused("completion/complete", ref=reference, argument=argument)
+
+
 async def test_m3_what_several_skills_bind_is_there_with_any_of_them(opened: Open) -> None:
     """M3."""
     async with opened() as caller:

@@ -51,8 +51,9 @@ async def test_p1_the_capability_stands_at_its_place_in_the_handshake(root: Path
         ({"resourcesListChanged": True}, [RESOURCES]),
     ],
 )
-async def test_p5_a_stream_tells_what_was_asked_for_and_nothing_else(
-    root: Path, wanted: dict[str, bool], told: list[str]
+@pytest.mark.parametrize("endpoint", ["sep-2076", "native"])
+async def test_p5_m4_a_stream_tells_what_was_asked_for_and_nothing_else(
+    root: Path, wanted: dict[str, bool], told: list[str], endpoint: str
 ) -> None:
     skills = Skills(root)
     await skills.catalog.list_skills()  # what is on disk before it was read is no change
@@ -62,7 +63,7 @@ async def test_p5_a_stream_tells_what_was_asked_for_and_nothing_else(
             serving_http(build_server(skills)) as url,
             httpx2.AsyncClient(headers=headers) as web,
             web.stream(
-                "POST", f"{url}/sep-2076", json=modern("subscriptions/listen", notifications=wanted)
+                "POST", f"{url}/{endpoint}", json=modern("subscriptions/listen", notifications=wanted)
             ) as got,
         ):
             frames = _frames(got)

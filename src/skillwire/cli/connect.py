@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.asking import can_ask
@@ -47,7 +48,7 @@ def add_arguments(verbs: Verbs) -> None:
     parser.add_argument("--url", help="the server's address; or give the command that starts it after --")
     parser.add_argument("--undo", action="store_true", help="take the entry out again")
     parser.add_argument("--yes", action="store_true", help="say yes beforehand; the change is shown all the same")
-    add_scope_options(parser)
+    add_scope_options(parser, "the host's file in this folder", "the host's file in your home folder")
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
@@ -61,6 +62,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         raise FormatError(
             "argument-invalid", "one of --url, --undo and a command is needed", "skillwire connect -h"
         )
+    if arguments.scope == "global":  # the host starts it wherever it is, not here
+        words = [str(Path(word).absolute()) if word.startswith(("./", "../")) else word for word in words]
     find_agent(arguments.agent)
     return run_async(lambda: _connect(arguments, words, printer), printer)
 

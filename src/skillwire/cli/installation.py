@@ -31,22 +31,26 @@ if TYPE_CHECKING:
 JSON_HELP = "a document for programs instead of text for people"
 
 
-def add_scope_options(parser: argparse.ArgumentParser) -> None:
-    """``--project`` or ``--global``."""
+def add_scope_options(
+    parser: argparse.ArgumentParser,
+    project: str = "./skills.lock.json",
+    everything: str = "~/.config/skillwire/skills.lock.json",
+) -> None:
+    """``--project`` or ``--global``, and the file that each is about."""
     scope = parser.add_mutually_exclusive_group()
     scope.add_argument(
         "--project",
         action="store_const",
         const="project",
         dest="scope",
-        help="for this project: ./skills.lock.json (the default)",
+        help=f"for this project: {project} (the default)",
     )
     scope.add_argument(
         "--global",
         action="store_const",
         const="global",
         dest="scope",
-        help="for all your projects: ~/.config/skillwire/skills.lock.json",
+        help=f"for all your projects: {everything}",
     )
     parser.set_defaults(scope="project")
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.skill import SkillEntry
+    from skillwire.skill import SkillEntry, SkillUri
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -62,7 +62,7 @@ def _print(entry: SkillEntry, printer: Printer) -> None:
 
     from skillwire.cli.printer import counted, size_of, visible
     from skillwire.skill.model import estimate_tokens
-    from skillwire.skill.uri import parse_uri
+    from skillwire.skill.uri import parse_uri, skill_root
 
     printer.data(f"uri: {visible(entry.uri)}")
     for key, value in entry.frontmatter.items():
@@ -79,13 +79,21 @@ def _print(entry: SkillEntry, printer: Printer) -> None:
         return
     more = "" if entry.is_complete else ", perhaps more"
     printer.data(f"files: {counted(len(entry.files), 'file')}{more}, {size_of(entry.size)}")
-    depth = len(parse_uri(entry.uri).segments) - 1
+    root = skill_root(parse_uri(entry.uri))
     rows = [
         (
-            visible("/".join(parse_uri(file.uri).segments[depth:]) or file.uri),
+            visible(_place(root, file.uri)),
             "" if file.size is None else size_of(file.size),
             file.digest or "no digest",
         )
         for file in entry.files
     ]
     printer.table(("file", "size", "digest"), rows)
+
+
+def _place(root: SkillUri, uri: str) -> str:
+    """The path of a file in its skill; its URI if it lies elsewhere, as files of skills known by name do."""
+    from skillwire.skill.uri import is_within, parse_uri
+
+    file = parse_uri(uri)
+    return "/".join(file.segments[len(root.segments) :]) if is_within(root, file) else uri

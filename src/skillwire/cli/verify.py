@@ -66,7 +66,7 @@ async def _verify(catalog: Catalog, arguments: argparse.Namespace, printer: Prin
     if arguments.json:
         printer.json(_document(report))
     else:
-        _print(report, printer)
+        _print(report, printer, strict=arguments.strict)
     return Exit.PROBLEMS if report.lies or (arguments.strict and report.gaps) else Exit.OK
 
 
@@ -85,7 +85,7 @@ def _failure(failure: Failure) -> dict[str, str]:
     return {key: str(value) for key, value in failure._asdict().items() if key != "is_gap"}
 
 
-def _print(report: VerifyReport, printer: Printer) -> None:
+def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
     from skillwire.cli.printer import counted, size_of, visible
 
     failed = {
@@ -104,10 +104,18 @@ def _print(report: VerifyReport, printer: Printer) -> None:
         )
         if failure.hint:
             printer.data(f"    hint: {visible(failure.hint)}")
-    verdict = "every claim holds" if not report.lies else f"{len(report.lies)} of the claims do not hold"
-    if not report.skills:
-        verdict = "nothing was checked; an empty listing does not prove that there are no skills"
     printer.talk(
-        f"{counted(report.skills, 'skill')}, {counted(report.files, 'file')}, {size_of(report.size)}: {verdict}"
-        " (that is consistency, not trust)"
+        f"{counted(report.skills, 'skill')}, {counted(report.files, 'file')}, {size_of(report.size)}:"
+        f" {_verdict(report, strict)} (that is consistency, not trust)"
     )
+
+
+def _verdict(report: VerifyReport, strict: bool) -> str:
+    if not report.skills:
+        return "nothing was checked; an empty listing does not prove that there are no skills"
+    if report.lies:
+        return f"{len(report.lies)} of the claims do not hold"
+    if not report.files:
+        return "no file could be checked, for nothing is promised about any"
+    gaps = f"; {len(report.gaps)} things are not promised" if report.gaps else ""
+    return f"every claim holds{gaps}{', which --strict counts as failures' if gaps and strict else ''}"

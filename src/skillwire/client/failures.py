@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httpx2
 from mcp import MCPError
@@ -78,14 +78,14 @@ def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
         return UpstreamError(
             "not-mcp", f"what answers there does not speak MCP: {said} ({status})", "a server's path is often /mcp"
         )
-    return _from_code(error.code, said, method, status)
+    return _from_code(error, said, method, status)
 
 
-def _from_code(code: int, said: str, method: str, status: str) -> SkillwireError:
+def _from_code(error: MCPError, said: str, method: str, status: str) -> SkillwireError:
+    code = error.code
     if code in (INVALID_PARAMS, _RESOURCE_NOT_FOUND):
-        return NotFoundError(
-            "not-served", f"the server refuses {method}: {said}", "ask for what its listing names"
-        )
+        hint = _said_hint(error) or "ask for what its listing names"
+        return NotFoundError("not-served", f"the server refuses {method}: {said}", hint)
     if code == METHOD_NOT_FOUND:
         return ProtocolError(
             "method-unknown", f"the server does not know {method}", "it may speak another dialect"
@@ -97,10 +97,17 @@ def _from_code(code: int, said: str, method: str, status: str) -> SkillwireError
     return UpstreamError("server-failed", f"the server failed at {method}: {said} ({status})", "try again later")
 
 
+def _said_hint(error: MCPError) -> str:
+    """What the server says to do next, as servers of this package do."""
+    data: object = error.error.data
+    hint = cast("dict[str, object]", data).get("hint") if isinstance(data, dict) else None
+    return _quoted(hint) if isinstance(hint, str) else ""
+
+
 def _lost(meter: Meter, said: str, method: str) -> UpstreamError:
     what = "cannot connect to the server" if method == CONNECTING else "the connection to the server is gone"
     words = meter.last_words.strip().splitlines()
-    last = f"; its last words: {_quoted(words[-1])}" if words else ""
+    last = f"; its last words: {_quoted(' '.join(words[-2:]))}" if words else ""  # an error, and often a hint
     return UpstreamError(
         "connection-lost", f"{what} ({said}){last}", "see whether the server runs and can be reached from here"
     )

@@ -15,7 +15,7 @@ from mcp_types import CompleteRequestParams, PaginatedRequestParams, ReadResourc
 
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.catalog.snapshot import no_file
-from skillwire.errors import FormatError, NotFoundError, SkillwireError
+from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.binding import OWN, Answer, Binding, ask, is_modern
 from skillwire.skill.entry import DEFAULT_META
@@ -128,6 +128,13 @@ class ExtensionBinding(ReadingFiles):
         return extension.list_result(await catalog.list_skills(params.cursor, self.served.page_size))
 
     async def _get_skill(self, ctx: Context, params: extension.GetSkillParams) -> Answer:
+        if not params.uri:
+            raise ProtocolError(
+                "uri-missing",
+                "'uri' is missing: here a skill is known by the URI of its SKILL.md",
+                "clients that ask by name connect to /mcp/sep-2076, or with --dialect sep-2076",
+                rule="G1",
+            )
         return extension.get_result(await self.served.catalog_for(ctx).get_skill(params.uri))
 
     async def _read_directory(self, ctx: Context, params: extension.ReadDirectoryParams) -> Answer:

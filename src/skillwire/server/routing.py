@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
+from skillwire.errors import FormatError
 from skillwire.server.binding import OWN
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -72,6 +73,8 @@ class DialectPaths:
     """Around a web application with MCP at ``path``: ``path/sep-2076`` and ``path/native`` beside it."""
 
     def __init__(self, app: ASGIApp, path: str = "/mcp") -> None:
+        if not path.startswith("/") or path.endswith("/"):
+            raise FormatError("path-invalid", f"{path!r:.80} is not where an endpoint is", "write it as /mcp")
         self._app = app
         self._path = path
         self._endpoints: dict[str, Endpoint] = {

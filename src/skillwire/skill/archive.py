@@ -98,7 +98,8 @@ def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) ->
     except Exception as error:  # on broken headers both libraries raise whatever their code runs into
         raise refused("the archive is damaged, or of a kind we do not read") from error
     if SKILL_MD not in unpacking.files:
-        raise refused("the archive has no SKILL.md at its root", rule="I2")
+        hint = "pack what is in the skill's folder, not the folder: cd my-skill && zip -r ../my-skill.zip ."
+        raise refused("the archive has no SKILL.md at its root", rule="I2", hint=hint)
     return unpacking.files
 
 

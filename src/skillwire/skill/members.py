@@ -70,9 +70,9 @@ def _safe_path(name: str) -> str:
     return path
 
 
-def refused(message: str, rule: str = "I3") -> FormatError:
+def refused(message: str, rule: str = "I3", hint: str = "whoever packed it has to pack it anew") -> FormatError:
     """What is in the archive may not be there."""
-    hint = "nothing was unpacked; whoever packed it has to pack it anew"
+    hint = f"nothing was unpacked; {hint}"
     return FormatError("archive-refused", message, hint, rule=rule)
 
 

@@ -38,9 +38,9 @@ class ListSkillsParams(PaginatedRequestParams):
 
 
 class GetSkillParams(RequestParams):
-    """``skills/get {uri}``."""
+    """``skills/get {uri}``. One that is missing is refused by us: clients of older proposals ask by name."""
 
-    uri: str
+    uri: str = ""
 
 
 class ReadDirectoryParams(PaginatedRequestParams):

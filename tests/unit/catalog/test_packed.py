@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from skillwire import (
@@ -175,3 +176,17 @@ async def test_what_is_remembered_is_bounded() -> None:
     for entry, reads in ((one, 1), (one, 1), (two, 3), (one, 4)):
         await packer.digests(skills, entry)
         assert skills.reads == reads
+
+
+async def test_many_who_ask_for_one_archive_get_it_packed_once_and_the_room_stays() -> None:
+    """I2: what is kept is counted once, however many asked at the same time."""
+    held = Counting([Skill("one", {"SKILL.md": skill_md("one"), "big.bin": bytes(300_000)})])
+    packer = Packer(kept_bytes=1_000_000)
+    entry = await held.get_skill(ONE)
+    async with anyio.create_task_group() as group:
+        for _ in range(8):
+            group.start_soon(packer.archive, held, entry, "zip")
+    reads = held.reads
+    assert reads == 2
+    assert await packer.archive(held, entry, "zip") is not None
+    assert held.reads == reads
