@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from typing import TYPE_CHECKING
 
@@ -11,6 +12,8 @@ from hypothesis import HealthCheck, settings
 from matrix import print_matrix
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from _pytest.terminal import TerminalReporter
 
 settings.register_profile("default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
@@ -21,6 +24,16 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(autouse=True)
+def usual_logs() -> Iterator[None]:
+    """Verbs quiet loggers of their process; a test that runs one here leaves them as they were."""
+    loggers = [logging.getLogger(name) for name in ("skillwire.host", "skillwire.access", "mcp", "httpx2")]
+    before = [logger.level for logger in loggers]
+    yield
+    for logger, level in zip(loggers, before, strict=True):
+        logger.setLevel(level)
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter) -> None:

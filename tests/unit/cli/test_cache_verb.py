@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -15,17 +14,7 @@ from skillwire.skill.entry import build_entry
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def usual_log() -> Iterator[None]:
-    """The verb quiets a logger of the process."""
-    log = logging.getLogger("skillwire.host")
-    before = log.level
-    yield
-    log.setLevel(before)
 
 
 @pytest.fixture
