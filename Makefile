@@ -5,9 +5,6 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-# Most tests wait for a process or a socket, so that two for each core keep it busy.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print(2 * (os.cpu_count() or 1))')
-
 .PHONY: help install dev serve test test-interop test-adapters lint types format bench clean
 
 help:  ## what can be made
@@ -43,7 +40,7 @@ serve: .venv/installed  ## serve examples/skills over HTTP
 	$(BIN)/skillwire serve examples/skills --http 8000
 
 test: .venv/dev  ## every test that needs nothing but package registries
-	$(BIN)/python -m pytest -n $(WORKERS) tests
+	$(BIN)/python -m pytest -n auto tests
 
 test-interop: .venv/interop $(PEERS)/node_modules/.installed  ## against programs we did not write (npm, FastMCP)
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx tests/interop
