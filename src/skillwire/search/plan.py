@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-ROWS: Final = 800
+ROWS: Final = 600
 _FOLLOWERS = 4
 _WIDENING = 3
 _TOO_COMMON = 0.2

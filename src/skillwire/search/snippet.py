@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from skillwire.search.query import Term
 
 MAX_SNIPPET: Final = 200
-LOOKED_AT: Final = 16_384
+LOOKED_AT: Final = 8_192
 _BEFORE = 50
 _WINDOW = MAX_SNIPPET - 2 * _BEFORE
 _SHORTEST_STEM = 4
 _ENDING = 2  # letters that a word may change at its end
-_OCCURRENCES = 20
+_OCCURRENCES = 8
 
 
 class _Place(NamedTuple):
