@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from skillwire import FormatError, NotFoundError, ProtocolError, Skill
+from skillwire.catalog import beneath
 from skillwire.skill import digest_of, format_uri, parse_entry
 from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree
 
@@ -233,6 +234,28 @@ async def test_a_changed_skill_is_served_with_its_new_entry_and_bytes(changeable
     assert after.description == "Changed."
     assert (await changeable.catalog.read_file("skill://flat/SKILL.md")).data == new
     assert (await changeable.catalog.read_file("skill://flat/extra.txt")).data == b"more\n"
+
+
+@pytest.mark.parametrize("uri", [None, "skill://flat/SKILL.md"])
+async def test_whoever_says_that_nothing_changed_sees_a_change(
+    changeable: Sample, uri: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Answers are sent again on the strength of this (R2)."""
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    await changeable.catalog.list_skills()
+    is_unchanged = await changeable.catalog.unchanged(uri)
+    if is_unchanged is None:
+        assert type(changeable.catalog).__name__ not in ("DirectoryCatalog", "MemoryCatalog", "CombinedCatalog")
+        return
+    assert is_unchanged()
+    await changeable.put(Skill("flat", {"SKILL.md": skill_md("flat", "Changed.")}))
+    assert not is_unchanged()
+
+
+async def test_of_what_is_not_there_nobody_says_that_it_stays_so(catalog: Catalog) -> None:
+    await catalog.list_skills()
+    for uri in ("skill://nowhere/SKILL.md", "skill://flat/nothing", "other://flat/SKILL.md", "skill://", "\0"):
+        assert await catalog.unchanged(uri) is None
 
 
 async def test_closing_a_stream_ends_its_iteration(catalog: Catalog) -> None:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from mcp.server.lowlevel import Server
 
+    from skillwire import Catalog
     from skillwire.server.routing import Endpoint
 
 Transport = Literal["memory", "stdio", "http"]
@@ -103,15 +104,16 @@ async def _target(transport: Transport, root: Path, dialects: Dialects) -> Async
     elif transport == "memory":
         yield build_server(Skills(root, dialects=dialects))
     else:
-        async with serving_http(build_server(Skills(root, dialects=Dialects(fallback=dialects.fallback)))) as url:
+        skills = Skills(root, dialects=Dialects(fallback=dialects.fallback))
+        async with serving_http(build_server(skills), catalog=lambda: skills.catalog) as url:
             yield url if dialects.default == "extension" else f"{url}/{dialects.default}"
 
 
 @asynccontextmanager
-async def serving_http(server: Server[Any]) -> AsyncIterator[str]:
+async def serving_http(server: Server[Any], *, catalog: Callable[[], Catalog] | None = None) -> AsyncIterator[str]:
     """The URL of ``server`` over HTTP; other dialects are at paths below it."""
     listener = listen("127.0.0.1", 0)
-    app = HttpServer(server, listener).app()
+    app = HttpServer(server, listener, catalog=catalog).app()
     web = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
     async with anyio.create_task_group() as group:
         group.start_soon(web.serve, [listener])

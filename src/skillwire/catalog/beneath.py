@@ -111,6 +111,15 @@ def hash_file_at(folder: int, name: str, max_bytes: int, known: LocalFile | None
         os.close(descriptor)
 
 
+def stamp_of(place: str, *, settled: bool = True) -> Stamp | None:
+    """What the file system says of a file now; ``None`` if it is gone, or too young for its times to tell."""
+    try:
+        stamp = _stamp(os.lstat(place))
+    except OSError:
+        return None
+    return _settled(stamp) if settled else stamp
+
+
 def _open_regular(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_result]:
     descriptor = os.open(name, _FILE, dir_fd=folder)
     try:

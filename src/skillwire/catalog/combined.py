@@ -25,7 +25,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
-from skillwire.errors import FormatError, NotFoundError
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import Partial
 from skillwire.skill.uri import (
@@ -38,7 +38,7 @@ from skillwire.skill.uri import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from skillwire.catalog.changes import ChangeStream
     from skillwire.skill import Resource, SkillEntry
@@ -99,6 +99,25 @@ class CombinedCatalog(Catalog):
             return None
         entry = await home.mount.catalog.peek_skill(skill_md_uri(home.inner, self._scheme))
         return None if entry is None else _moved(entry, home.visible, self._scheme)
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """Whether all sources are: what one has may decide under which name another's is served."""
+        tests = [await mount.catalog.unchanged() for mount in self.mounts]
+        if uri is not None:
+            tests.append(await self._unchanged_file(uri))
+        known = [test for test in tests if test is not None]
+        return (lambda: all(test() for test in known)) if len(known) == len(tests) else None
+
+    async def _unchanged_file(self, uri: str) -> Callable[[], bool] | None:
+        try:
+            path = self._path(uri)
+            home = await self._around(path.rpartition("/")[0], uri)
+        except SkillwireError:
+            return None
+        if home is None:
+            return None
+        inner = format_uri(f"{home.inner}{path[len(home.visible) :]}", self._scheme)
+        return await home.mount.catalog.unchanged(inner)
 
     async def is_at_hand(self, uri: str) -> bool:
         """As it is at the source of the skill."""

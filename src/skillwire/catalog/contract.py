@@ -22,10 +22,10 @@ from skillwire.errors import NotFoundError
 from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from skillwire.catalog.changes import ChangeStream
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import Diagnostic, Json, SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 
 DEFAULT_PAGE_SIZE = 100
@@ -41,11 +41,12 @@ class Page(NamedTuple, Generic[T]):
 
 
 class SkillFile(NamedTuple):
-    """One file's bytes, as the current entry of its skill describes them."""
+    """One file's bytes, as the current entry of its skill describes them; ``meta`` is said about them (R4)."""
 
     uri: str
     data: bytes
     modified: float | None = None
+    meta: Mapping[str, Json] | None = None
 
 
 class DirectoryChild(NamedTuple):
@@ -139,6 +140,13 @@ class Catalog(ABC):
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:  # noqa: ARG002 - most skills come in none
         """The archive that the skill at ``uri`` came in, if it came in one (I2)."""
+        return None
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:  # noqa: ARG002
+        """A test for later, almost free: whether what is answered after this call would be answered again.
+
+        About the skill or file at ``uri``; about everything without one. ``None`` where nobody can tell.
+        """
         return None
 
     @property

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.beneath import open_folder, open_root, read_file_at
+from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamp_of
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
@@ -96,6 +96,20 @@ class DirectoryCatalog(SnapshotCatalog):
         raise UpstreamError(
             "file-changing", f"{uri!r:.300} changes faster than it can be read", "try again in a moment"
         )
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """Whether the picture is still the same; for a file, whether its stamp on disk is, too.
+
+        ``None`` for a file that was written just now: its times would not tell if it were written again.
+        """
+        is_same = await super().unchanged(uri)
+        if is_same is None or uri is None:
+            return is_same
+        place = f"{self.root}/{self.on_disk(self._path(uri))}"
+        stamp = stamp_of(place)
+        if stamp is None:
+            return None
+        return lambda: is_same() and stamp_of(place, settled=False) == stamp
 
     async def follow(self) -> None:
         """Watch the folder until cancelled."""

@@ -120,6 +120,9 @@ class GeneratedCatalog(SnapshotCatalog):
         record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
         return record.entry if record else None
 
+    async def unchanged(self, uri: str | None = None) -> None:
+        """Nobody can tell: functions answer as they like."""
+
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, made now if the skill is dynamic."""
         snapshot = await self._current()

@@ -13,13 +13,13 @@ from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.layered import Layered
-from skillwire.errors import NotFoundError
+from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import fold
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from skillwire.catalog.records import Found, LocalFile, SkillRecord
     from skillwire.skill import SkillEntry
@@ -218,6 +218,18 @@ class SnapshotCatalog(Catalog):
             cursor,
             limit,
         )
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """Whether the picture is still the same, or the skill in it that ``uri`` belongs to."""
+        snapshot = await self._current()
+        if uri is None:
+            return lambda: self._snapshot is snapshot
+        try:
+            _, path, _ = self._find_file(snapshot, uri)
+        except SkillwireError:
+            return None
+        record = snapshot.record(path)
+        return lambda: self._snapshot is snapshot or self._snapshot.record(path) is record
 
     async def is_at_hand(self, uri: str) -> bool:  # noqa: ARG002 - all of them are
         """They are on this machine."""

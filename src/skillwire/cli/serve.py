@@ -15,11 +15,13 @@ from skillwire.cli.serving import (
     add_serving_options,
     check_serving,
     log_access,
+    number,
     parse_address,
     read_instructions,
     skills_of,
 )
 from skillwire.errors import FormatError
+from skillwire.limits import MIB
 
 if TYPE_CHECKING:
     import argparse
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
     from skillwire.server.access import Access
 
+_REPLAY_HELP = "memory for answers that are sent again while nothing changes (HTTP; default: 32; 0: none)"
 _EXAMPLES = """\
 examples:
   skillwire serve ./skills                              on stdio, for a host that starts it
@@ -57,6 +60,7 @@ def add_arguments(verbs: Verbs) -> None:
         help="native: leave what skills bring listed and callable at any time",
     )
     add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
+    add("--replay", type=number(0, 4096), default=32, metavar="MIB", help=_REPLAY_HELP)
     add_serving_options(parser)
 
 
@@ -101,10 +105,11 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     listener = listen(host, port)
     skills = _skills(arguments, printer, access)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
-    http = HttpServer(server, listener, HttpOptions(access, arguments.public_url))
+    options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
+    http = HttpServer(server, listener, options, catalog=lambda: skills.catalog)
     log_access(arguments)
     say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != LOOPBACK)
-    anyio.run(http.run)
+    anyio.run(http.run, backend_options={"use_uvloop": True})
 
 
 def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | None):

@@ -31,8 +31,8 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
     add("--http", metavar="[HOST:]PORT", help=f"serve over HTTP at /mcp (default host: {LOOPBACK})")
     add("--name", default="skillwire", help="the name the server gives itself")
     add("--instructions", type=Path, metavar="FILE", help="text for the model about this server")
-    add("--page-size", type=_number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)")
-    add("--ttl", type=_number(0, 86_400), default=0, metavar="SECONDS", help="how long answers keep (default: 0)")
+    add("--page-size", type=number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)")
+    add("--ttl", type=number(0, 86_400), default=0, metavar="SECONDS", help="how long answers keep (default: 0)")
     add("--cache-scope", choices=("private", "public"), default="private", help="who may share a cached answer")
     add("--dialect", choices=("extension", "sep-2076", "native"), default="extension", help=_DIALECT_HELP)
     add("--fallback", choices=("auto", "always", "never"), default="auto", help=_FALLBACK_HELP)
@@ -140,7 +140,9 @@ def read_instructions(path: Path | None) -> str | None:
     raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
 
 
-def _number(low: int, high: int) -> Callable[[str], int]:
+def number(low: int, high: int) -> Callable[[str], int]:
+    """A parser for whole numbers in these bounds."""
+
     def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")

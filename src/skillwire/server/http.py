@@ -26,16 +26,20 @@ from skillwire.errors import UpstreamError
 from skillwire.limits import MIB
 from skillwire.server.access import Access, Verifier
 from skillwire.server.metrics import Metrics
+from skillwire.server.replay import COMPRESS_FROM, DEFAULT_BYTES, Replay
 from skillwire.server.routing import DialectPaths
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
     from starlette.requests import Request
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+    from skillwire.catalog.contract import Catalog
+
 MCP_PATH = "/mcp"
-_COMPRESS_FROM = 4096
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 access_log = logging.getLogger("skillwire.access")
@@ -50,6 +54,8 @@ class HttpOptions:
     max_body_bytes: int = MIB
     max_connections: int = 1024
     drain_seconds: int = 5
+    asks: bool = False  # whether clients of the handshake era may be asked something: that takes event streams
+    replay_bytes: int = DEFAULT_BYTES  # memory for answers that are sent again; 0 for none
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -74,8 +80,17 @@ def listen(host: str, port: int) -> socket.socket:
 class HttpServer:
     """One server on one listening socket."""
 
-    def __init__(self, server: Server[Any], listener: socket.socket, options: HttpOptions | None = None) -> None:
+    def __init__(
+        self,
+        server: Server[Any],
+        listener: socket.socket,
+        options: HttpOptions | None = None,
+        *,
+        catalog: Callable[[], Catalog] | None = None,
+    ) -> None:
+        """``catalog`` is all that ``server`` serves, if it serves nothing else: then answers can be replayed."""
         self._server = server
+        self._catalog = catalog
         self._listener = listener
         self._options = options or HttpOptions()
         self._metrics = Metrics()
@@ -88,8 +103,15 @@ class HttpServer:
     def app(self) -> ASGIApp:
         """The whole web application."""
         app = self._starlette()
-        app.add_middleware(GZipMiddleware, minimum_size=_COMPRESS_FROM)
-        return _AccessLog(DialectPaths(app, MCP_PATH))
+        app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM)
+        return _AccessLog(self._replaying(DialectPaths(app, MCP_PATH)))
+
+    def _replaying(self, app: ASGIApp) -> ASGIApp:
+        """With answers sent again. Not where callers have JSON web tokens: those expire."""
+        access, room = self._options.access, self._options.replay_bytes
+        if self._catalog is None or not room or (access is not None and access.jwt is not None):
+            return app
+        return Replay(app, MCP_PATH, self._catalog, self._metrics, room)
 
     async def run(self) -> None:
         """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
@@ -117,7 +139,7 @@ class HttpServer:
         auth = _auth_settings(options, self.url) if options.access else None
         return self._server.streamable_http_app(
             streamable_http_path=MCP_PATH,
-            json_response=True,
+            json_response=not options.asks,
             host=self._host,
             max_request_body_size=options.max_body_bytes,
             transport_security=_security(self._host, options.public_url),

@@ -9,6 +9,8 @@ from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
 # Methods are a label, and a label must not be the caller's to invent.
@@ -45,7 +47,6 @@ class Metrics:
         """Count one request."""
         if ctx.request_id is None:
             return await call_next(ctx)
-        method = ctx.method if ctx.method in _KNOWN else "other"
         outcome, begun = "error", time.perf_counter()
         self._running.inc()
         try:
@@ -57,8 +58,18 @@ class Metrics:
             raise
         finally:
             self._running.dec()
-            self._requests.labels(method, outcome).inc()
-            self._seconds.labels(method).observe(time.perf_counter() - begun)
+            self.counter(ctx.method, outcome)(time.perf_counter() - begun)
+
+    def counter(self, method: str, outcome: str) -> Callable[[float], None]:
+        """What counts one request that was answered so, in so many seconds."""
+        known = method if method in _KNOWN else "other"
+        requests, durations = self._requests.labels(known, outcome), self._seconds.labels(known)
+
+        def count(seconds: float) -> None:
+            requests.inc()
+            durations.observe(seconds)
+
+        return count
 
     def page(self) -> bytes:
         """Everything, as Prometheus reads it."""

@@ -1,0 +1,233 @@
+"""Answers sent again as they were: a cache of bytes in front of the protocol, which stays the SDK's.
+
+The first request of its kind goes all the way. Its answer is kept with a test that tells in a microsecond or two
+whether the same would be answered again (``Catalog.unchanged``). A later request is of the same kind if it agrees
+in every header and every byte of its body, but for its id: so whatever an answer may depend on (the caller, the
+host it names, the era, the client's capabilities) is compared, known here or not. What is unusual in any way
+passes through: sessions of the handshake era, other paths, other methods, long bodies, errors, streams.
+
+``tests/interaction/test_replay.py`` holds every replayed answer against the SDK's own.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections import OrderedDict
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillwire.limits import KIB, MIB
+from skillwire.server.gzipped import Deflated
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.server.metrics import Metrics
+
+    Headers = list[tuple[bytes, bytes]]
+
+DEFAULT_BYTES = 32 * MIB
+COMPRESS_FROM = 4096
+_ABOUT_EVERYTHING = frozenset({"skills/list", "resources/list", "resources/directory/read"})
+_ABOUT_ONE = frozenset({"skills/get", "resources/read"})
+_MAX_BODY = 16 * KIB
+_OVERHEAD = KIB  # what a kept answer weighs beside its bytes
+_LARGEST_SHARE = 4
+_BEGINNING = b'{"jsonrpc":"2.0","id":'
+# Digits or plain text: such an id is written in one way only, so that it comes back as it was sent.
+_ID = re.compile(rb'"id"\s*:\s*(0|[1-9][0-9]{0,14}|"[A-Za-z0-9_.:-]{1,64}")(?=\s*[,}])')
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """An answer as it is after its id, and the test that it would be given again."""
+
+    headers: Headers
+    after: bytes
+    deflated: Deflated | None
+    is_unchanged: Callable[[], bool]
+    count: Callable[[float], None]
+
+    @property
+    def weight(self) -> int:
+        return len(self.after) + (len(self.deflated.stream) if self.deflated else 0) + _OVERHEAD
+
+
+class _Request(NamedTuple):
+    key: bytes
+    id: bytes
+    takes_gzip: bool
+
+
+class Replay:
+    """Around a web application with MCP at ``path``."""
+
+    def __init__(
+        self, app: ASGIApp, path: str, catalog: Callable[[], Catalog], metrics: Metrics, room: int
+    ) -> None:
+        self._app = app
+        self._path = path
+        self._catalog = catalog
+        self._metrics = metrics
+        self._room = room
+        self._used = 0
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer as before, or let it be answered."""
+        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST":
+            await self._app(scope, receive, send)
+            return
+        begun = time.perf_counter()
+        first = await receive()
+        request = _understood(scope, first)
+        kept = None if request is None else self._kept.get(request.key)
+        if request is not None and kept is not None and kept.is_unchanged():
+            self._kept.move_to_end(request.key)
+            await _answer(kept, request, send)
+            kept.count(time.perf_counter() - begun)
+            return
+        receive = _once_more(first, receive)
+        method, is_unchanged = await self._test_for(first)
+        if request is None or is_unchanged is None:
+            await self._app(scope, receive, send)
+        else:
+            await self._ask(request, method, is_unchanged, scope, receive, send)
+
+    async def _ask(
+        self,
+        request: _Request,
+        method: str,
+        is_unchanged: Callable[[], bool],
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
+        """Have the request answered; keep the answer if it is a result."""
+        self._forget(request.key)
+        plain = [header for header in scope["headers"] if header[0] != b"accept-encoding"]
+        answer = _Answer(send)
+        await self._app({**scope, "headers": plain}, receive, answer)
+        if answer.headers is None:
+            return
+        body = bytes(answer.body)
+        if not body.startswith(b'%b%b,"result":' % (_BEGINNING, request.id)):
+            await answer.release()
+            return
+        after = body[len(_BEGINNING) + len(request.id) :]
+        headers = [header for header in answer.headers if header[0] != b"content-length"]
+        deflated = Deflated.of(after) if len(body) >= COMPRESS_FROM else None
+        kept = _Kept(headers, after, deflated, is_unchanged, self._metrics.counter(method, "ok"))
+        await _answer(kept, request, send)
+        if kept.is_unchanged():
+            self._remember(request.key, kept)
+
+    async def _test_for(self, received: Message) -> tuple[str, Callable[[], bool] | None]:
+        """The method, and the test for its answer: made before the answer, so that no change goes unseen."""
+        try:
+            message: Any = json.loads(received.get("body", b""))
+            params: Any = message.get("params") or {}
+            method, uri = message["method"], params.get("uri")
+        except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+            return "", None
+        if method in _ABOUT_EVERYTHING:
+            return method, await self._catalog().unchanged()
+        if method in _ABOUT_ONE and isinstance(uri, str):
+            return method, await self._catalog().unchanged(uri)
+        return "", None
+
+    def _remember(self, key: bytes, kept: _Kept) -> None:
+        if kept.weight > self._room // _LARGEST_SHARE:
+            return
+        self._forget(key)
+        self._kept[key] = kept
+        self._used += kept.weight
+        while self._used > self._room:
+            self._forget(next(iter(self._kept)))
+
+    def _forget(self, key: bytes) -> None:
+        kept = self._kept.pop(key, None)
+        if kept is not None:
+            self._used -= kept.weight
+
+
+def _understood(scope: Scope, message: Message) -> _Request | None:
+    """What makes this request the same as another. ``None`` if it is unusual, or its id is not certain.
+
+    Without a backslash, and with ``"id"`` in it once, a body has an id there or none at all; that it is the
+    request's own is known when the answer carries it.
+    """
+    body: bytes = message.get("body", b"")
+    if message.get("more_body") or len(body) > _MAX_BODY or b"\\" in body or body.count(b'"id"') != 1:
+        return None
+    found = _ID.search(body)
+    if found is None:
+        return None
+    parts: list[bytes] = [scope["query_string"]]
+    takes_gzip = False
+    for name, value in scope["headers"]:
+        if name == b"content-length":  # it follows from the body
+            continue
+        if name == b"accept-encoding":  # it is heeded here
+            takes_gzip = b"gzip" in value
+        elif name == b"mcp-session-id":
+            return None
+        else:
+            parts += (name, value)
+    start, end = found.span(1)
+    parts += (b"", body[:start], body[end:])  # no header has a line break in it
+    return _Request(sha256(b"\n".join(parts)).digest(), found[1], takes_gzip)
+
+
+async def _answer(kept: _Kept, request: _Request, send: Send) -> None:
+    headers = [*kept.headers]
+    if kept.deflated is not None and request.takes_gzip:
+        body = kept.deflated.behind(_BEGINNING + request.id, kept.after)
+        headers.append((b"content-encoding", b"gzip"))
+    else:
+        body = _BEGINNING + request.id + kept.after
+    headers.append((b"content-length", b"%d" % len(body)))
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+class _Answer:
+    """Holds an answer back if it is a whole one in JSON; ``headers`` says so. Anything else goes through."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.headers: Headers | None = None
+        self.body = bytearray()
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start" and _is_json(message):
+            self.headers = [(bytes(name), bytes(value)) for name, value in message["headers"]]
+        elif self.headers is None:
+            await self._send(message)
+        else:
+            self.body += message.get("body", b"")
+
+    async def release(self) -> None:
+        """Send it as it came."""
+        await self._send({"type": "http.response.start", "status": 200, "headers": self.headers})
+        await self._send({"type": "http.response.body", "body": bytes(self.body)})
+
+
+def _is_json(start: Message) -> bool:
+    return start["status"] == 200 and (b"content-type", b"application/json") in start["headers"]
+
+
+def _once_more(first: Message, receive: Receive) -> Receive:
+    """``receive``, with the message before it that was taken already."""
+    waiting = [first]
+
+    async def received() -> Message:
+        return waiting.pop() if waiting else await receive()
+
+    return received

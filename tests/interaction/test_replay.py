@@ -1,0 +1,300 @@
+"""Answers that are sent again are the ones that the SDK would give: the slow path is the oracle."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import pytest
+import uvicorn
+
+from skillwire.catalog import beneath
+from skillwire.server.access import Access, Policy, digest_token, new_token
+from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from trees import skill_md, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+FLAT = "skill://flat/SKILL.md"
+ASKED: list[tuple[str, dict[str, Any]]] = [
+    ("skills/list", {}),
+    ("skills/get", {"uri": FLAT}),
+    ("skills/get", {"uri": "skill://nowhere/SKILL.md"}),
+    ("resources/read", {"uri": FLAT}),
+    ("resources/read", {"uri": "skill://odd-names/assets/100%25.bin"}),
+    ("resources/read", {"uri": "skill://nowhere/SKILL.md"}),
+    ("resources/read", {"uri": "skill://index.json"}),
+    ("resources/read", {"uri": 7}),
+    ("resources/directory/read", {"uri": "skill://acme/release"}),
+    ("resources/list", {}),
+    ("resources/templates/list", {}),
+    ("server/discover", {}),
+    ("nonsense", {}),
+]
+
+
+@dataclass
+class Asking:
+    """Raw requests to one server."""
+
+    web: httpx2.AsyncClient
+    url: str
+
+    async def ask(
+        self, method: str, params: dict[str, Any], *, own_id: Any = 1, **headers: str
+    ) -> httpx2.Response:
+        message = {"jsonrpc": "2.0", "id": own_id, "method": method, "params": {"_meta": META, **params}}
+        return await self.send(json.dumps(message), method, params, **headers)
+
+    async def send(
+        self, body: str, method: str, params: dict[str, Any] | None = None, **headers: str
+    ) -> httpx2.Response:
+        fields = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": method,
+        }
+        if "uri" in (params or {}):
+            fields["mcp-name"] = str((params or {})["uri"])
+        return await self.web.post(self.url, content=body, headers={**fields, **headers})
+
+    async def replayed(self) -> float:
+        """How many requests were answered without the SDK."""
+        counted = await self.web.get(self.url.replace("/mcp", "/metrics"))
+        lines = counted.text.splitlines()
+        total = sum(float(line.split()[-1]) for line in lines if line.startswith("skillwire_requests_total{"))
+        return total - self.through
+
+    through: int = 0
+
+
+@asynccontextmanager
+async def asking(root: Path, access: Access | None = None, *, replay: int = 1 << 20) -> AsyncIterator[Asking]:
+    listener = listen("127.0.0.1", 0)
+    skills = Skills(root, viewer=None if access is None else Policy(access), watch=False)
+    server = build_server(skills)
+    asked = Asking(httpx2.AsyncClient(timeout=20), "")
+
+    async def seen(ctx: Any, call_next: Any) -> Any:
+        asked.through += 1
+        return await call_next(ctx)
+
+    http = HttpServer(server, listener, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog)
+    server.middleware.insert(0, seen)
+    web = uvicorn.Server(uvicorn.Config(http.app(), log_level="warning", ws="none"))
+    asked.url = http.url
+    with closing(listener):
+        async with asked.web, anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            yield asked
+            web.should_exit = True
+
+
+@pytest.fixture
+def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
+    return write_tree(tmp_path / "skills", small_tree())
+
+
+def shown(response: httpx2.Response) -> tuple[int, dict[str, str], Any]:
+    headers = {name: value for name, value in response.headers.items() if name not in ("date", "content-length")}
+    return response.status_code, headers, response.content
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_every_answer_is_the_one_the_sdk_gives(root: Path, encoding: str) -> None:
+    """The same request to a server that replays, twice, and to one that does not."""
+    async with AsyncExitStack() as stack:
+        ours = await stack.enter_async_context(asking(root))
+        oracle = await stack.enter_async_context(asking(root, replay=0))
+        for method, params in ASKED:
+            headers = {"accept-encoding": encoding, "host": "127.0.0.1:1"}
+            right = await oracle.ask(method, params, **headers)
+            for _ in range(2):
+                assert shown(await ours.ask(method, params, **headers)) == shown(right), (method, params)
+        assert await ours.replayed() == 6  # the six that are results about skills: once each
+        assert await oracle.replayed() == 0
+
+
+@pytest.mark.parametrize("own_id", [0, 7, 123456789012345, "a", "3f0c2d9e-1b7a-4a52-9d35-0c6e3c1a7f00", "id"])
+async def test_an_answer_carries_the_id_of_its_request(root: Path, own_id: Any) -> None:
+    async with asking(root) as ours:
+        await ours.ask("skills/get", {"uri": FLAT})
+        again = (await ours.ask("skills/get", {"uri": FLAT}, own_id=own_id)).json()
+        assert again["id"] == own_id
+        assert type(again["id"]) is type(own_id)
+        assert again["result"]["skill"]["frontmatter"]["name"] == "flat"
+
+
+@pytest.mark.parametrize("own_id", ['"\\u0061"', '"a\\nb"', "1e3", '"é"', "1" * 40, '"' + "x" * 200 + '"', "-1"])
+async def test_an_id_that_could_be_written_otherwise_goes_to_the_sdk(root: Path, own_id: str) -> None:
+    async with AsyncExitStack() as stack:
+        ours = await stack.enter_async_context(asking(root))
+        oracle = await stack.enter_async_context(asking(root, replay=0))
+        params = json.dumps({"_meta": META, "uri": FLAT})
+        body = f'{{"jsonrpc":"2.0","id":{own_id},"method":"skills/get","params":{params}}}'
+        right = await oracle.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
+        for _ in range(2):
+            answer = await ours.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
+            assert shown(answer) == shown(right)
+        assert await ours.replayed() == 0
+
+
+async def test_bodies_that_only_look_alike_are_not_the_same(root: Path) -> None:
+    """An ``id`` in the parameters is a parameter; two of them, a batch or a notification are no request."""
+    async with AsyncExitStack() as stack:
+        ours = await stack.enter_async_context(asking(root))
+        oracle = await stack.enter_async_context(asking(root, replay=0))
+        inner = json.dumps({"_meta": META, "uri": FLAT})
+        beside = json.dumps({"_meta": META, "uri": FLAT, "id": 1})
+        bodies = [
+            f'{{"jsonrpc":"2.0","id":1,"method":"skills/get","params":{inner}}}',
+            f'{{"jsonrpc":"2.0","id":1,"method":"skills/get","params":{beside}}}',
+            f'{{"jsonrpc":"2.0","method":"skills/get","params":{beside}}}',
+            f'{{"jsonrpc":"2.0","id":1,"id":2,"method":"skills/get","params":{inner}}}',
+            f'{{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"skills/get","params":{inner}}}',
+            f'[{{"jsonrpc":"2.0","id":1,"method":"skills/get","params":{inner}}}]',
+            '{"jsonrpc":"2.0","id":1,"method":"skills/get"',
+            "",
+        ]
+        for body in [*bodies, *bodies]:
+            right = await oracle.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
+            answer = await ours.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
+            assert shown(answer) == shown(right), body
+
+
+async def test_a_changed_file_is_seen_by_the_next_read(root: Path) -> None:
+    """R2: nobody watches, and still the bytes and the entry are the new ones."""
+    async with asking(root) as ours:
+        for text in ("One.", "Two.", "Three."):
+            new = skill_md("flat", text)
+            (root / "flat" / "SKILL.md").write_bytes(new)
+            for _ in range(3):
+                read = (await ours.ask("resources/read", {"uri": FLAT})).json()
+                assert read["result"]["contents"][0]["text"] == new.decode()
+            got = (await ours.ask("skills/get", {"uri": FLAT})).json()["result"]["skill"]
+            assert got["frontmatter"]["description"] == text
+            listed = (await ours.ask("skills/list", {})).json()["result"]["skills"]
+            assert got in listed
+        assert await ours.replayed() == 4  # two at first; then one, since a read that finds a change is not kept
+
+
+async def test_a_file_that_is_replaced_or_gone_is_not_sent_again(root: Path) -> None:
+    uri = "skill://acme/release/notes.md"
+    async with asking(root) as ours:
+        for _ in range(2):
+            await ours.ask("resources/read", {"uri": uri})
+        (root / "new").write_bytes(b"new ones\n")
+        os.replace(root / "new", root / "acme/release/notes.md")
+        text = (await ours.ask("resources/read", {"uri": uri})).json()["result"]["contents"][0]["text"]
+        assert text == "new ones\n"
+        (root / "acme/release/notes.md").unlink()
+        assert (await ours.ask("resources/read", {"uri": uri})).json()["error"]["code"] == -32602
+
+
+async def test_a_file_written_just_now_is_read_each_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Within one tick of the clock, its times would not tell that it was written again."""
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 3600 * 10**9)
+    async with asking(root) as ours:
+        for _ in range(3):
+            await ours.ask("resources/read", {"uri": FLAT})
+        assert await ours.replayed() == 0
+
+
+async def test_callers_get_only_what_they_may_see(root: Path) -> None:
+    """What one caller was answered is never another's."""
+    tokens = {"billing": new_token()[0], "all": new_token()[0]}
+    access = Access(
+        tokens={digest_token(token): subject for subject, token in tokens.items()},
+        see={"billing": ("acme/billing",), "all": ("*",)},
+    )
+    async with asking(root, access) as ours:
+        sees: dict[str, set[int]] = {"all": set(), "billing": set(), "nobody": set()}
+        for _ in range(3):
+            for subject in sees:
+                token = tokens.get(subject, "wrong")
+                answer = await ours.ask("resources/read", {"uri": FLAT}, authorization=f"Bearer {token}")
+                sees[subject].add(answer.status_code)
+        assert sees == {"all": {200}, "billing": {400}, "nobody": {401}}
+        assert await ours.replayed() == 2
+
+
+async def test_a_rebound_host_is_refused_although_the_answer_is_kept(root: Path) -> None:
+    async with asking(root) as ours:
+        for _ in range(2):
+            assert (await ours.ask("skills/get", {"uri": FLAT})).status_code == 200
+        evil = await ours.ask("skills/get", {"uri": FLAT}, host="evil.example")
+        assert evil.status_code == 421
+
+
+async def test_large_answers_are_compressed_once_and_right(root: Path) -> None:
+    text = "".join(f"line {number}\n" for number in range(3000))
+    (root / "flat" / "long.txt").write_text(text)
+    uri = "skill://flat/long.txt"
+    async with asking(root) as ours:
+        for own_id in (1, 22, "three"):
+            async with ours.web.stream(
+                "POST",
+                ours.url,
+                content=json.dumps(
+                    {
+                        "jsonrpc": "2.0",
+                        "id": own_id,
+                        "method": "resources/read",
+                        "params": {"_meta": META, "uri": uri},
+                    }
+                ),
+                headers={
+                    "content-type": "application/json",
+                    "accept": "application/json, text/event-stream",
+                    "accept-encoding": "gzip",
+                    "mcp-protocol-version": "2026-07-28",
+                    "mcp-method": "resources/read",
+                    "mcp-name": uri,
+                },
+            ) as response:
+                raw = b"".join([chunk async for chunk in response.aiter_raw()])
+            assert response.headers["content-encoding"] == "gzip"
+            answer = json.loads(gzip.decompress(raw))
+            assert answer["id"] == own_id
+            assert answer["result"]["contents"][0]["text"] == text
+        plain = await ours.ask("resources/read", {"uri": uri}, **{"accept-encoding": "identity"})
+        assert plain.json()["result"]["contents"][0]["text"] == text
+        assert await ours.replayed() == 3
+
+
+async def test_memory_is_bounded(root: Path) -> None:
+    """The answer that was asked for least recently goes first."""
+    for name in ("a", "b", "c"):
+        (root / "flat" / f"{name}.txt").write_text(name * 10_000)
+    async with asking(root, replay=60_000) as ours:
+
+        async def is_replayed(name: str) -> bool:
+            before = await ours.replayed()
+            await ours.ask("resources/read", {"uri": f"skill://flat/{name}.txt"})
+            return await ours.replayed() > before
+
+        replayed = [await is_replayed(name) for name in "aabab"]
+        assert replayed == [False, True, False, True, True]
+        (root / "flat" / "huge.txt").write_text("x" * 100_000)
+        assert [await is_replayed("huge") for _ in range(2)] == [False, False]
+        more = [await is_replayed(name) for name in "cab"]
+        assert False in more
