@@ -26,6 +26,14 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_caches(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Servers that tests start remember the folders they served; not in the home of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("caches")))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def usual_logs() -> Iterator[None]:
     """Verbs quiet loggers of their process; a test that runs one here leaves them as they were."""

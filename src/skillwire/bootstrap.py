@@ -10,9 +10,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from skillwire.catalog.ahead import ReadAhead
 from skillwire.catalog.archive import is_archive
 from skillwire.catalog.claims import Mount
 from skillwire.catalog.combined import CombinedCatalog
+from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
 from skillwire.catalog.local import local_catalog
 from skillwire.errors import FormatError, NotFoundError
@@ -22,6 +24,8 @@ from skillwire.skill.uri import DEFAULT_SCHEME
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
+    from skillwire.catalog.ahead import Progress
+    from skillwire.catalog.archive import ArchiveCatalog
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import ServerPlace
@@ -40,13 +44,55 @@ def open_folders(
     Skills whose path, prefix included, matches one of the globs in ``unlisted`` are served but not listed.
     """
 
+    folders = _local_catalogs(paths, prefix, unlisted, scheme)
+    for folder in folders:
+        folder.load(on_skill)
+    return _as_one(folders, prefix, scheme)
+
+
+def read_folders(
+    paths: Sequence[str],
+    progress: Progress,
+    *,
+    prefix: str,
+    unlisted: Sequence[str],
+    scheme: str,
+    memory: Path | None,
+) -> Callable[[], Catalog]:
+    """``open_folders`` for a server that starts: other processes read, until somebody calls what is returned.
+
+    What was found is remembered in ``memory``, so that the next time only what changed is read.
+    """
+    folders = _local_catalogs(paths, prefix, unlisted, scheme)
+    readings = [
+        ReadAhead(each, memory, progress) if isinstance(each, DirectoryCatalog) else each for each in folders
+    ]
+
+    def finish() -> Catalog:
+        for reading in readings:
+            if isinstance(reading, ReadAhead):
+                reading.finish()
+            else:
+                reading.load()
+        return _as_one(folders, prefix, scheme)
+
+    return finish
+
+
+def _local_catalogs(
+    paths: Sequence[str], prefix: str, unlisted: Sequence[str], scheme: str
+) -> list[ArchiveCatalog | DirectoryCatalog]:
+    """Not read yet."""
+
     def describe(path: str) -> SkillMeta:
         outside = f"{prefix}/{path}" if prefix else path
         return SkillMeta(listed=not any(fnmatchcase(outside, glob) for glob in unlisted))
 
-    folders = [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
-    for folder in folders:
-        folder.load(on_skill)
+    return [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
+
+
+def _as_one(folders: Sequence[ArchiveCatalog | DirectoryCatalog], prefix: str, scheme: str) -> Catalog:
+    """One of them as it is; several labelled by name."""
     if len(folders) == 1 and not prefix:
         return folders[0]
     labels = _labels([folder.root.name for folder in folders])
@@ -98,7 +144,7 @@ async def open_target(
     from skillwire.client.opening import connect  # late: the SDK is behind it, and folders need none of it
     from skillwire.client.remote import RemoteCatalog
 
-    place = _server_place(target, options, folder, home)
+    place = server_place(target, options, folder, home)
     async with connect(
         place,
         dialect=cast("DialectName | None", options.dialect),
@@ -118,7 +164,8 @@ def _open_local(target: str, options: TargetOptions, on_skill: Callable[[int], N
     return None
 
 
-def _server_place(target: str | Sequence[str], options: TargetOptions, folder: Path, home: Path) -> ServerPlace:
+def server_place(target: str | Sequence[str], options: TargetOptions, folder: Path, home: Path) -> ServerPlace:
+    """Where the server is that a person named: by a command, a URL or a label."""
     from skillwire.client.servers import CommandServer, UrlServer, find_configs, find_server, parse_server
 
     if not isinstance(target, str):

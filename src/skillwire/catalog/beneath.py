@@ -91,12 +91,18 @@ def read_tree(root: str, limits: Limits) -> dict[str, bytes]:
     return files
 
 
-def hash_file_at(folder: int, name: str, max_bytes: int, known: LocalFile | None = None) -> LocalFile:
-    """What a file is, without keeping its bytes. ``known`` spares the reading if its stamp still holds."""
+def is_still(file: LocalFile, folder: int, name: str) -> bool:
+    """Whether the stamp of ``file`` still holds for what has its ``name``, so that nothing needs to be read."""
+    if file.stamp is None:
+        return False
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return stat.S_ISREG(status.st_mode) and file.stamp == _stamp(status)
+
+
+def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
+    """What a file is, without keeping its bytes."""
     descriptor, status = _open_regular(folder, name, max_bytes)
     try:
-        if known is not None and known.stamp is not None and known.stamp == _stamp(status):
-            return known
         if status.st_size < _CHUNK:
             data = _read_all(descriptor, status.st_size, max_bytes)
             return _describe(status, len(data), sha256(data).hexdigest())

@@ -11,6 +11,7 @@ import gc
 import os
 import threading
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +19,7 @@ from anyio import to_thread
 
 from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamp_of
 from skillwire.catalog.contract import SkillFile
+from skillwire.catalog.remembered import Reading, decode, encode
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
     from skillwire.catalog.changes import Change
-    from skillwire.catalog.records import LocalFile
+    from skillwire.catalog.records import Found, LocalFile
     from skillwire.skill.entry import SkillMeta
 
 # Smaller files are read where we are: a thread would cost more than the read.
@@ -65,6 +67,42 @@ class DirectoryCatalog(SnapshotCatalog):
         self.demand_root()
         with self._lock:
             self._rescan_all(on_skill)
+
+    def recall(self, data: bytes) -> None:
+        """Before ``load``: what an earlier reading found, so that only what changed since is read again."""
+        found = decode(data, self._reading()) if not self._loaded else None
+        if found is not None:
+            self._snapshot, _ = Snapshot().updated((), found)
+
+    def adopt(self, data: bytes) -> bool:
+        """Instead of ``load``: what another process has read just now. Whether it could be used."""
+        with self._lock, _no_collections():
+            reading = self._reading()
+            found = decode(data, reading)
+            if found is None:
+                return False
+            self.base = reading.base
+            self._snapshot, _ = Snapshot().updated(
+                (), {path: self._described(path, found[path]) for path in found}
+            )
+            self._loaded = True
+            return True
+
+    def told(self) -> bytes:
+        """What ``load`` found, for ``recall`` or ``adopt``. ``ValueError`` if it cannot be written down."""
+        return encode(self._snapshot.all_found(), self._reading())
+
+    def _described(self, path: str, found: Found) -> Found:
+        meta = self._describe(path)
+        if found.record is None or found.record.entry.meta == meta:
+            return found
+        return replace(found, record=replace(found.record, entry=replace(found.record.entry, meta=meta)))
+
+    def _reading(self) -> Reading:
+        return Reading(str(self.root), self._base_now(), self._scheme, self._limits)
+
+    def _base_now(self) -> str:
+        return self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
 
     def demand_root(self) -> None:
         """``NotFoundError`` if there is no folder to read."""
@@ -138,8 +176,8 @@ class DirectoryCatalog(SnapshotCatalog):
                 self._rescan_all(None)
 
     def _rescan_all(self, on_skill: Callable[[int], None] | None = None) -> Change:
-        base = self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
-        moved = base != self.base
+        base = self._base_now()
+        moved = self._loaded and base != self.base
         self.base = base
         scan = self._scan(Snapshot() if moved else self._snapshot, on_skill=on_skill)
         with _no_collections():

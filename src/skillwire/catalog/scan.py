@@ -10,12 +10,19 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.beneath import NotRegularError, hash_file_at, open_folder, open_root, read_file_at
+from skillwire.catalog.beneath import (
+    NotRegularError,
+    hash_file_at,
+    is_still,
+    open_folder,
+    open_root,
+    read_file_at,
+)
 from skillwire.catalog.ignore import is_ignored
-from skillwire.catalog.records import Found, LocalFile, SkillSource, make_found
+from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, make_found
 from skillwire.errors import LimitError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, segment_problem
@@ -33,6 +40,7 @@ class _Collector:
     """What is gathered for one skill while the walk is inside its folder."""
 
     path: str
+    known: Found | None  # what was found here before
     skill_md: bytes | None = None
     files: dict[str, LocalFile] = field(default_factory=dict[str, LocalFile])
     folders: set[str] = field(default_factory=set[str])
@@ -43,6 +51,14 @@ class _Collector:
 
     def inside(self, path: str) -> str:
         return path[len(self.path) + 1 :]
+
+    @property
+    def flawless(self) -> SkillRecord | None:
+        """The skill that was here, if nothing was wrong with it: as long as its files stay, so does all of it."""
+        return self.known.record if self.known is not None and not self.known.problems else None
+
+    def is_as_before(self, record: SkillRecord) -> bool:
+        return not self.problems and self.files == record.files and self.folders == record.folders
 
 
 @dataclass(slots=True)
@@ -102,11 +118,11 @@ class Scan:
             return
         collectors = outer
         if any(entry.name == SKILL_MD and entry.is_file(follow_symlinks=False) for entry in entries):
-            collectors = (*outer, _Collector(path))
+            collectors = (*outer, _Collector(path, self.previous.found(path)))
         for entry in entries:
             self._entry(folder, entry, f"{path}/{entry.name}" if path else entry.name, depth, collectors)
         if collectors is not outer:
-            self._finish(collectors[-1])
+            self._finish(folder, collectors[-1])
 
     def _entry(
         self, folder: int, entry: os.DirEntry[str], path: str, depth: int, collectors: tuple[_Collector, ...]
@@ -171,16 +187,25 @@ class Scan:
                 self._overflow(collector, collector.path, "the skill has too many files or bytes")
 
     def _read(self, folder: int, name: str, path: str, collector: _Collector) -> LocalFile:
-        if name == SKILL_MD and path == f"{collector.path}/{SKILL_MD}":
-            file, collector.skill_md = read_file_at(folder, name, self.limits.max_skill_md_bytes)
-            return file
-        known = None
-        if path not in self.fresh:
-            record = (found := self.previous.found(collector.path)) and found.record
-            known = record.files.get(collector.inside(path)) if record else None
-        return hash_file_at(folder, name, self.limits.max_skill_bytes, known)
+        is_head = path == f"{collector.path}/{SKILL_MD}"
+        record = collector.flawless if is_head else (collector.known and collector.known.record)
+        known = record.files.get(collector.inside(path)) if record and path not in self.fresh else None
+        if known is not None and is_still(known, folder, name):
+            return known
+        if not is_head:
+            return hash_file_at(folder, name, self.limits.max_skill_bytes)
+        file, collector.skill_md = read_file_at(folder, name, self.limits.max_skill_md_bytes)
+        return file
 
-    def _finish(self, collector: _Collector) -> None:
+    def _finish(self, folder: int, collector: _Collector) -> None:
+        self._skills += 1
+        if self.on_skill is not None:
+            self.on_skill(self._skills)
+        if collector.skill_md is None and collector.flawless is not None and SKILL_MD in collector.files:
+            if collector.is_as_before(collector.flawless):
+                self.found[collector.path] = self._as_before(collector, collector.flawless)
+                return
+            self._read_head(folder, collector)
         if collector.skill_md is None:  # unreadable, too large or gone: already said
             self.found[collector.path] = Found(True, None, tuple(collector.problems), tuple(collector.ignored))
             return
@@ -195,9 +220,24 @@ class Scan:
         self.found[collector.path] = make_found(
             source, scheme=self.scheme, meta=self.describe(collector.path), limits=self.limits
         )
-        self._skills += 1
-        if self.on_skill is not None:
-            self.on_skill(self._skills)
+
+    def _as_before(self, collector: _Collector, record: SkillRecord) -> Found:
+        meta, ignored = self.describe(collector.path), tuple(collector.ignored)
+        if collector.known is not None and (record.entry.meta, collector.known.ignored) == (meta, ignored):
+            return collector.known
+        return Found(True, replace(record, entry=replace(record.entry, meta=meta)), (), ignored)
+
+    def _read_head(self, folder: int, collector: _Collector) -> None:
+        """The ``SKILL.md`` that seemed not to need reading, in a skill of which something else changed."""
+        path = f"{collector.path}/{SKILL_MD}"
+        try:
+            file, collector.skill_md = read_file_at(folder, SKILL_MD, self.limits.max_skill_md_bytes)
+        except LimitError as error:
+            self._overflow(collector, path, error.message)
+        except OSError as error:
+            self._cannot_read(path, error, (collector,))
+        else:
+            collector.files[SKILL_MD] = file
 
     # What is said, and about whom
 

@@ -49,6 +49,10 @@ class Snapshot:
             return None
         return found.record
 
+    def all_found(self) -> dict[str, Found]:
+        """Everything, in the order of paths."""
+        return {path: found for path in self._order if (found := self._found.get(path)) is not None}
+
     def records(self) -> Iterator[tuple[str, SkillRecord]]:
         """Every skill served, listed or not."""
         for path in self._order:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import signal
+from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from skillwire.cli.exits import Exit
@@ -25,10 +27,13 @@ from skillwire.limits import MIB
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Callable
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.server.access import Access
+    from skillwire.server.skills import Skills
 
 _REPLAY_HELP = "memory for answers that are sent again while nothing changes (HTTP; default: 32; 0: none)"
 _EXAMPLES = """\
@@ -60,6 +65,7 @@ def add_arguments(verbs: Verbs) -> None:
         help="native: leave what skills bring listed and callable at any time",
     )
     add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
+    add("--no-remember", action="store_true", help="read everything at each start, and remember nothing of it")
     add("--replay", type=number(0, 4096), default=32, metavar="MIB", help=_REPLAY_HELP)
     add_serving_options(parser)
 
@@ -70,31 +76,37 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
         raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
     check_serving(arguments)
-    if address is None:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, _leave)
-        _serve_stdio(arguments, printer)
-        return Exit.OK
-    signal.signal(signal.SIGTERM, _interrupt)
+    gc.disable()  # what is made at the start is made to stay; looking for garbage in it takes a tenth of the time
     try:
-        _serve_http(arguments, printer, *address)
+        if address is None:
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, _leave)
+            _serve_stdio(arguments, printer)
+        else:
+            signal.signal(signal.SIGTERM, _interrupt)
+            _serve_http(arguments, printer, *address)
     except KeyboardInterrupt:
         printer.talk("stopped")
+    finally:
+        gc.enable()
     return Exit.OK
 
 
 def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
-    import anyio  # late, like the imports below: only once the words are understood
+    finish = _begin_reading(arguments, printer)
+    import anyio  # late, like the imports below: only once the words are understood, and while folders are read
 
     from skillwire.server.run import build_server, serve_stdio
 
-    skills = _skills(arguments, printer, None)
+    skills = _skills(finish(), arguments, printer, None)
     say_how_to_start(arguments, printer)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
+    _keep_what_is_there()
     anyio.run(serve_stdio, server)
 
 
 def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port: int) -> None:
+    finish = _begin_reading(arguments, printer)
     import anyio
 
     from skillwire.server.access import read_access
@@ -103,28 +115,41 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
 
     access = None if arguments.access is None else read_access(arguments.access)
     listener = listen(host, port)
-    skills = _skills(arguments, printer, access)
+    skills = _skills(finish(), arguments, printer, access)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
     http = HttpServer(server, listener, options, catalog=lambda: skills.catalog)
     log_access(arguments)
     say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != LOOPBACK)
+    _keep_what_is_there()
     anyio.run(http.run, backend_options={"use_uvloop": True})
 
 
-def _skills(arguments: argparse.Namespace, printer: Printer, access: Access | None):
+def _begin_reading(arguments: argparse.Namespace, printer: Printer) -> Callable[[], Catalog]:
+    """Other processes read the folders, while this one gets ready to serve."""
+    from skillwire.bootstrap import read_folders
+
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    caches = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
+    return read_folders(
+        arguments.paths,
+        lambda: printer.progress("Reading", "skills"),
+        prefix=arguments.prefix.strip("/"),
+        unlisted=arguments.unlisted,
+        scheme=arguments.scheme,
+        memory=None if arguments.no_remember else caches / "skillwire" / "folders",
+    )
+
+
+def _keep_what_is_there() -> None:
+    """Collect garbage again, but never look through what serves as long as the process lives."""
+    gc.freeze()
+    gc.enable()
+
+
+def _skills(catalog: Catalog, arguments: argparse.Namespace, printer: Printer, access: Access | None) -> Skills:
     import anyio
 
-    from skillwire.bootstrap import open_folders
-
-    with printer.progress("Reading", "skills") as count:
-        catalog = open_folders(
-            arguments.paths,
-            prefix=arguments.prefix.strip("/"),
-            unlisted=arguments.unlisted,
-            scheme=arguments.scheme,
-            on_skill=count,
-        )
     anyio.run(say_what_is_served, catalog, printer)
     return skills_of(
         catalog,

@@ -27,7 +27,6 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-import jwt
 from anyio import to_thread
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
@@ -158,7 +157,11 @@ class Verifier:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._keys = jwt.PyJWKClient(access.jwt.jwks, timeout=10) if access.jwt else None
+        self._keys = None
+        if access.jwt is not None:
+            import jwt  # late, and below: most servers never need it
+
+            self._keys = jwt.PyJWKClient(access.jwt.jwks, timeout=10)
 
     async def verify_token(self, token: str) -> AccessToken | None:
         """The holder of ``token``, or ``None``."""
@@ -185,6 +188,8 @@ class Verifier:
         settings = self._access.jwt
         if settings is None or self._keys is None:
             return None
+        import jwt
+
         try:
             key = self._keys.get_signing_key_from_jwt(token)
             return jwt.decode(

@@ -10,7 +10,6 @@ check · markdown · hidden   what is wrong with its text (U6, B6)
 diagnostics              every kind of problem, with its rule
 """
 
-from skillwire.skill.coreyaml import Json as Json
 from skillwire.skill.diagnostics import KINDS as KINDS
 from skillwire.skill.diagnostics import Diagnostic as Diagnostic
 from skillwire.skill.digest import digest_of as digest_of
@@ -25,3 +24,4 @@ from skillwire.skill.received import parse_entry as parse_entry
 from skillwire.skill.uri import SkillUri as SkillUri
 from skillwire.skill.uri import format_uri as format_uri
 from skillwire.skill.uri import parse_uri as parse_uri
+from skillwire.skill.values import Json as Json

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import re
 import sys
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from yaml import cyaml
 from yaml.error import MarkedYAMLError, YAMLError
@@ -27,11 +27,10 @@ from yaml.events import (
 )
 
 from skillwire.errors import FormatError
+from skillwire.skill.values import Json, Position
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
 
 _WORDS: dict[str, Json] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -55,13 +54,6 @@ _STAND_INS = "\uf8f0\uf8f1\uf8f2"
 _MENTIONS_STAND_IN = re.compile("[\uf8f0-\uf8f2]|[fF]8[fF][0-2]")  # as such, or as an escape
 _HIDE = str.maketrans(_BREAKS, _STAND_INS)
 _SHOW = str.maketrans(_STAND_INS, _BREAKS)
-
-
-class Position(NamedTuple):
-    """A place in the text, counted from 1."""
-
-    line: int
-    column: int
 
 
 class YamlDocument(NamedTuple):

@@ -12,15 +12,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeGuard, cast
 
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.coreyaml import Position
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.frontmatter import say
+from skillwire.skill.values import Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from skillwire.skill.coreyaml import Json
     from skillwire.skill.frontmatter import SkillDocument
+    from skillwire.skill.values import Json
 
 ARGUMENT_NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}"
 _ARGUMENT_NAME = re.compile(rf"{ARGUMENT_NAME}\Z")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.coreyaml import Json, Position, parse_yaml_mapping
 from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.values import Json, Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -56,6 +56,8 @@ def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocumen
         body = data[closing.end() :].decode()
     except UnicodeDecodeError as error:
         raise _not_utf8(data) from error
+    from skillwire.skill.coreyaml import parse_yaml_mapping  # late: half of what importing this package would cost
+
     values, positions = parse_yaml_mapping(yaml, max_depth=limits.max_yaml_depth, first_line=2)
     return SkillDocument(values, body, data.count(b"\n", 0, closing.end()) + 1, positions)
 

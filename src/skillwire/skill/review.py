@@ -16,8 +16,8 @@ from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
-    from skillwire.skill.coreyaml import Json
     from skillwire.skill.entry import SkillEntry
+    from skillwire.skill.values import Json
 
 _RUNNABLE = (
     ".py", ".sh", ".bash", ".zsh", ".fish", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".ps1", ".bat",

@@ -22,8 +22,8 @@ from skillwire.skill.uri import is_within, parse_uri, skill_root
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillwire.skill.coreyaml import Json
     from skillwire.skill.entry import Resource, SkillEntry
+    from skillwire.skill.values import Json
 
 _REFRESH = "get the skill's entry again; if it differs, whoever approved the old one has to look at the new one"
 

@@ -9,8 +9,8 @@ from mcp import Client
 from mcp.server.lowlevel import Server
 
 from skillwire import MemoryCatalog, Skill
+from skillwire.search import index
 from skillwire.search.index import SearchIndex
-from skillwire.server.fallback import searching
 from skillwire.server.skills import Skills
 from trees import skill_md
 
@@ -32,7 +32,7 @@ async def test_the_index_is_made_by_the_first_search_and_ends_with_the_last_run(
             events.append("closed")
             super().close()
 
-    monkeypatch.setattr(searching, "SearchIndex", Watched)
+    monkeypatch.setattr(index, "SearchIndex", Watched)
     server = Skills(MemoryCatalog([Skill("one", {"SKILL.md": skill_md("one")})])).attach(Server("x"))
     async with Client(server) as outer:
         async with Client(server) as inner:

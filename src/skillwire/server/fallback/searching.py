@@ -10,14 +10,13 @@ from collections import OrderedDict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from skillwire.search.index import SearchIndex
-
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
 
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.search.index import SearchIndex
     from skillwire.server.binding import Context, Served
     from skillwire.skill import SkillEntry
 
@@ -41,6 +40,8 @@ class Searching:
         return [entry for entry in entries if entry is not None]
 
     def _index(self, catalog: Catalog) -> SearchIndex:
+        from skillwire.search.index import SearchIndex  # late: only the first search needs it
+
         index = self._indexes.pop(catalog, None) or SearchIndex(catalog)
         self._indexes[catalog] = index
         while len(self._indexes) > _MOST_VIEWS:

@@ -13,7 +13,6 @@ import time
 from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
-import jwt
 from mcp.server.auth.middleware.auth_context import get_access_token
 
 from skillwire.errors import ProtocolError
@@ -79,6 +78,8 @@ class Activations:
         return {}
 
     def _sign(self, paths: Paths) -> str:
+        import jwt  # late, and below: only those who activate skills need it
+
         claims = {
             "aud": _AUDIENCE,
             "sub": _subject(),
@@ -93,6 +94,8 @@ class Activations:
     def _read(self, token: object) -> Paths:
         if not isinstance(token, str) or len(token) > _MAX_TOKEN:
             raise _refused("is not one of this server")
+        import jwt
+
         try:
             claims = jwt.decode(
                 token,

@@ -1,0 +1,139 @@
+"""What was found in a folder, as text: to remember from one start to the next, or to hand to another process.
+
+Whoever reads it back goes through the folder again and compares each file's stamp (inode, size, times) with the
+one it had: only what differs is read and hashed anew. A stamp that was younger than a second when the file was
+read is not written down, so a file that changes afterwards is never missed. And what is remembered wrongly does no
+harm: no byte is served that does not match its digest (R2).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from contextlib import suppress
+from dataclasses import astuple
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from skillwire.catalog.records import Found, LocalFile, SkillRecord, Stamp
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.entry import DEFAULT_META, Resource, SkillEntry
+from skillwire.skill.uri import format_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from skillwire.limits import Limits
+
+_FORM = 1
+_DIGEST = "sha256:"
+_PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+_FOLDERS = 32  # so many are remembered
+
+
+class Reading(NamedTuple):
+    """Under which conditions a folder was read. Under others, what was found does not count."""
+
+    root: str
+    base: str
+    scheme: str
+    limits: Limits
+
+    def key(self) -> list[Any]:
+        """All of it, and what else must be the same: our version, and the folder itself."""
+        status = os.stat(self.root)
+        place = [self.root, status.st_dev, status.st_ino]
+        return [_FORM, version("skillwire"), *place, self.base, self.scheme, list(astuple(self.limits))]
+
+
+def encode(found: Mapping[str, Found], reading: Reading) -> bytes:
+    """``found``, as read under ``reading``. ``ValueError`` if some of it cannot be written down."""
+    folders = {path: _plain(path, item, reading.scheme) for path, item in found.items()}
+    return json.dumps([reading.key(), folders], separators=(",", ":"), check_circular=False).encode()
+
+
+def decode(data: bytes, reading: Reading) -> dict[str, Found] | None:
+    """What was found, or ``None`` if it was read under other conditions, or is not what ``encode`` wrote."""
+    try:
+        key, folders = json.loads(data)
+        if key != json.loads(json.dumps(reading.key())):
+            return None
+        return {path: _found(item) for path, item in folders.items()}
+    except (ValueError, TypeError, KeyError, IndexError, RecursionError, OSError):
+        return None
+
+
+def remembered(folder: Path, root: str) -> bytes | None:
+    """What was remembered of ``root`` in ``folder``."""
+    place = _place(folder, root)
+    with suppress(OSError):
+        data = place.read_bytes()
+        os.utime(place)  # what is used stays; see ``_forget_oldest``
+        return data
+    return None
+
+
+def remember(folder: Path, root: str, data: bytes) -> None:
+    """Keep ``data`` in ``folder`` for the next time. Where that fails, the next start only takes longer."""
+    place = _place(folder, root)
+    new = place.with_suffix(f".{os.getpid()}")
+    with suppress(OSError):
+        folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            os.replace(new, place)
+        except BaseException:
+            os.unlink(new)
+            raise
+        _forget_oldest(folder)
+
+
+def _forget_oldest(folder: Path) -> None:
+    """Folders come and go; what was not used for longest is forgotten first."""
+    by_age = sorted(folder.glob("*.json"), key=lambda place: place.stat().st_mtime, reverse=True)
+    for place in by_age[_FOLDERS:]:
+        place.unlink(missing_ok=True)
+
+
+def _place(folder: Path, root: str) -> Path:
+    return folder / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:32]}.json"
+
+
+def _plain(folder: str, found: Found, scheme: str) -> list[Any]:
+    problems = [list(astuple(problem)) for problem in found.problems]
+    return [found.is_skill, _plain_record(folder, found.record, scheme), problems, list(found.ignored)]
+
+
+def _plain_record(folder: str, record: SkillRecord | None, scheme: str) -> list[Any] | None:
+    if record is None:
+        return None
+    entry = record.entry
+    files: list[list[Any]] = []
+    for path, file in record.files.items():
+        uri, digest = format_uri(f"{folder}/{path}", scheme), file.digest.removeprefix(_DIGEST)
+        files.append([path, uri, digest, file.size, file.modified, file.stamp])
+    return [entry.uri, dict(entry.frontmatter), entry.modified, files, sorted(record.folders)]
+
+
+def _found(plain: list[Any]) -> Found:
+    is_skill, record, problems, ignored = plain
+    return Found(is_skill, _record(record), tuple(Diagnostic(*problem) for problem in problems), tuple(ignored))
+
+
+def _record(plain: list[Any] | None) -> SkillRecord | None:
+    if plain is None:
+        return None
+    uri, frontmatter, modified, files, folders = plain
+    resources: list[Resource] = []
+    known: dict[str, LocalFile] = {}
+    for path, file_uri, digest, size, changed, stamp in files:
+        digest = _DIGEST + digest
+        resources.append(Resource(file_uri, digest, size))
+        known[path] = LocalFile(digest, size, changed, Stamp(*stamp) if stamp else None)
+    resources.sort()
+    entry = SkillEntry(uri, frontmatter, tuple(resources), DEFAULT_META, modified)
+    return SkillRecord(entry, known, frozenset(folders))

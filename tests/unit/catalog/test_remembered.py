@@ -1,0 +1,294 @@
+"""What is remembered of a folder saves reading, and never hides a change."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import stat
+import time
+from contextlib import nullcontext
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skillwire.catalog import ahead, beneath
+from skillwire.catalog.ahead import ReadAhead, load_remembered
+from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.catalog.remembered import remember, remembered
+from skillwire.errors import NotFoundError
+from skillwire.limits import Limits
+from skillwire.skill.entry import SkillMeta
+from trees import skill_md, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+BROKEN = {
+    "broken/SKILL.md": b"no frontmatter",
+    "warned/SKILL.md": skill_md("other-name"),
+    "flat/.git/config": b"left out by its name",
+    "stray/skill.md": b"wrong case",
+}
+
+
+@pytest.fixture(autouse=True)
+def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of a test are new; edits here change a size, an inode or visibly a time."""
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    monkeypatch.setattr(ahead, "_WORTH", 0)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", {**small_tree(), **BROKEN})
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the files that are opened."""
+    opened: list[str] = []
+    real = beneath._open_regular
+
+    def counted(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_result]:
+        opened.append(name)
+        return real(folder, name, max_bytes)
+
+    monkeypatch.setattr(beneath, "_open_regular", counted)
+    return opened
+
+
+def loaded(root: Path) -> DirectoryCatalog:
+    catalog = DirectoryCatalog(root)
+    catalog.load()
+    return catalog
+
+
+def recalled(root: Path, data: bytes) -> DirectoryCatalog:
+    catalog = DirectoryCatalog(root)
+    catalog.recall(data)
+    catalog.load()
+    return catalog
+
+
+def seen(catalog: DirectoryCatalog) -> object:
+    snapshot = catalog.snapshot()
+    return snapshot.all_found(), snapshot.keys, snapshot.problems(), snapshot.ignored()
+
+
+def test_an_unchanged_folder_is_the_same_and_only_what_was_wrong_is_read(root: Path, reads: list[str]) -> None:
+    before = loaded(root)
+    data = before.told()
+    reads.clear()
+    assert seen(recalled(root, data)) == seen(before)
+    assert sorted(reads) == ["SKILL.md", "SKILL.md"]  # the broken one and the one with a warning
+
+
+def test_another_process_hands_over_everything(root: Path, reads: list[str]) -> None:
+    before = loaded(root)
+    data = before.told()
+    reads.clear()
+    catalog = DirectoryCatalog(root)
+    assert catalog.adopt(data)
+    assert seen(catalog) == seen(before)
+    assert catalog.told() == data
+    assert not reads
+
+
+def rewrite_in_place(path: Path) -> None:
+    """Same size, same inode, and the time of the last change set back: only the kernel's own time tells."""
+    before = path.stat()
+    deadline = time.monotonic() + 10
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # a tick of the kernel's clock
+        assert time.monotonic() < deadline
+        path.write_bytes(bytes(byte ^ 1 for byte in path.read_bytes()))
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def replace_by_link(path: Path) -> None:
+    path.unlink()
+    path.symlink_to("/etc/hostname")
+
+
+EDITS: dict[str, Callable[[Path], object]] = {
+    "a file in place": lambda root: rewrite_in_place(root / "acme/release/notes.md"),
+    "a head in place": lambda root: rewrite_in_place(root / "acme/release/SKILL.md"),
+    "a head": lambda root: (root / "flat/SKILL.md").write_bytes(skill_md("flat", "Something longer than before.")),
+    "a file replaced": lambda root: shutil.copy(root / "flat/SKILL.md", root / "acme/release/notes.md"),
+    "a file more": lambda root: (root / "flat/more.txt").write_text("more"),
+    "a file less": lambda root: (root / "acme/release/notes.md").unlink(),
+    "a head less": lambda root: (root / "acme/release/SKILL.md").unlink(),
+    "a folder more": lambda root: (root / "flat/empty").mkdir(),
+    "a skill more": lambda root: write_tree(root, {"flat/inner/SKILL.md": skill_md("inner")}),
+    "a skill less": lambda root: shutil.rmtree(root / "acme/billing"),
+    "a skill moved": lambda root: (root / "flat").rename(root / "round"),
+    "a name to ignore": lambda root: (root / "flat/.env").write_text("SECRET=1"),
+    "a file made a link": lambda root: replace_by_link(root / "acme/release/notes.md"),
+    "a head made a link": lambda root: replace_by_link(root / "flat/SKILL.md"),
+    "a file made a folder": lambda root: (
+        (root / "acme/release/notes.md").unlink(),
+        (root / "acme/release/notes.md").mkdir(),
+    ),
+    "what was broken mended": lambda root: (root / "broken/SKILL.md").write_bytes(skill_md("broken")),
+}
+
+
+@pytest.mark.parametrize("edit", EDITS)
+def test_no_change_is_missed(root: Path, edit: str) -> None:
+    data = loaded(root).told()
+    EDITS[edit](root)
+    assert seen(recalled(root, data)) == seen(loaded(root))
+
+
+@given(st.lists(st.sampled_from(sorted(EDITS)), min_size=1, max_size=4, unique=True))
+def test_no_changes_together_are_missed(tmp_path_factory: pytest.TempPathFactory, edits: list[str]) -> None:
+    root = write_tree(tmp_path_factory.mktemp("tree"), {**small_tree(), **BROKEN})
+    data = loaded(root).told()
+    for edit in edits:
+        try:
+            EDITS[edit](root)
+        except OSError:  # an earlier edit has taken away what this one is about
+            continue
+    assert seen(recalled(root, data)) == seen(loaded(root))
+
+
+def test_a_file_that_was_young_when_it_was_read_is_read_again(
+    root: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 3600 * 10**9)
+    data = loaded(root).told()
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    once = len(reads)
+    recalled(root, data)
+    assert len(reads) == 2 * once
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda data: b"",
+        lambda data: b"[",
+        lambda data: b"null",
+        lambda data: b"[[], {}]",
+        lambda data: data[:-20],
+        lambda data: data.replace(b'"skill"', b'"other"', 1),
+        lambda data: json.dumps([json.loads(data)[0], {"flat": [True, ["uri"], [], []]}]).encode(),
+        lambda data: json.dumps([json.loads(data)[0], {"flat": 7}]).encode(),
+        lambda data: b"[" * 100_000,
+    ],
+)
+def test_what_cannot_be_used_is_not_used(root: Path, spoil: Callable[[bytes], bytes]) -> None:
+    before = loaded(root)
+    spoiled = spoil(before.told())
+    assert seen(recalled(root, spoiled)) == seen(before)
+    assert not DirectoryCatalog(root).adopt(spoiled)
+
+
+def test_other_conditions_are_other_findings(root: Path, tmp_path: Path) -> None:
+    data = loaded(root).told()
+    assert not DirectoryCatalog(root, scheme="acme").adopt(data)
+    assert not DirectoryCatalog(root, limits=Limits(max_depth=3)).adopt(data)
+    copy = shutil.copytree(root, tmp_path / "copy", symlinks=True)
+    assert not DirectoryCatalog(copy).adopt(data)
+    (root / "SKILL.md").write_bytes(skill_md("skills"))  # now the folder is a skill itself
+    assert not DirectoryCatalog(root).adopt(data)
+    assert seen(recalled(root, data)) == seen(loaded(root))
+
+
+def test_what_is_listed_is_decided_anew(root: Path) -> None:
+    data = loaded(root).told()
+
+    def unlisted(path: str) -> SkillMeta:
+        return SkillMeta(listed=path != "flat")
+
+    adopted, loaded_again = DirectoryCatalog(root, describe=unlisted), DirectoryCatalog(root, describe=unlisted)
+    assert adopted.adopt(data)
+    loaded_again.recall(data)
+    loaded_again.load()
+    for catalog in (adopted, loaded_again):
+        assert "flat" not in catalog.snapshot().keys
+        assert catalog.snapshot().record("flat") is not None
+
+
+@pytest.mark.anyio
+async def test_a_digest_that_was_remembered_wrongly_serves_no_wrong_byte(root: Path) -> None:
+    """R2: every byte is compared with what its entry says, whoever said so."""
+    catalog = loaded(root)
+    right = (await catalog.get_skill("skill://flat/SKILL.md")).files[0].digest
+    assert right is not None
+    lying = DirectoryCatalog(root)
+    assert lying.adopt(catalog.told().replace(right[-64:].encode(), b"0" * 64))
+    read = await lying.read_file("skill://flat/SKILL.md")
+    assert read.data == (root / "flat/SKILL.md").read_bytes()
+    assert (await lying.get_skill("skill://flat/SKILL.md")).files[0].digest == right
+
+
+def test_memory_is_private_and_one_file_a_folder(root: Path, tmp_path: Path) -> None:
+    memory = tmp_path / "cache" / "folders"
+    for _ in range(2):
+        load_remembered(DirectoryCatalog(root), memory, no_progress)
+    (file,) = memory.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert stat.S_IMODE(memory.stat().st_mode) == 0o700
+    assert remembered(memory, str(root)) == loaded(root).told()
+    assert remembered(memory, str(root / "flat")) is None
+
+
+def test_of_a_small_folder_nothing_is_left(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ahead, "_WORTH", 1 << 16)
+    load_remembered(DirectoryCatalog(root), tmp_path / "memory", no_progress)
+    assert not (tmp_path / "memory").exists()
+
+
+def test_what_was_not_used_for_longest_is_forgotten(tmp_path: Path) -> None:
+    for number in range(32):
+        remember(tmp_path, f"/folder/{number}", b"data")
+        os.utime(remembered_file(tmp_path, f"/folder/{number}"), (number, number))
+    assert remembered(tmp_path, "/folder/0") == b"data"  # used now
+    remember(tmp_path, "/folder/new", b"data")
+    gone = [number for number in range(32) if remembered(tmp_path, f"/folder/{number}") is None]
+    assert gone == [1]
+
+
+def remembered_file(folder: Path, root: str) -> Path:
+    return folder / f"{hashlib.sha256(root.encode()).hexdigest()[:32]}.json"
+
+
+def test_memory_that_cannot_be_written_is_no_memory(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    remember(tmp_path / "cache", str(root), b"data")
+    assert remembered(tmp_path / "cache", str(root)) is None
+
+
+def no_progress() -> nullcontext[Callable[[int], None]]:
+    return nullcontext(lambda done: None)
+
+
+def test_another_process_reads_ahead(root: Path, tmp_path: Path, reads: list[str]) -> None:
+    catalog = DirectoryCatalog(root)
+    ReadAhead(catalog, tmp_path / "memory", no_progress).finish()
+    assert not reads
+    assert seen(catalog) == seen(loaded(root))
+    assert remembered(tmp_path / "memory", str(root)) == catalog.told()
+
+
+@pytest.mark.parametrize("trouble", [RuntimeError("gone wrong"), KeyboardInterrupt(), MemoryError()])
+def test_when_the_other_process_fails_the_folder_is_read_here(
+    root: Path, monkeypatch: pytest.MonkeyPatch, trouble: BaseException
+) -> None:
+    def fail(*_: object) -> bytes:
+        raise trouble
+
+    monkeypatch.setattr(ahead, "load_remembered", fail)
+    catalog = DirectoryCatalog(root)
+    ReadAhead(catalog, None, no_progress).finish()
+    assert seen(catalog) == seen(loaded(root))
+
+
+def test_a_folder_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError):
+        ReadAhead(DirectoryCatalog(tmp_path / "nowhere"), None, no_progress)
