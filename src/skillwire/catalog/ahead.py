@@ -10,13 +10,15 @@ from __future__ import annotations
 import os
 import signal
 from contextlib import suppress
-from typing import TYPE_CHECKING, NoReturn
+from hashlib import sha256
+from threading import Thread
+from typing import TYPE_CHECKING, BinaryIO, NoReturn
 
 from skillwire.catalog.remembered import remember, remembered
 from skillwire.limits import KIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable, Iterator
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -24,7 +26,7 @@ if TYPE_CHECKING:
 
     Progress = Callable[[], AbstractContextManager[Callable[[int], None]]]  # counts skills for a person who waits
 
-_CHUNK = 1 << 20
+_BUFFER = 1 << 20
 _WORTH = 64 * KIB  # of fewer than a few dozen skills nothing is remembered: they are read as fast
 
 
@@ -44,40 +46,46 @@ class ReadAhead:
 
     def finish(self) -> None:
         """The catalog is loaded, by the other process or here."""
-        chunks: list[bytes] = []
-        try:
-            while chunk := os.read(self._pipe, _CHUNK):
-                chunks.append(chunk)
-            _, status = os.waitpid(self._child, 0)
-        finally:
-            os.close(self._pipe)
-        if status != 0 or not self._catalog.adopt(b"".join(chunks)):
+        with os.fdopen(self._pipe, "rb", _BUFFER) as lines:
+            is_loaded = self._catalog.adopt(lines)
+        Thread(target=os.waitpid, args=(self._child, 0), daemon=True).start()  # it may still be writing its memory
+        if not is_loaded:
             with self._progress() as count:
                 self._catalog.load(count)
 
 
 def load_remembered(catalog: DirectoryCatalog, memory: Path | None, progress: Progress) -> bytes:
-    """Load ``catalog``, reading only what changed since it was remembered; what was found is remembered again."""
-    root = str(catalog.root)
-    before = None if memory is None else remembered(memory, root)
-    if before is not None:
-        catalog.recall(before)
+    """Load ``catalog``, reading only what changed since it was remembered. The digest of what was remembered."""
+    hasher = sha256()
+    if memory is not None:
+        with remembered(memory, str(catalog.root)) as lines:
+            catalog.recall(_hashed(lines, hasher.update))
     with progress() as count:
         catalog.load(count)
-    now = catalog.told()
-    if memory is not None and now != before and len(now) >= _WORTH:
-        remember(memory, root, now)
-    return now
+    return hasher.digest()
+
+
+def _hashed(lines: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
+    for line in lines:
+        update(line)
+        yield line
+
+
+def tell(catalog: DirectoryCatalog, memory: Path | None, before: bytes, to: BinaryIO) -> None:
+    """Hand over what ``catalog`` holds; then remember it, if that is worth it and was not known ``before``."""
+    hasher, size = sha256(), 0
+    with to:
+        for line in _hashed(catalog.told(), hasher.update):
+            size += to.write(line)
+    if memory is not None and size >= _WORTH and hasher.digest() != before:
+        remember(memory, str(catalog.root), catalog.told())
 
 
 def _read_and_leave(catalog: DirectoryCatalog, memory: Path | None, progress: Progress, writing: int) -> NoReturn:
     """The life of the other process. It must not return into what its parent was doing."""
-    code = 1
     with suppress(BaseException):
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        data = memoryview(load_remembered(catalog, memory, progress))
-        while data:
-            data = data[os.write(writing, data) :]
-        code = 0
-    os._exit(code)
+        before = load_remembered(catalog, memory, progress)
+        tell(catalog, memory, before, os.fdopen(writing, "wb", _BUFFER))
+    os._exit(0)

@@ -28,7 +28,7 @@ from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.records import Found, LocalFile
@@ -68,17 +68,17 @@ class DirectoryCatalog(SnapshotCatalog):
         with self._lock:
             self._rescan_all(on_skill)
 
-    def recall(self, data: bytes) -> None:
+    def recall(self, lines: Iterable[bytes]) -> None:
         """Before ``load``: what an earlier reading found, so that only what changed since is read again."""
-        found = decode(data, self._reading()) if not self._loaded else None
+        found = decode(lines, self._reading()) if not self._loaded else None
         if found is not None:
             self._snapshot, _ = Snapshot().updated((), found)
 
-    def adopt(self, data: bytes) -> bool:
+    def adopt(self, lines: Iterable[bytes]) -> bool:
         """Instead of ``load``: what another process has read just now. Whether it could be used."""
         with self._lock, _no_collections():
             reading = self._reading()
-            found = decode(data, reading)
+            found = decode(lines, reading)
             if found is None:
                 return False
             self.base = reading.base
@@ -88,7 +88,7 @@ class DirectoryCatalog(SnapshotCatalog):
             self._loaded = True
             return True
 
-    def told(self) -> bytes:
+    def told(self) -> Iterator[bytes]:
         """What ``load`` found, for ``recall`` or ``adopt``. ``ValueError`` if it cannot be written down."""
         return encode(self._snapshot.all_found(), self._reading())
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -22,7 +22,7 @@ from skillwire.skill.entry import DEFAULT_META, Resource, SkillEntry
 from skillwire.skill.uri import format_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from skillwire.limits import Limits
@@ -48,35 +48,52 @@ class Reading(NamedTuple):
         return [_FORM, version("skillwire"), *place, self.base, self.scheme, list(astuple(self.limits))]
 
 
-def encode(found: Mapping[str, Found], reading: Reading) -> bytes:
-    """``found``, as read under ``reading``. ``ValueError`` if some of it cannot be written down."""
-    folders = {path: _plain(path, item, reading.scheme) for path, item in found.items()}
-    return json.dumps([reading.key(), folders], separators=(",", ":"), check_circular=False).encode()
+def encode(found: Mapping[str, Found], reading: Reading) -> Iterator[bytes]:
+    """``found``, as read under ``reading``, in lines. ``ValueError`` if some of it cannot be written down."""
+    write = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
+    yield f"{write(reading.key())}\n".encode()
+    for path, item in found.items():
+        yield f"{write([path, *_plain(path, item, reading.scheme)])}\n".encode()
+    yield f"{len(found)}\n".encode()
 
 
-def decode(data: bytes, reading: Reading) -> dict[str, Found] | None:
+def decode(lines: Iterable[bytes], reading: Reading) -> dict[str, Found] | None:
     """What was found, or ``None`` if it was read under other conditions, or is not what ``encode`` wrote."""
+    found: dict[str, Found] = {}
     try:
-        key, folders = json.loads(data)
-        if key != json.loads(json.dumps(reading.key())):
+        rest = iter(lines)
+        if json.loads(next(rest, b"null")) != json.loads(json.dumps(reading.key())):
             return None
-        return {path: _found(item) for path, item in folders.items()}
-    except (ValueError, TypeError, KeyError, IndexError, RecursionError, OSError):
-        return None
-
-
-def remembered(folder: Path, root: str) -> bytes | None:
-    """What was remembered of ``root`` in ``folder``."""
-    place = _place(folder, root)
-    with suppress(OSError):
-        data = place.read_bytes()
-        os.utime(place)  # what is used stays; see ``_forget_oldest``
-        return data
+        for line in rest:
+            match json.loads(line):
+                case int(count):
+                    return found if count == len(found) else None
+                case [path, is_skill, record, problems, ignored]:
+                    found[path] = _found(is_skill, record, problems, ignored)
+                case _:
+                    return None
+    except (ValueError, TypeError, RecursionError, OSError):
+        pass
     return None
 
 
-def remember(folder: Path, root: str, data: bytes) -> None:
-    """Keep ``data`` in ``folder`` for the next time. Where that fails, the next start only takes longer."""
+@contextmanager
+def remembered(folder: Path, root: str) -> Generator[Iterable[bytes]]:
+    """What was remembered of ``root`` in ``folder``, line by line; nothing if there is nothing."""
+    place = _place(folder, root)
+    try:
+        file = place.open("rb")
+    except OSError:
+        yield ()
+        return
+    with file:
+        with suppress(OSError):
+            os.utime(place)  # what is used stays; see ``_forget_oldest``
+        yield file
+
+
+def remember(folder: Path, root: str, lines: Iterable[bytes]) -> None:
+    """Keep ``lines`` in ``folder`` for the next time. Where that fails, the next start only takes longer."""
     place = _place(folder, root)
     new = place.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
@@ -84,7 +101,7 @@ def remember(folder: Path, root: str, data: bytes) -> None:
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.write(data)
+                file.writelines(lines)
             os.replace(new, place)
         except BaseException:
             os.unlink(new)
@@ -119,8 +136,7 @@ def _plain_record(folder: str, record: SkillRecord | None, scheme: str) -> list[
     return [entry.uri, dict(entry.frontmatter), entry.modified, files, sorted(record.folders)]
 
 
-def _found(plain: list[Any]) -> Found:
-    is_skill, record, problems, ignored = plain
+def _found(is_skill: bool, record: list[Any] | None, problems: list[Any], ignored: list[str]) -> Found:
     return Found(is_skill, _record(record), tuple(Diagnostic(*problem) for problem in problems), tuple(ignored))
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from skillwire.server.access import Access
     from skillwire.server.skills import Skills
 
-_REPLAY_HELP = "memory for answers that are sent again while nothing changes (HTTP; default: 32; 0: none)"
+_REPLAY_HELP = "memory for answers that are sent again while nothing changes (HTTP; default: 128; 0: none)"
 _EXAMPLES = """\
 examples:
   skillwire serve ./skills                              on stdio, for a host that starts it
@@ -66,7 +66,7 @@ def add_arguments(verbs: Verbs) -> None:
     )
     add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
     add("--no-remember", action="store_true", help="read everything at each start, and remember nothing of it")
-    add("--replay", type=number(0, 4096), default=32, metavar="MIB", help=_REPLAY_HELP)
+    add("--replay", type=number(0, 4096), default=128, metavar="MIB", help=_REPLAY_HELP)
     add_serving_options(parser)
 
 

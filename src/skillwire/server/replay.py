@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-DEFAULT_BYTES = 32 * MIB
+DEFAULT_BYTES = 128 * MIB  # the whole listing of 100,000 skills
 COMPRESS_FROM = 4096
 _ABOUT_EVERYTHING = frozenset({"skills/list", "resources/list", "resources/directory/read"})
 _ABOUT_ONE = frozenset({"skills/get", "resources/read"})
@@ -94,7 +94,7 @@ class Replay:
             kept.count(time.perf_counter() - begun)
             return
         receive = _once_more(first, receive)
-        method, is_unchanged = await self._test_for(first)
+        method, is_unchanged = ("", None) if request is None else await self._test_for(first)
         if request is None or is_unchanged is None:
             await self._app(scope, receive, send)
         else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import json
+import io
 import os
 import shutil
 import stat
@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillwire.catalog import ahead, beneath
-from skillwire.catalog.ahead import ReadAhead, load_remembered
+from skillwire.catalog.ahead import ReadAhead, load_remembered, tell
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.remembered import remember, remembered
 from skillwire.errors import NotFoundError
@@ -68,9 +68,13 @@ def loaded(root: Path) -> DirectoryCatalog:
     return catalog
 
 
+def told(root: Path) -> bytes:
+    return b"".join(loaded(root).told())
+
+
 def recalled(root: Path, data: bytes) -> DirectoryCatalog:
     catalog = DirectoryCatalog(root)
-    catalog.recall(data)
+    catalog.recall(data.splitlines(keepends=True))
     catalog.load()
     return catalog
 
@@ -82,7 +86,7 @@ def seen(catalog: DirectoryCatalog) -> object:
 
 def test_an_unchanged_folder_is_the_same_and_only_what_was_wrong_is_read(root: Path, reads: list[str]) -> None:
     before = loaded(root)
-    data = before.told()
+    data = b"".join(before.told())
     reads.clear()
     assert seen(recalled(root, data)) == seen(before)
     assert sorted(reads) == ["SKILL.md", "SKILL.md"]  # the broken one and the one with a warning
@@ -90,12 +94,12 @@ def test_an_unchanged_folder_is_the_same_and_only_what_was_wrong_is_read(root: P
 
 def test_another_process_hands_over_everything(root: Path, reads: list[str]) -> None:
     before = loaded(root)
-    data = before.told()
+    data = b"".join(before.told())
     reads.clear()
     catalog = DirectoryCatalog(root)
-    assert catalog.adopt(data)
+    assert catalog.adopt(data.splitlines())
     assert seen(catalog) == seen(before)
-    assert catalog.told() == data
+    assert b"".join(catalog.told()) == data
     assert not reads
 
 
@@ -139,7 +143,7 @@ EDITS: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("edit", EDITS)
 def test_no_change_is_missed(root: Path, edit: str) -> None:
-    data = loaded(root).told()
+    data = told(root)
     EDITS[edit](root)
     assert seen(recalled(root, data)) == seen(loaded(root))
 
@@ -147,7 +151,7 @@ def test_no_change_is_missed(root: Path, edit: str) -> None:
 @given(st.lists(st.sampled_from(sorted(EDITS)), min_size=1, max_size=4, unique=True))
 def test_no_changes_together_are_missed(tmp_path_factory: pytest.TempPathFactory, edits: list[str]) -> None:
     root = write_tree(tmp_path_factory.mktemp("tree"), {**small_tree(), **BROKEN})
-    data = loaded(root).told()
+    data = told(root)
     for edit in edits:
         try:
             EDITS[edit](root)
@@ -160,7 +164,7 @@ def test_a_file_that_was_young_when_it_was_read_is_read_again(
     root: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(beneath, "_SETTLED_NS", 3600 * 10**9)
-    data = loaded(root).told()
+    data = told(root)
     monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
     once = len(reads)
     recalled(root, data)
@@ -173,41 +177,44 @@ def test_a_file_that_was_young_when_it_was_read_is_read_again(
         lambda data: b"",
         lambda data: b"[",
         lambda data: b"null",
-        lambda data: b"[[], {}]",
+        lambda data: b"[]\n0\n",
+        lambda data: data.partition(b"\n")[0],
+        lambda data: data.partition(b"\n")[0] + b"\n1\n",
         lambda data: data[:-20],
         lambda data: data.replace(b'"skill"', b'"other"', 1),
-        lambda data: json.dumps([json.loads(data)[0], {"flat": [True, ["uri"], [], []]}]).encode(),
-        lambda data: json.dumps([json.loads(data)[0], {"flat": 7}]).encode(),
+        lambda data: data.partition(b"\n")[0] + b'\n["flat",true,["uri"],[],[]]\n1\n',
+        lambda data: data.partition(b"\n")[0] + b'\n["flat",7]\n1\n',
+        lambda data: b"\n".join(data.splitlines()[:-2]),
         lambda data: b"[" * 100_000,
     ],
 )
 def test_what_cannot_be_used_is_not_used(root: Path, spoil: Callable[[bytes], bytes]) -> None:
     before = loaded(root)
-    spoiled = spoil(before.told())
+    spoiled = spoil(b"".join(before.told()))
     assert seen(recalled(root, spoiled)) == seen(before)
-    assert not DirectoryCatalog(root).adopt(spoiled)
+    assert not DirectoryCatalog(root).adopt(spoiled.splitlines())
 
 
 def test_other_conditions_are_other_findings(root: Path, tmp_path: Path) -> None:
-    data = loaded(root).told()
-    assert not DirectoryCatalog(root, scheme="acme").adopt(data)
-    assert not DirectoryCatalog(root, limits=Limits(max_depth=3)).adopt(data)
+    data = told(root)
+    assert not DirectoryCatalog(root, scheme="acme").adopt(data.splitlines())
+    assert not DirectoryCatalog(root, limits=Limits(max_depth=3)).adopt(data.splitlines())
     copy = shutil.copytree(root, tmp_path / "copy", symlinks=True)
-    assert not DirectoryCatalog(copy).adopt(data)
+    assert not DirectoryCatalog(copy).adopt(data.splitlines())
     (root / "SKILL.md").write_bytes(skill_md("skills"))  # now the folder is a skill itself
-    assert not DirectoryCatalog(root).adopt(data)
+    assert not DirectoryCatalog(root).adopt(data.splitlines())
     assert seen(recalled(root, data)) == seen(loaded(root))
 
 
 def test_what_is_listed_is_decided_anew(root: Path) -> None:
-    data = loaded(root).told()
+    data = told(root)
 
     def unlisted(path: str) -> SkillMeta:
         return SkillMeta(listed=path != "flat")
 
     adopted, loaded_again = DirectoryCatalog(root, describe=unlisted), DirectoryCatalog(root, describe=unlisted)
-    assert adopted.adopt(data)
-    loaded_again.recall(data)
+    assert adopted.adopt(data.splitlines())
+    loaded_again.recall(data.splitlines())
     loaded_again.load()
     for catalog in (adopted, loaded_again):
         assert "flat" not in catalog.snapshot().keys
@@ -221,7 +228,7 @@ async def test_a_digest_that_was_remembered_wrongly_serves_no_wrong_byte(root: P
     right = (await catalog.get_skill("skill://flat/SKILL.md")).files[0].digest
     assert right is not None
     lying = DirectoryCatalog(root)
-    assert lying.adopt(catalog.told().replace(right[-64:].encode(), b"0" * 64))
+    assert lying.adopt(line.replace(right[-64:].encode(), b"0" * 64) for line in catalog.told())
     read = await lying.read_file("skill://flat/SKILL.md")
     assert read.data == (root / "flat/SKILL.md").read_bytes()
     assert (await lying.get_skill("skill://flat/SKILL.md")).files[0].digest == right
@@ -230,27 +237,27 @@ async def test_a_digest_that_was_remembered_wrongly_serves_no_wrong_byte(root: P
 def test_memory_is_private_and_one_file_a_folder(root: Path, tmp_path: Path) -> None:
     memory = tmp_path / "cache" / "folders"
     for _ in range(2):
-        load_remembered(DirectoryCatalog(root), memory, no_progress)
+        load_and_tell(root, memory)
     (file,) = memory.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(memory.stat().st_mode) == 0o700
-    assert remembered(memory, str(root)) == loaded(root).told()
-    assert remembered(memory, str(root / "flat")) is None
+    assert kept(memory, str(root)) == told(root)
+    assert kept(memory, str(root / "flat")) == b""
 
 
 def test_of_a_small_folder_nothing_is_left(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ahead, "_WORTH", 1 << 16)
-    load_remembered(DirectoryCatalog(root), tmp_path / "memory", no_progress)
+    load_and_tell(root, tmp_path / "memory")
     assert not (tmp_path / "memory").exists()
 
 
 def test_what_was_not_used_for_longest_is_forgotten(tmp_path: Path) -> None:
     for number in range(32):
-        remember(tmp_path, f"/folder/{number}", b"data")
+        remember(tmp_path, f"/folder/{number}", [b"data"])
         os.utime(remembered_file(tmp_path, f"/folder/{number}"), (number, number))
-    assert remembered(tmp_path, "/folder/0") == b"data"  # used now
-    remember(tmp_path, "/folder/new", b"data")
-    gone = [number for number in range(32) if remembered(tmp_path, f"/folder/{number}") is None]
+    assert kept(tmp_path, "/folder/0") == b"data"  # used now
+    remember(tmp_path, "/folder/new", [b"data"])
+    gone = [number for number in range(32) if not kept(tmp_path, f"/folder/{number}")]
     assert gone == [1]
 
 
@@ -260,8 +267,26 @@ def remembered_file(folder: Path, root: str) -> Path:
 
 def test_memory_that_cannot_be_written_is_no_memory(root: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    remember(tmp_path / "cache", str(root), b"data")
-    assert remembered(tmp_path / "cache", str(root)) is None
+    remember(tmp_path / "cache", str(root), [b"data"])
+    assert kept(tmp_path / "cache", str(root)) == b""
+
+
+def kept(folder: Path, root: str) -> bytes:
+    with remembered(folder, root) as lines:
+        return b"".join(lines)
+
+
+def load_and_tell(root: Path, memory: Path) -> None:
+    catalog = DirectoryCatalog(root)
+    tell(catalog, memory, load_remembered(catalog, memory, no_progress), io.BytesIO())
+
+
+def wait_for(condition: Callable[[], bool]) -> None:
+    """Another process is at work."""
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def no_progress() -> nullcontext[Callable[[int], None]]:
@@ -273,7 +298,7 @@ def test_another_process_reads_ahead(root: Path, tmp_path: Path, reads: list[str
     ReadAhead(catalog, tmp_path / "memory", no_progress).finish()
     assert not reads
     assert seen(catalog) == seen(loaded(root))
-    assert remembered(tmp_path / "memory", str(root)) == catalog.told()
+    wait_for(lambda: kept(tmp_path / "memory", str(root)) == told(root))
 
 
 @pytest.mark.parametrize("trouble", [RuntimeError("gone wrong"), KeyboardInterrupt(), MemoryError()])
