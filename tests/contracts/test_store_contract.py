@@ -121,6 +121,15 @@ async def test_what_an_origin_left_behind_is_forgotten_even_if_it_was_never_put(
     assert await store.approval("once", REFUNDS) is None
 
 
+async def test_what_is_kept_beside_an_origin_goes_with_it(store: Store) -> None:
+    """C3: no label has a ``#``; such as a gateway's snapshots."""
+    for label in ("acme", "acme#snapshots", "acme2#snapshots", "acm"):
+        await store.put_entries(label, SeenEntries((), 1.0))
+    await store.remove_origin("acme")
+    left = [label for label in ("acme", "acme#snapshots", "acme2#snapshots", "acm") if await store.entries(label)]
+    assert left == ["acme2#snapshots", "acm"]
+
+
 # Entries
 
 

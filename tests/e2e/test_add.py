@@ -102,7 +102,7 @@ def test_five_agents_get_the_right_files_in_a_project(served: Path, project: Pat
     assert run(["add", "release", *words, "--yes", "--", *serving(served)]) == 0
     for folder in (".claude", ".agents", ".goose", ".windsurf"):
         assert tree(project / folder / "skills/release") == files_of(small_tree(), "acme/release")
-    assert os.listdir(home) == []
+    assert set(os.listdir(home)) <= {".cache"}  # where the server that was started may keep something
     recorded = lock(project)["release"]
     assert recorded["server"] == {"command": serving(served)}
     assert recorded["agents"] == dict.fromkeys(agents, "copy")
@@ -429,7 +429,7 @@ async def test_a_server_that_hangs_is_not_waited_for_for_ever(project: Path) -> 
     server = HostileServer()
     entry = server.add("flat", HOSTILE)
     server.answers["resources/read"] = lambda params: anyio.sleep_forever()  # type: ignore[return-value]
-    async with server.connect(limits=Limits(max_call_seconds=0.5)) as client:
+    async with server.connect(limits=Limits(max_call_seconds=2)) as client:
         catalog = RemoteCatalog(client)
         with pytest.raises(UpstreamError) as caught:
             await fetch(catalog, await catalog.get_skill(entry["uri"]))
@@ -490,9 +490,15 @@ def test_what_was_edited_by_hand_is_replaced_only_by_force_and_kept(
     mine = project / ".agents/skills/flat/SKILL.md"
     mine.write_text("edited")
     change(served)
-    for words in (["update", "--yes"], ["ci"], ["remove", "flat"]):
+    for words, forcing in (
+        (["update", "--yes"], "replaces"),
+        (["ci"], "replaces"),
+        (["remove", "flat"], "removes"),
+    ):
         assert run(words) == 1
-        assert "[skill-drifted, rule V1]" in capsys.readouterr().err
+        err = capsys.readouterr().err
+        assert "[skill-drifted, rule V1]" in err
+        assert f"--force {forcing}" in err
         assert mine.read_text() == "edited"
     assert run(["update", "--yes", "--force"]) == 0
     assert mine.read_bytes() == (served / "flat/SKILL.md").read_bytes()
@@ -511,9 +517,60 @@ def test_a_skill_that_is_gone_from_its_server_stays_and_is_reported(
     assert run(["outdated", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["skills"][0]["state"] == "gone"
     assert run(["update", "--yes"]) == 1
+    err = capsys.readouterr().err
+    assert "[skill-gone]" in err
+    assert "'../served' has no 'skill://flat/SKILL.md'" in err
+    assert "skillwire remove flat" in err
     assert (project / ".agents/skills/flat/SKILL.md").is_file()
-    assert run(["remove", "flat", "windows"]) == 1
+    assert run(["remove", "flat"]) == 0
     assert lock(project) == {}
+
+
+@pytest.mark.parametrize("verb", ["remove", "update", "outdated"])
+def test_a_name_that_is_not_installed_ends_it_before_anything_is_done(
+    served: Path, project: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong word is one, whatever the verb."""
+    assert add(served, "flat", "--agent", "codex") == 0
+    change(served)
+    before = tree(project)
+    capsys.readouterr()
+    assert run([verb, "flat", "windows", *(["--yes"] if verb == "update" else [])]) == 2
+    err = capsys.readouterr().err
+    assert "[skill-not-installed]" in err
+    assert "it has: flat" in err
+    assert tree(project) == before
+
+
+@pytest.mark.parametrize("secret", ["http://u:hush@{}", "http://{}?key=hush", "http://{}#hush"])
+@pytest.mark.anyio
+async def test_a_url_that_may_hold_a_secret_is_refused_before_anybody_is_asked(project: Path, secret: str) -> None:
+    server = HostileServer()
+    server.add("flat", HOSTILE)
+    async with server.serving() as url:
+        target = secret.format(str(url).removeprefix("http://"))
+        code, err = await skillwire("add", target, "flat", "--agent", "codex", "--yes")
+    assert code == 2
+    assert "[url-secret]" in err
+    assert "hush" not in err
+    assert server.asked == []
+    assert os.listdir(project) == []
+
+
+def test_a_server_that_cannot_be_reached_is_named(
+    served: Path, project: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nowhere = "http://127.0.0.1:1/mcp"
+    assert run(["add", nowhere, "flat", "--agent", "codex", "--yes"]) == 2
+    assert f"error: {nowhere}: cannot connect" in capsys.readouterr().err
+    assert add(served, "flat", "--agent", "codex") == 0
+    document = json.loads((project / "skills.lock.json").read_text())
+    document["skills"]["flat"]["server"] = {"url": nowhere}
+    (project / "skills.lock.json").write_text(json.dumps(document))
+    capsys.readouterr()
+    for words, code in ((["outdated"], 2), (["update", "--yes"], 1)):
+        assert run(words) == code
+        assert f"error: {nowhere}: cannot connect" in capsys.readouterr().err
 
 
 def test_a_pipeline_gets_exactly_what_the_lock_says_or_nothing(
@@ -674,6 +731,21 @@ def test_a_server_is_connected_and_disconnected(project: Path, capsys: pytest.Ca
     assert 'uri: "https://a.example/mcp"' in capsys.readouterr().out
     assert run(["connect", "--agent", "goose", "--global", "--yes", *command]) == 1
     assert str(project / "skills") in capsys.readouterr().out  # a host starts it elsewhere
+
+
+def test_a_host_that_starts_it_elsewhere_gets_whole_paths(project: Path, home: Path) -> None:
+    (project / "skills").mkdir()
+    (project / "servers.json").write_text("{}")
+    command = ["skillwire", "gateway", "skills", "--config", "servers.json", "--http", "8000"]
+    for words in ([], ["--global"]):
+        assert run(["connect", "--agent", "cursor", *words, "--yes", "--", *command]) == 0
+    in_project, everywhere = (
+        json.loads((folder / ".cursor/mcp.json").read_text())["mcpServers"]["skillwire"]["args"]
+        for folder in (project, home)
+    )
+    assert in_project == command[1:]
+    here = [str(project / "skills"), "--config", str(project / "servers.json")]
+    assert everywhere == ["gateway", *here, "--http", "8000"]
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import select
 import signal
 import subprocess
 import sys
@@ -15,55 +13,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from e2e.gateways import PATIENCE, SKILLWIRE, running
 from skillwire import connect
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
-
-PATIENCE = 60
-SKILLWIRE = [sys.executable, "-m", "skillwire"]
-
-
-class Running:
-    """A running gateway; its talk is read as it comes, with a bound."""
-
-    def __init__(self, folder: Path, *words: str) -> None:
-        self.popen = subprocess.Popen(
-            [*SKILLWIRE, "gateway", "--state", str(folder / "state"), *words],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self.talk = ""
-
-    def wait_for_talk(self, pattern: str) -> re.Match[str]:
-        assert self.popen.stderr is not None
-        deadline = time.monotonic() + PATIENCE
-        while (match := re.search(pattern, self.talk)) is None:
-            ready, _, _ = select.select([self.popen.stderr], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"waited for {pattern!r}; heard {self.talk!r}"
-            data = os.read(self.popen.stderr.fileno(), 65536)
-            assert data, f"it ended; heard {self.talk!r}"
-            self.talk += data.decode()
-        return match
-
-    def end(self, number: int = signal.SIGTERM) -> int:
-        self.popen.send_signal(number)
-        self.popen.communicate(timeout=PATIENCE)
-        return self.popen.returncode
-
-
-@contextmanager
-def running(folder: Path, *words: str) -> Iterator[Running]:
-    process = Running(folder, *words)
-    try:
-        yield process
-    finally:
-        process.popen.kill()
-        process.popen.communicate()
 
 
 @pytest.fixture
@@ -140,7 +96,9 @@ async def test_what_waits_is_approved_with_the_command_it_names(folder: Path) ->
     )
     with running(folder, "--policy", "gateway.toml", "--http", "0") as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
-        command = process.wait_for_talk(r"waits: 'flat' of 'acme' .*; skillwire (approve .*)\n")[1].split()
+        command = process.wait_for_talk(r"'flat' of 'acme' waits for a person's yes: skillwire (approve .*)\n")[
+            1
+        ].split()
         async with connect(url) as client:
             assert [entry async for entry in client.list_skills()] == []
             approved = run(folder, *command)
@@ -151,7 +109,7 @@ async def test_what_waits_is_approved_with_the_command_it_names(folder: Path) ->
             with client_errors():
                 while True:
                     await client.read_skill(await client.get_skill(entry.uri))
-            process.wait_for_talk(r"(?s)waits: 'flat' .*waits: 'flat' ")
+            process.wait_for_talk(r"(?s)'flat' of 'acme' waits.*'flat' of 'acme' waits")
         log = run(folder, "log", "--state", "state", "--json")
         assert '"revoked"' in log.stdout
 
@@ -175,6 +133,7 @@ def client_errors() -> Iterator[None]:
         (["--config", "servers.json", "--http", "x"], "address-invalid"),
         (["--config", "servers.json", "--access", "x"], "option-needs-http"),
         (["--config", "servers.json", "--instructions", "nowhere.md"], "instructions-unreadable"),
+        (["--config", "servers.json", "--state", "/proc/nowhere"], "store-unusable"),
     ],
 )
 def test_a_mistake_is_said_and_ends_it(folder: Path, words: list[str], says: str) -> None:
@@ -183,3 +142,4 @@ def test_a_mistake_is_said_and_ends_it(folder: Path, words: list[str], says: str
     assert done.returncode == 2
     assert f"[{says}" in done.stderr
     assert "Traceback" not in done.stderr
+    assert ("--state DIR" in done.stderr) is (says == "store-unusable")

@@ -11,11 +11,12 @@ from mcp import Client, MCPError
 from mcp_types import ElicitResult
 
 from adversarial.adversary import HostileServer
-from gateway.stage import SECONDS, gateway_of, hostile, source
+from gateway.stage import SECONDS, gateway_of, hostile, small_catalog, source
 from host.stage import entry_of, make_dynamic, rotate
 from interaction.conftest import Wire, serving_http
 from skillwire.gateway.eliciting import attach_eliciting
 from skillwire.gateway.forms import approval_form, is_yes
+from skillwire.server.endpoints import Dialects
 from skillwire.server.notices import everything
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -78,10 +79,8 @@ async def test_a_read_of_what_waits_is_asked_about_and_then_answered(state: Path
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_over_http_a_client_of_the_handshake_era_is_refused_and_not_kept_waiting(
-    state: Path, mode: str
-) -> None:
-    """A1, B4: there our answers are plain JSON, on which no question can come."""
+async def test_where_answers_are_plain_json_a_client_is_told_and_not_kept_waiting(state: Path, mode: str) -> None:
+    """A1, B4: in the handshake era no question can come on those."""
     person = Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
@@ -91,8 +90,9 @@ async def test_over_http_a_client_of_the_handshake_era_is_refused_and_not_kept_w
                 try:
                     text = (await client.read_resource(NOTES)).contents[0].text
                 except MCPError as error:
-                    text = str(error.code)
-    assert text == ("-32602" if mode == "legacy" else "notes\n")
+                    text = error.message
+    assert ("skillwire approve acme:skill://flat/SKILL.md" in text) is (mode == "legacy")
+    assert (text == "notes\n") is (mode == "auto")
     assert len(person.asked) == (mode == "auto")
 
 
@@ -255,3 +255,57 @@ def test_a_form_stays_short_whatever_an_author_wrote() -> None:
 )
 def test_only_a_ticked_box_in_a_form_that_was_sent_is_a_yes(answer: dict[str, Any]) -> None:
     assert not is_yes(answer)
+
+
+@pytest.mark.parametrize(("dialect", "method"), [("sep-2076", "skills/get"), ("native", "skills/activate")])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_client_that_knows_skills_by_name_is_asked_or_told_too(
+    state: Path, dialect: Any, method: str, mode: str
+) -> None:
+    """A1, P2, M2."""
+    person = Person()
+    async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
+        server = build_server(Skills(gateway.catalog, watch=False, dialects=Dialects(dialect)))
+        attach_eliciting(server, gateway, lambda: everything)
+        async with Client(server, mode=mode, elicitation_callback=person) as client:
+            wire = Wire(client, "legacy" if mode == "legacy" else "modern")
+            if mode == "legacy":
+                assert "Do it." in str(await wire.call(method, name="flat"))
+                assert len(person.asked) == 1
+                return
+            with pytest.raises(MCPError) as caught:
+                await wire.call(method, name="flat")
+    assert "skillwire approve acme:skill://flat/SKILL.md" in caught.value.data["hint"]
+    assert person.asked == []
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_a_file_that_an_admitted_skill_has_is_read_without_a_question(state: Path, mode: str) -> None:
+    """A3, E4: also if a nested skill that waits has it too; that one is asked about when it is wanted itself."""
+    person, nested = Person(), "skill://acme/acme/release/changelog/SKILL.md"
+    async with (
+        gateway_of(state, {"acme": small_catalog()}, ADMIT) as gateway,
+        wire_of(gateway, mode, person) as wire,
+    ):
+        await wire.client.read_resource("skill://acme/acme/release/SKILL.md")
+        assert len(person.asked) == 1
+        await wire.client.read_resource(nested)
+        assert len(person.asked) == 1
+        assert not (await wire.client.call_tool("load_skill", {"skill": nested})).is_error
+        assert len(person.asked) == 2
+
+
+async def test_what_cannot_be_approved_is_said_without_a_command(state: Path) -> None:
+    """V7: a dynamic skill, and one that is a snapshot, which only the policy can say yes to."""
+    server = hostile()
+    make_dynamic(server)
+    async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", Person()) as wire:
+        with pytest.raises(MCPError, match="promises no digests"):
+            await wire.client.read_resource(FLAT)
+    policy = f'{ADMIT}[upstream.acme]\nmaterialize = ["flat"]'
+    async with gateway_of(state, {"acme": server}, policy) as gateway, wire_of(gateway, "auto", None) as wire:
+        with anyio.fail_after(SECONDS):
+            while "fingerprint" not in (await gateway.catalog.problems())[0].hint:
+                await gateway.upstreams["acme"].admitting.decided()
+        with pytest.raises(MCPError, match=r"\[\[approved\]\] with fingerprint"):
+            await wire.client.read_resource(FLAT)

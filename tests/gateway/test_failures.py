@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from adversarial.adversary import SMALL
 from adversarial.speaking import Refusal
 from gateway.stage import (
     SECONDS,
@@ -166,8 +165,7 @@ async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Pat
     async def never(params: dict[str, Any]) -> None:
         await anyio.sleep_forever()
 
-    limits = replace(SMALL, max_call_seconds=0.1)
-    async with gateway_of(state, {"acme": server}, limits=limits) as gateway:
+    async with gateway_of(state, {"acme": server}, "[upstream.acme]\ntimeout = 1") as gateway:
         acme = source(gateway, "acme")
         await gateway.catalog.read_file(NOTES)
         await until_kept(gateway, server)
@@ -183,6 +181,22 @@ async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Pat
         assert len(server.read_uris()) == asked
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
         assert await paths(gateway.catalog) == ["acme/flat"]
+
+
+async def test_an_upstream_that_hangs_when_it_is_listed_keeps_nobody_else_waiting(state: Path) -> None:
+    """B4, L2: within its time limit it is one that was never there; the others are served."""
+    server = hostile()
+
+    async def never(params: dict[str, Any]) -> None:
+        await anyio.sleep_forever()
+
+    server.answers["skills/list"] = never
+    servers = {"acme": server, "other": MemoryCatalog([flat_skill()])}
+    async with gateway_of(state, servers, "[upstream.acme]\ntimeout = 0.2") as gateway:
+        with anyio.fail_after(SECONDS):
+            assert await paths(gateway.catalog) == ["other/flat"]
+        await until_state(source(gateway, "acme"), "unreachable")
+        assert "timed-out" in (await gateway.catalog.problems())[0].message
 
 
 async def test_a_refusal_is_an_answer_and_does_not_trip_the_breaker(state: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,8 @@ from host.stage import make_dynamic
 from skillwire import NotFoundError
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.gateway import provenance
+from skillwire.gateway.snapshots import snapshot_label
+from skillwire.host.opening import open_cache, open_store
 from skillwire.skill import digest_of
 from trees import skill_md
 
@@ -181,3 +184,19 @@ async def has_notes(gateway: Gateway, data: bytes) -> bool:
     if not await has_snapshot(gateway):
         return False
     return (await gateway.catalog.read_file(NOTES)).data == data
+
+
+async def test_an_upstream_that_is_removed_takes_its_snapshots_with_it(state: Path) -> None:
+    """C3: 'skillwire origins remove' leaves nothing of it behind."""
+    server = dynamic_server()
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway:
+        await taken(gateway)
+        assert await gateway.store.entries(snapshot_label("acme")) is not None
+    words = ["-m", "skillwire", "origins", "remove", "acme", "--state", str(state)]
+    await anyio.run_process([sys.executable, *words])
+    store = await open_store(state)
+    try:
+        assert await store.entries(snapshot_label("acme")) is None
+    finally:
+        await store.close()
+    assert open_cache(state).usage().files == 0

@@ -16,7 +16,6 @@ from skillwire import FormatError, MemoryCatalog, NotFoundError, UpstreamError, 
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.catalog.visible import VisibleCatalog
 from skillwire.client.remote import RemoteCatalog
-from skillwire.gateway import provenance
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill import digest_of
@@ -55,19 +54,6 @@ async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: P
             report = await verify_catalog(gateway.catalog)
             assert report.failures == []
             assert report.skills == len(expected)
-
-
-async def test_where_a_skill_came_from_is_said_with_its_resources(state: Path) -> None:
-    """R4, O2: under our own prefix, and never in an entry."""
-    async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway, client_of(gateway) as client:
-        [resource] = (await client.connection.request("resources/list"))["resources"]
-        assert resource["_meta"] == {
-            provenance.ORIGIN: "acme",
-            provenance.UPSTREAM_URI: "skill://flat/SKILL.md",
-            provenance.DIALECT: "extension",
-        }
-        [entry] = (await client.connection.request("skills/list"))["skills"]
-        assert entry.keys() == {"uri", "frontmatter", "resources"}
 
 
 async def test_two_hundred_readers_make_one_fetch(state: Path) -> None:
@@ -267,3 +253,20 @@ async def test_names_are_found_by_whoever_types_them(state: Path) -> None:
             "one/acme/release/changelog",
         ]
         assert list(await gateway.catalog.suggest("tw")) == ["two/flat"]
+
+
+async def test_what_an_upstreams_template_makes_is_served_and_the_template_is_not_passed_on(state: Path) -> None:
+    """G1, L2, T1, O3: completing it would send what a client types past the policy, to somebody else's server."""
+    skills = Skills()
+
+    @skills.template("docs/{product}", values={"product": ["alpha", "beta"]}, description="One for each product.")
+    def docs(product: str) -> dict[str, bytes]:
+        return {"SKILL.md": f"---\nname: {product}\ndescription: x\n---\n".encode()}
+
+    async with gateway_of(state, {"acme": build_server(skills)}) as gateway, client_of(gateway) as client:
+        assert await paths(gateway.catalog) == []
+        entry = await client.get_skill("skill://acme/docs/alpha/SKILL.md")
+        assert entry.name == "alpha"
+        assert b"name: alpha" in (await client.read_unverified(entry.uri)).data
+        [whole] = (await client.connection.request("resources/templates/list"))["resourceTemplates"]
+        assert whole["uriTemplate"] == "skill://{+path}"

@@ -13,6 +13,7 @@ from skillwire.cli.installation import (
     add_scope_options,
     add_signing_options,
     check_signing,
+    naming,
     say_yes,
     scope_of,
     show_outcome,
@@ -82,7 +83,9 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         find_agent(agent)
     if not arguments.agent and not arguments.agent_dir and not can_ask():
         raise FormatError("agent-missing", "nobody said for which agent", "name one: --agent claude-code")
-    return run_on_targets(arguments, printer, _add)
+    server = _server(arguments, scope_of(arguments))  # refused before anybody is asked, if it cannot be recorded
+    with naming(server):
+        return run_on_targets(arguments, printer, _add)
 
 
 async def _add(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -62,10 +63,25 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         raise FormatError(
             "argument-invalid", "one of --url, --undo and a command is needed", "skillwire connect -h"
         )
-    if arguments.scope == "global":  # the host starts it wherever it is, not here
-        words = [str(Path(word).absolute()) if word.startswith(("./", "../")) else word for word in words]
+    if arguments.scope == "global":
+        words = _from_anywhere(words)
     find_agent(arguments.agent)
     return run_async(lambda: _connect(arguments, words, printer), printer)
+
+
+def _from_anywhere(words: list[str]) -> list[str]:
+    """The command for a host that starts it wherever it is, not here: what names a file of this folder, in full.
+
+    A word without a dot or a slash may be a file or just a word; of our own verbs it is known.
+    """
+    ours = Path(words[0]).name == "skillwire" if words else False
+    return [
+        os.path.abspath(word)
+        if word.startswith(("./", "../"))
+        or (place > 0 and os.path.exists(word) and ("/" in word or "." in word or (ours and place > 1)))
+        else word
+        for place, word in enumerate(words)
+    ]
 
 
 async def _connect(arguments: argparse.Namespace, words: list[str], printer: Printer) -> int:
@@ -95,7 +111,8 @@ async def _connect(arguments: argparse.Namespace, words: list[str], printer: Pri
     backup = apply_edit(edit, arguments.name, keep=not arguments.undo)
     if arguments.undo:
         forget_backups(edit, arguments.name)
-    printer.talk(f"changed {line(edit.label)}" + ("" if backup is None else f"; before: {line(backup.name)}"))
+    done = "removed" if edit.new is None else "changed"
+    printer.talk(f"{done} {line(edit.label)}" + ("" if backup is None else f"; before: {line(backup.name)}"))
     return Exit.OK
 
 

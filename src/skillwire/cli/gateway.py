@@ -5,9 +5,8 @@ from __future__ import annotations
 import argparse
 import logging
 import os
-import shlex
 import signal
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -26,9 +25,11 @@ from skillwire.cli.serving import (
     read_instructions,
     skills_of,
 )
+from skillwire.errors import StoreError
 
 if TYPE_CHECKING:
     import socket
+    from collections.abc import Generator
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
@@ -85,20 +86,29 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
     folders = [Path(path) for path in arguments.paths]
     plan = plan_gateway(policy=arguments.policy, config=arguments.config, folders=folders)
-    plan = replace(plan, renews_snapshots=arguments.renew_snapshots)
-    if arguments.state is not None:
-        plan = replace(plan, approve_options=f"{plan.approve_options} --state {shlex.quote(str(arguments.state))}")
+    plan = replace(plan, renews_snapshots=arguments.renew_snapshots, state=arguments.state)
     for name in ("mcp", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is said by us
-    if address is None:
-        anyio.run(_serve_stdio, arguments, printer, plan)
-        return Exit.OK
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        anyio.run(_serve_http, arguments, printer, plan, *address)
-    except KeyboardInterrupt:
-        printer.talk("stopped")
+    with _naming_state():
+        if address is None:
+            anyio.run(_serve_stdio, arguments, printer, plan)
+            return Exit.OK
+        signal.signal(signal.SIGTERM, _interrupt)
+        try:
+            anyio.run(_serve_http, arguments, printer, plan, *address)
+        except KeyboardInterrupt:
+            printer.talk("stopped")
     return Exit.OK
+
+
+@contextmanager
+def _naming_state() -> Generator[None]:
+    """A home that cannot be written is no reason to be without a gateway."""
+    try:
+        yield
+    except StoreError as error:
+        error.hint = f"{error.hint}; or give a folder that can be written: --state DIR"
+        raise
 
 
 async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Plan) -> None:
@@ -129,7 +139,9 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
     listener: socket.socket = listen(host, port)
     async with open_gateway(plan, state_of(arguments)) as gateway:
         server = _server(gateway, arguments, access, may_approve=not is_open)
-        http = HttpServer(server, listener, HttpOptions(access, arguments.public_url))
+        asks = plan.policy.mode == "admit" and not plan.policy.read_only and not is_open
+        options = HttpOptions(access, arguments.public_url, asks=asks)
+        http = HttpServer(server, listener, options, catalog=lambda: gateway.catalog)
         log_access(arguments)
         say_how_to_connect(arguments, http.url, printer, is_open=is_open)
         if is_open and plan.policy.mode == "admit":

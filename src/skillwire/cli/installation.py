@@ -8,18 +8,18 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from skillwire.cli.asking import can_ask, confirm
 from skillwire.cli.hosting import default_state, line
-from skillwire.errors import ApprovalError, FormatError
+from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncGenerator, Sequence
+    from collections.abc import AsyncGenerator, Generator, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.printer import Printer
@@ -177,6 +177,16 @@ def headers_for(servers: Sequence[Server], arguments: argparse.Namespace) -> dic
     return headers
 
 
+@contextmanager
+def naming(server: Server) -> Generator[None]:
+    """A server that cannot be reached is named: a lock may have many, and a person has many terminals."""
+    try:
+        yield
+    except UpstreamError as error:
+        error.message = f"{line(server_text(server))[:200]}: {error.message}"
+        raise
+
+
 @asynccontextmanager
 async def open_server(
     server: Server, scope: Scope, arguments: argparse.Namespace, headers: dict[str, str], printer: Printer
@@ -189,8 +199,9 @@ async def open_server(
         await _ask_to_start(server, printer)
     target, config = target_of(server, scope)
     options = TargetOptions(config, headers, server.dialect, server.era or "auto")
-    async with open_target(cast("str", target), options, folder=scope.project, home=scope.home) as catalog:
-        yield catalog
+    with naming(server):
+        async with open_target(cast("str", target), options, folder=scope.project, home=scope.home) as catalog:
+            yield catalog
 
 
 async def _ask_to_start(server: Server, printer: Printer) -> None:

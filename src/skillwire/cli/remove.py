@@ -44,11 +44,13 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Remove."""
-    from skillwire.install.installing import remove
+    from skillwire.install.installing import demand_skill, remove
     from skillwire.install.lockfile import demand_lock
 
     scope = scope_of(arguments)
-    demand_lock(scope.lock_path)
+    lock = demand_lock(scope.lock_path)
+    for name in arguments.skills:  # a wrong word ends it before anything is done, as for update
+        demand_skill(lock, name)
     agents = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
     done: list[dict[str, Any]] = []
     for name in dict.fromkeys(arguments.skills):

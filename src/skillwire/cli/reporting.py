@@ -60,10 +60,10 @@ class Reporter:
         """Each problem when it is new; one that went and came again is new."""
         problems = [each for each in await upstream.admitting.problems() if each.reference not in _STATES]
         now = {(upstream.label, each.message): each for each in problems}
-        for key in now.keys() - self._said:
+        for key in sorted(now.keys() - self._said):
             each = now[key]
             if each.reference == "approval-missing":
-                self._printer.talk(f"waits: {line(each.message)}; {line(each.hint)}")
+                self._printer.talk(f"{line(each.message)}: {line(each.hint)}")
             elif each.refuses:
                 where = line(f"{upstream.label}/{each.file}")
                 self._printer.talk(f"left out {where}: {line(each.message)} [{each.reference}]")

@@ -16,12 +16,13 @@ from skillwire.cli.installation import (
     open_server,
     say_yes,
     scope_of,
+    server_text,
     show_outcome,
     show_skill,
     signature,
 )
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import SkillwireError, VerificationError
+from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
     import argparse
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from skillwire.install.fetching import Fetched
     from skillwire.install.lock import Installed
     from skillwire.install.places import Scope
+    from skillwire.skill import SkillEntry
 
 _EXAMPLES = """\
 examples:
@@ -102,7 +104,7 @@ async def _update_one(
     from skillwire.install.fetching import fetch, promised_digests
     from skillwire.install.installing import update
 
-    entry = await catalog.get_skill(skill.uri)
+    entry = await _entry_now(catalog, skill)
     if promised_digests(entry) == skill.files and _lies_there(skill, scope, force=arguments.force):
         printer.talk(f"{line(skill.name)} is up to date")
         return "current"
@@ -115,6 +117,18 @@ async def _update_one(
     if not arguments.json:
         show_outcome(outcome, skill.name, printer)
     return "updated"
+
+
+async def _entry_now(catalog: Catalog, skill: Installed) -> SkillEntry:
+    try:
+        return await catalog.get_skill(skill.uri)
+    except NotFoundError as error:
+        where = server_text(skill.server)
+        raise NotFoundError(
+            "skill-gone",
+            f"{skill.name!r:.100} is not served any more: {where!r:.200} has no {skill.uri!r:.200}",
+            f"it stays as it is; to take it out: skillwire remove {skill.name}",
+        ) from error
 
 
 def _lies_there(skill: Installed, scope: Scope, *, force: bool) -> bool:

@@ -102,9 +102,11 @@ class Connection:
                 with suppress(
                     MCPError, RuntimeError, TimeoutError
                 ):  # a server that does not tell is asked instead
-                    subscription = await stack.enter_async_context(
-                        listen(self.session, resources_list_changed=True)
-                    )
+                    opened = await stack.enter_async_context(listen(self.session, resources_list_changed=True))
+                    if (
+                        opened.honored.resources_list_changed
+                    ):  # else it agreed to tell nothing, and may end at once
+                        subscription = opened
 
             async def wait(seconds: float) -> None:
                 with anyio.move_on_after(seconds):

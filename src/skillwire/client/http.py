@@ -39,6 +39,17 @@ _LONGEST_PAUSE = 5.0
 @asynccontextmanager
 async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> AsyncGenerator[TransportStreams]:
     """The SDK's streams to ``url``, bounded."""
+    async with (
+        bounded_client(headers, meter) as client,
+        streamable_http_client(
+            url, http_client=client, max_sse_event_size=meter.limits.max_message_bytes
+        ) as streams,
+    ):
+        yield streams
+
+
+def bounded_client(headers: Mapping[str, str], meter: Meter) -> httpx2.AsyncClient:
+    """An HTTP client whose answers are counted, and that is never in a hurry to open streams."""
     opened = 0
 
     async def slow_down(request: httpx2.Request) -> None:
@@ -55,18 +66,12 @@ async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> Async
         body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
         response.stream = _BoundedBody(body, meter, encoding, is_events=is_events)
 
-    async with (
-        httpx2.AsyncClient(
-            headers={**headers, "Accept-Encoding": "gzip"},
-            timeout=httpx2.Timeout(meter.limits.max_call_seconds, read=_SILENCE_SECONDS),
-            event_hooks={"request": [slow_down], "response": [bound]},
-            verify=_trusted(),
-        ) as client,
-        streamable_http_client(
-            url, http_client=client, max_sse_event_size=meter.limits.max_message_bytes
-        ) as streams,
-    ):
-        yield streams
+    return httpx2.AsyncClient(
+        headers={**headers, "Accept-Encoding": "gzip"},
+        timeout=httpx2.Timeout(meter.limits.max_call_seconds, read=_SILENCE_SECONDS),
+        event_hooks={"request": [slow_down], "response": [bound]},
+        verify=_trusted(),
+    )
 
 
 @cache

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import signal
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from subprocess import PIPE
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -43,31 +43,41 @@ _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream
 async def open_pipes(
     command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
 ) -> AsyncGenerator[TransportStreams]:
-    """Start ``command`` and speak to it. It inherits few variables of our environment, and ``env``."""
-    child = await _start(command, {**get_default_environment(), **env}, cwd)
+    """Start ``command`` and speak to it in the SDK's messages."""
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
     try:
-        async with anyio.create_task_group() as listening:
-            listening.start_soon(_keep_last_words, child, meter)
+        async with running(command, env, cwd, meter) as child, anyio.create_task_group() as speaking:
+            speaking.start_soon(_read_messages, child.stdout, incoming_in, meter)
+            speaking.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in)
             try:
-                async with anyio.create_task_group() as speaking:
-                    speaking.start_soon(_read_lines, child.stdout, incoming_in, meter)
-                    speaking.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in)
-                    try:
-                        yield incoming, outgoing
-                    finally:
-                        speaking.cancel_scope.cancel()  # stdout has one reader, from here on `_end`
+                yield incoming, outgoing
             finally:
-                with anyio.CancelScope(shield=True):  # or the process would outlive us
-                    await _end(child)
-                listening.cancel_scope.cancel()
+                speaking.cancel_scope.cancel()  # stdout has one reader, from here on `_end`
     finally:
         for stream in (incoming, incoming_in, outgoing, outgoing_out):
             stream.close()
 
 
-class _Child(NamedTuple):
+@asynccontextmanager
+async def running(
+    command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
+) -> AsyncGenerator[Child]:
+    """``command`` while the block runs. It inherits few variables of our environment, and ``env``."""
+    child = await _start(command, {**get_default_environment(), **env}, cwd)
+    async with anyio.create_task_group() as listening:
+        listening.start_soon(_keep_last_words, child, meter)
+        try:
+            yield child
+        finally:
+            with anyio.CancelScope(shield=True):  # or the process would outlive us
+                await _end(child)
+            listening.cancel_scope.cancel()
+
+
+class Child(NamedTuple):
+    """A process and the pipes to it."""
+
     process: Process
     stdin: ByteSendStream
     stdout: ByteReceiveStream
@@ -75,7 +85,7 @@ class _Child(NamedTuple):
     silent: anyio.Event  # nobody reads stderr any more, most often because it ended
 
 
-async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -> _Child:
+async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -> Child:
     try:
         process = await anyio.open_process(
             list(command), env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
@@ -90,25 +100,33 @@ async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
         raise AssertionError("a process that was started with pipes has pipes")
-    return _Child(process, stdin, stdout, stderr, anyio.Event())
+    return Child(process, stdin, stdout, stderr, anyio.Event())
 
 
-async def _read_lines(stdout: ByteReceiveStream, send: _Incoming, meter: Meter) -> None:
+async def each_line(stdout: ByteReceiveStream, meter: Meter) -> AsyncGenerator[bytes]:
+    """The lines that a process writes, counted and bounded; ends when the process goes away."""
     line = bytearray()
-    with send, suppress(SkillwireError, *_GONE):  # the meter remembers ours; the rest: the other side went away
+    with suppress(*_GONE):
         async for chunk in stdout:
             meter.count(len(chunk))
             *ends, rest = chunk.split(b"\n")
             for end in ends:
                 line += end
-                await _deliver(bytes(line), send, meter)
+                meter.check_message(len(line))
+                yield bytes(line)
                 line.clear()
             line += rest
             meter.check_message(len(line))
 
 
+async def _read_messages(stdout: ByteReceiveStream, send: _Incoming, meter: Meter) -> None:
+    with send, suppress(SkillwireError, *_GONE):  # the meter remembers ours; the rest: nobody listens any more
+        async with aclosing(each_line(stdout, meter)) as lines:
+            async for line in lines:
+                await _deliver(line, send, meter)
+
+
 async def _deliver(line: bytes, send: _Incoming, meter: Meter) -> None:
-    meter.check_message(len(line))
     if not line.strip():
         return
     try:
@@ -139,7 +157,7 @@ async def _write_lines(
         send.close()  # the session learns that nobody listens
 
 
-async def _keep_last_words(child: _Child, meter: Meter) -> None:
+async def _keep_last_words(child: Child, meter: Meter) -> None:
     words, meter.last_words = b"", ""
     try:
         with suppress(*_GONE):
@@ -150,7 +168,7 @@ async def _keep_last_words(child: _Child, meter: Meter) -> None:
         child.silent.set()
 
 
-async def _end(child: _Child) -> None:
+async def _end(child: Child) -> None:
     process = child.process
     with suppress(*_GONE):
         await child.stdin.aclose()

@@ -44,12 +44,12 @@ class UrlServer:
         if not _is_web(self.url):
             raise FormatError(
                 "url-invalid",
-                f"{_without_secrets(self.url)!r:.200} is not a URL of a server",
+                f"{without_secrets(self.url)!r:.200} is not a URL of a server",
                 "write https://…/mcp",
             )
 
     def __repr__(self) -> str:
-        return f"UrlServer({_without_secrets(self.url)!r})"
+        return f"UrlServer({without_secrets(self.url)!r})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def _is_web(url: str) -> bool:
     return parts.scheme in ("http", "https") and bool(parts.netloc)
 
 
-def _without_secrets(url: str) -> str:
+def without_secrets(url: str) -> str:
     """The URL without user, password and query, where people keep tokens."""
     return re.sub(r"//[^/?#]*@", "//…@", url.partition("?")[0])
 

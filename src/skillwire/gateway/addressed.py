@@ -19,7 +19,7 @@ from skillwire.catalog.contract import (
     SkillFile,
 )
 from skillwire.catalog.snapshot import beginning_with, no_skill
-from skillwire.errors import NotFoundError
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.addresses import is_plain
 from skillwire.skill.entry import Partial
 from skillwire.skill.uri import DEFAULT_SCHEME, is_within, parse_uri, skill_root
@@ -80,6 +80,15 @@ class AddressedCatalog(Catalog):
     async def is_at_hand(self, uri: str) -> bool:
         """As it is inside."""
         return await self.inner.is_at_hand(self.theirs(uri))
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """As it is inside, as long as addresses mean the same."""
+        addresses = self._addresses()
+        try:
+            is_same = await self.inner.unchanged(None if uri is None else self.theirs(uri))
+        except (FormatError, NotFoundError):  # no address of ours, or none at all
+            return None
+        return None if is_same is None else lambda: is_same() and self._addresses() == addresses
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that one skill came in."""

@@ -46,6 +46,7 @@ class Admission:
         seen_at: Callable[[], float | None] = lambda: None,
         is_local: bool = False,
         approve_options: str = "",
+        public_options: str = "",
     ) -> None:
         self.label = label
         self.is_strict = policy.mode == "admit" and not is_local
@@ -55,6 +56,7 @@ class Admission:
         self._addresses = addresses
         self._seen_at = seen_at
         self._approve_options = approve_options
+        self._public_options = public_options
         self._decided: dict[str, tuple[SkillEntry, int, bool]] = {}
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -114,16 +116,27 @@ class Admission:
         """The skill's path below the upstream's label."""
         return self._addresses().inside(root_of(entry.uri)).path
 
-    def _waiting_problem(self, entry: SkillEntry) -> Diagnostic:
-        path, content = self.path_of(entry), contents_name(entry)
-        message = f"{path!r:.300} of {self.label!r} waits for a person's yes"
+    def missing(self, entry: SkillEntry) -> str:
+        """What a skill that waits lacks; for anybody who may see it."""
+        return f"{self.path_of(entry)!r:.300} of {self.label!r} waits for a person's yes"
+
+    def how_to_approve(self, entry: SkillEntry) -> str:
+        """How a yes is given, for a client: files of this machine are named, and not where they are."""
+        if contents_name(entry) == "dynamic":
+            return "it promises no digests, so that no yes to it can be kept"
+        return f"whoever runs this gateway gives it: {self._command(entry, self._public_options)}"
+
+    def _command(self, entry: SkillEntry, options: str) -> str:
+        content = contents_name(entry)
         if content == "dynamic":
-            hint = f"it promises no digests, so that no yes can be kept: [upstream.{self.label}] materialize = […]"
-        elif SNAPSHOT in entry.meta.meta:
-            hint = f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {content!r}"
-        else:
-            hint = f"skillwire approve {shlex.quote(f'{self.label}:{entry.uri}')}{self._approve_options}"
-        return Diagnostic("approval-missing", message, hint, file=path, skill=path)
+            return f"it promises no digests, so that no yes can be kept: [upstream.{self.label}] materialize = […]"
+        if SNAPSHOT in entry.meta.meta:
+            return f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {content!r}"
+        return f"skillwire approve {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
+
+    def _waiting_problem(self, entry: SkillEntry) -> Diagnostic:
+        path, hint = self.path_of(entry), self._command(entry, self._approve_options)
+        return Diagnostic("approval-missing", self.missing(entry), hint, file=path, skill=path)
 
     def _allows(self, entry: SkillEntry) -> bool:
         return self._policy.allows(self.label, self.path_of(entry))

@@ -39,7 +39,7 @@ from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_md_uri
 from skillwire.skill.verify import verify_file, verify_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from skillwire.gateway.admission import Admission
     from skillwire.gateway.recording import Recorder
@@ -109,7 +109,7 @@ class AdmittingCatalog(Catalog):
         if self.admission.is_strict:
             await self._check(entry, file, uri)
         self._note(entry)
-        return file
+        return file._replace(meta=entry.meta.meta)
 
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
@@ -141,6 +141,20 @@ class AdmittingCatalog(Catalog):
         """Paths of admitted skills that begin with ``beginning``."""
         await self._renew(None)
         return beginning_with(sorted(root_of(key).path for key in self._keys), beginning, limit)
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """As it is inside, as long as the same is admitted. Whoever asks serves it again: that is noted too."""
+        is_same = await self._inner.unchanged(uri)
+        if is_same is None:
+            return None
+        if uri is None:
+            await self._renew(None)
+            listing = self._listing
+            return lambda: is_same() and self._listing is listing and not self._is_old
+        entry, _ = await self._around(parse_uri(uri).parent)
+        if entry is None:
+            return None
+        return lambda: is_same() and self.admission.admits(entry) and self._note(entry)
 
     def changes(self) -> ChangeStream:
         """What comes, changes and goes of what is admitted; while ``follow`` runs."""
@@ -236,9 +250,10 @@ class AdmittingCatalog(Catalog):
             self._age()
             raise no_file(uri) from error
 
-    def _note(self, entry: SkillEntry) -> None:
+    def _note(self, entry: SkillEntry) -> bool:
         if self._recorder is not None:
             self._recorder.note(self.admission.label, entry)
+        return True
 
 
 def _is_unlisted(entry: SkillEntry, uri: str) -> bool:

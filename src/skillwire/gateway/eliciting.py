@@ -1,9 +1,10 @@
 """Asking the person at a client for a yes: a skill that waits for one is asked about when it is wanted (A1, B6).
 
-In ``admit`` mode, where a client can put a form before its person (MCP elicitation) and the gateway is not
-read-only. The form says what a review says. A yes is recorded in the name of whoever is behind that client, for
-exactly the content that the form was about, and the request is answered; a no is recorded too and not asked about
-again for a while. Without a form nothing changes: the skill answers like one that does not exist.
+In ``admit`` mode, for whoever may see the skill. A request that was refused only for want of a yes is asked about
+where its client can put a form before its person (MCP elicitation) and the gateway is not read-only. The form says
+what a review says. A yes is recorded in the name of whoever is behind that client, for exactly the content that
+the form was about, and the request is answered; a no is recorded too and not asked about again for a while.
+Where nobody can be asked, the client is told what is missing, and which command gives it.
 
 - Handshake era: the form is a request to the client while its own request waits.
 - Stateless era: the answer to ``resources/read``, ``tools/call`` and ``prompts/get`` is that input is required,
@@ -17,22 +18,20 @@ import logging
 import time
 from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
-from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.shared.exceptions import MCPError
-from mcp_types.methods import INPUT_REQUIRED_METHODS
+from mcp_types import INVALID_PARAMS
 
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
-from skillwire.gateway.forms import FIELD, approval_form, is_yes, shown_name
+from skillwire.gateway.forms import FIELD, approval_form, is_yes
 from skillwire.gateway.recording import contents_name
+from skillwire.gateway.wanting import can_ask, given_answer, is_refused, waiting_answer, wanted_word, who_asks
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.binding import is_modern
 from skillwire.skill.uri import SkillUri, parse_uri, skill_md_uri
 from skillwire.store.contract import LogLine
-from skillwire.wire.extension import SKILLS_GET
-from skillwire.wire.fallback import LOAD, READ
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +69,7 @@ class Wanted:
 
 def attach_eliciting(server: Server[Any], gateway: Gateway, sees: Callable[[], Callable[[str], bool]]) -> None:
     """Ask, on ``server``, whoever may see a skill that waits; nobody, unless the policy wants approvals."""
-    if gateway.policy.mode == "admit" and not gateway.policy.read_only:
+    if gateway.policy.mode == "admit":
         server.middleware.insert(0, Eliciting(gateway, sees))
 
 
@@ -84,38 +83,63 @@ class Eliciting:
         self._refused: OrderedDict[_ASKED, float] = OrderedDict()
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Ask first, if that is all that is missing; then answer."""
-        word = _wanted(ctx)
-        if word is None or not _can_ask(ctx):
+        """Answer; if that is refused, and a yes is all that is missing, ask for it and answer again."""
+        word = wanted_word(ctx)
+        if word is None:
             return await call_next(ctx)
-        try:
-            required = await self._ask(ctx, word)
-        except SkillwireError as error:  # it cannot be shown, so that nobody can say yes to it
-            log.info("nobody could be asked about %r: %s", word[:200], error.message)
-            required = None
-        return await call_next(ctx) if required is None else required
+        answer, refusal = await _tried(ctx, call_next)
+        if refusal is not None or is_refused(answer):
+            wanted = await self._waiting(ctx, word)
+            if wanted is not None:
+                return await self._lacking(ctx, word, wanted, call_next, answer)
+        if refusal is not None:
+            raise refusal
+        return answer
 
-    async def _ask(self, ctx: Context, word: str) -> dict[str, Any] | None:
-        """A result that requires input, or ``None`` when all was said."""
-        wanted = await self._waiting(ctx, word)
-        if wanted is None or self._was_refused(wanted.key):
-            return None
-        if is_modern(ctx):
-            given = _given(ctx, wanted.content)
-            if given is None:
-                review = await wanted.upstream.admitting.review(wanted.entry)
-                form = approval_form(wanted.upstream.label, review, wanted.content)
-                request = {"method": "elicitation/create", "params": {"mode": "form", **form}}
-                required = {"inputRequests": {FIELD: request}, "requestState": wanted.content}
-                return {"resultType": "input_required", **required}
+    async def _lacking(
+        self, ctx: Context, word: str, wanted: Wanted, call_next: CallNext, refused: HandlerResult
+    ) -> HandlerResult:
+        """The answer to a request that was refused for want of a yes alone."""
+        if self._may_ask(ctx, wanted):
+            required = await self._ask(ctx, wanted)
+            if required is not None:
+                return required
+            still = await self._waiting(ctx, word)
+            if still is None:
+                return await call_next(ctx)
+            wanted = still
+        admission = wanted.upstream.admitting.admission
+        how = admission.how_to_approve(wanted.entry)
+        return waiting_answer(ctx, refused, admission.missing(wanted.entry), how)
+
+    def _may_ask(self, ctx: Context, wanted: Wanted) -> bool:
+        is_askable = wanted.content != "dynamic" and not self._gateway.policy.read_only  # V7
+        return is_askable and can_ask(ctx)
+
+    async def _ask(self, ctx: Context, wanted: Wanted) -> dict[str, Any] | None:
+        """A result that requires input, or ``None`` when all was said that can be."""
+        try:
+            if is_modern(ctx):
+                return await self._require(ctx, wanted)
+            lock = self._asking.setdefault(wanted.key, anyio.Lock())
+            async with lock:
+                if not self._was_refused(wanted.key) and await self._is_waiting(wanted):
+                    await self._ask_now(ctx, wanted)
+            self._asking.pop(wanted.key, None)
+        except SkillwireError as error:  # it cannot be shown, so that nobody can say yes to it
+            log.info("nobody could be asked about %r: %s", wanted.entry.uri[:200], error.message)
+        return None
+
+    async def _require(self, ctx: Context, wanted: Wanted) -> dict[str, Any] | None:
+        given = given_answer(ctx, wanted.content)
+        if given is not None:
             await self._settle(wanted, yes=is_yes(given))
             return None
-        lock = self._asking.setdefault(wanted.key, anyio.Lock())
-        async with lock:
-            if not self._was_refused(wanted.key) and await self._is_waiting(wanted):
-                await self._ask_now(ctx, wanted)
-        self._asking.pop(wanted.key, None)
-        return None
+        review = await wanted.upstream.admitting.review(wanted.entry)
+        form = approval_form(wanted.upstream.label, review, wanted.content)
+        request = {"method": "elicitation/create", "params": {"mode": "form", **form}}
+        required = {"inputRequests": {FIELD: request}, "requestState": wanted.content}
+        return {"resultType": "input_required", **required}
 
     async def _ask_now(self, ctx: Context, wanted: Wanted) -> None:
         review = await wanted.upstream.admitting.review(wanted.entry)
@@ -144,6 +168,7 @@ class Eliciting:
         await gateway.store.log(LogLine("denied", label, entry.uri, wanted.who, time.time(), facts))
 
     async def _waiting(self, ctx: Context, word: str) -> Wanted | None:
+        """The skill that ``word`` means, if a yes is all it lacks and this caller has not just said no to it."""
         for uri in await self._meant(word):
             try:
                 place = parse_uri(uri)
@@ -154,8 +179,9 @@ class Eliciting:
                 entry = await upstream.admitting.waiting_around(upstream.addressed.theirs(str(inside)))
             except (FormatError, NotFoundError):
                 continue
-            if entry is not None and contents_name(entry) != "dynamic":  # V7: nothing to bind a yes to
-                return Wanted(upstream, entry, contents_name(entry), _who(ctx))
+            if entry is not None:
+                wanted = Wanted(upstream, entry, contents_name(entry), who_asks(ctx))
+                return None if self._was_refused(wanted.key) else wanted
         return None
 
     async def _meant(self, word: str) -> list[str]:
@@ -178,42 +204,11 @@ class Eliciting:
         return time.monotonic() - self._refused.get(key, -_REFUSED_SECONDS) < _REFUSED_SECONDS
 
 
-def _wanted(ctx: Context) -> str | None:
-    """Which skill or file a request is about: a URI, a path or a name."""
-    params = ctx.params or {}
-    if ctx.method in (SKILLS_GET, "resources/read"):
-        word = params.get("uri")
-    elif ctx.method == "tools/call" and params.get("name") in (LOAD, READ):
-        word = cast("dict[str, Any]", params.get("arguments") or {}).get("skill")
-    elif ctx.method == "prompts/get":
-        word = params.get("name")
-    else:
-        word = None
-    return word if isinstance(word, str) and word else None
-
-
-def _can_ask(ctx: Context) -> bool:
-    declared = ctx.session.client_capabilities
-    asks = None if declared is None else declared.elicitation
-    if asks is None or (asks.form is None and asks.url is not None):
-        return False
-    return ctx.method in INPUT_REQUIRED_METHODS if is_modern(ctx) else ctx.session.can_send_request
-
-
-def _given(ctx: Context, content: str) -> dict[str, Any] | None:
-    """The answer that a request of the stateless era brings, if it is about this very content."""
-    params = ctx.params or {}
-    answers = params.get("inputResponses")
-    if params.get("requestState") != content or not isinstance(answers, dict):
-        return None
-    answer = cast("dict[str, Any]", answers).get(FIELD)
-    return cast("dict[str, Any]", answer) if isinstance(answer, dict) else None
-
-
-def _who(ctx: Context) -> str:
-    """Who says yes: the subject of a token, or else the client by the name it gives itself."""
-    token = get_access_token()
-    if token is not None and token.subject:
-        return token.subject
-    params = ctx.session.client_params
-    return f"client:{shown_name(params.client_info.name)}" if params is not None else "client"
+async def _tried(ctx: Context, call_next: CallNext) -> tuple[HandlerResult, MCPError | None]:
+    """The answer, or the error that is also that for what is not there."""
+    try:
+        return await call_next(ctx), None
+    except MCPError as error:
+        if error.code != INVALID_PARAMS:
+            raise
+        return None, error

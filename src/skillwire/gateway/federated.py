@@ -15,13 +15,13 @@ from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import clamp_limit, encode_cursor
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
-from skillwire.errors import NotFoundError
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.addresses import is_plain
 from skillwire.skill.entry import Partial
 from skillwire.skill.uri import DEFAULT_SCHEME, SkillUri, format_uri, parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Resource, SkillEntry
@@ -97,6 +97,16 @@ class FederatedCatalog(CombinedCatalog):
         except NotFoundError as error:
             raise no_directory(uri) from error
         return Page([child._replace(uri=_under(mount, child.uri)) for child in page.items], page.next_cursor)
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """As it is at the source whose label the path begins with; without a path, at all of them."""
+        if uri is None:
+            return await super().unchanged()
+        try:
+            owner = self._owner(uri)
+        except FormatError:
+            return None
+        return None if owner is None else await owner[0].catalog.unchanged(owner[1])
 
     def _claims(self) -> Claims:
         return _Uncontested(self.mounts, DEFAULT_SCHEME)

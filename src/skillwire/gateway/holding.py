@@ -14,7 +14,7 @@ from skillwire.gateway.addresses import place_of
 from skillwire.skill.uri import SkillUri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from skillwire.skill import SkillEntry
 
@@ -26,6 +26,7 @@ class Holding:
 
     def __init__(self) -> None:
         self.keys: list[str] = []  # canonical URIs of what is listed, sorted
+        self._version = 0  # grows with every change
         self._listed: dict[SkillUri, SkillEntry] = {}
         self._asked: OrderedDict[SkillUri, SkillEntry] = OrderedDict()
 
@@ -51,6 +52,22 @@ class Holding:
                 return entry
         return None
 
+    def unchanged(self, file: SkillUri | None) -> Callable[[], bool] | None:
+        """A test for later: whether the skill around ``file`` is held as it is now; without one, whether all are.
+
+        ``None`` where an upstream is asked anew each time: for files without a digest, for folders without a list.
+        """
+        if file is None:
+            version = self._version
+            is_whole = all(entry.is_complete for held in (self._listed, self._asked) for entry in held.values())
+            return (lambda: self._version == version) if is_whole else None
+        entry = self.around(file.parent)
+        resource = None if entry is None else entry.resource(str(file))
+        if entry is None or not entry.is_complete or resource is None or resource.digest is None:
+            return None
+        root = root_of(entry.uri)
+        return lambda: self.at(root) is entry
+
     def is_short(self, entry: SkillEntry) -> bool:
         """Whether the upstream may promise more about the skill than its listing says, if it is asked."""
         return not entry.is_complete and not entry.is_dynamic and root_of(entry.uri) not in self._asked
@@ -61,17 +78,22 @@ class Holding:
         refresh = compare(self._listed.values(), entries)
         for entry in (*refresh.changed, *refresh.gone):
             self._asked.pop(root_of(entry.uri), None)
-        self._listed = {root_of(entry.uri): entry for entry in entries}
+        self._listed = {root: _known(self._listed.get(root), entry) for root, entry in _by_root(entries)}
+        self._version += 1
         self.keys = sorted(str(place_of(entry.uri)) for entry in entries)
         return Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
 
-    def restate(self, entries: Iterable[SkillEntry]) -> None:
-        """The same listing, with other things said about it."""
-        self._listed = {root_of(entry.uri): entry for entry in entries}
+    def restate(self, told: Callable[[SkillEntry], SkillEntry]) -> Change:
+        """The same skills, with other things said about them: who shows those has to look again."""
+        self._listed = {root: told(entry) for root, entry in self._listed.items()}
+        self._asked = OrderedDict((root, told(entry)) for root, entry in self._asked.items())
+        self._version += 1
+        return Change(changed=_uris((*self._listed.values(), *self._asked.values())))
 
     def put(self, entry: SkillEntry) -> Change:
         """The answer to a question about one skill; how it differs from what was held."""
         root = root_of(entry.uri)
+        self._version += 1
         known, listed = self.at(root), self._listed.get(root)
         if listed is not None and listed.is_complete:
             self._listed[root] = entry
@@ -87,6 +109,7 @@ class Holding:
 
     def drop(self, root: SkillUri) -> Change:
         """The upstream says that there is no such skill any more."""
+        self._version += 1
         known = self._asked.pop(root, None) or self._listed.get(root)
         if self._listed.pop(root, None) is not None:
             self.keys = sorted(str(place_of(entry.uri)) for entry in self._listed.values())
@@ -96,6 +119,15 @@ class Holding:
 def root_of(uri: str) -> SkillUri:
     """The root of the skill whose ``SKILL.md`` is at ``uri``."""
     return skill_root(place_of(uri))
+
+
+def _by_root(entries: Iterable[SkillEntry]) -> Iterator[tuple[SkillUri, SkillEntry]]:
+    return ((root_of(entry.uri), entry) for entry in entries)
+
+
+def _known(known: SkillEntry | None, entry: SkillEntry) -> SkillEntry:
+    """The object that is held already, if it says the same: what was made of it elsewhere is still right."""
+    return known if known is not None and known == entry and known.meta == entry.meta else entry
 
 
 def _uris(entries: Iterable[SkillEntry]) -> frozenset[str]:

@@ -179,6 +179,7 @@ class _Building:
             seen_at=seen_at,
             is_local=label in self._plan.folders,
             approve_options=self._plan.approve_options,
+            public_options=self._plan.public_options,
         )
         admitting = AdmittingCatalog(inner, admission, self.recorder)
         return Upstream(label, source, admitting, AddressedCatalog(admitting, addresses))

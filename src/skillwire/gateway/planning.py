@@ -16,9 +16,10 @@ from skillwire.client.servers import parse_server, read_servers
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.policy import GatewayPolicy, parse_policy
 from skillwire.host.opening import label_for
+from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
 _MAX_POLICY_BYTES = 1024 * 1024
 
@@ -31,7 +32,22 @@ class Plan:
     servers: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
     folders: Mapping[str, Path] = field(default_factory=dict[str, Path])
     renews_snapshots: bool = False
-    approve_options: str = ""  # what 'skillwire approve' needs beside a name, to find the same servers
+    config: Path | None = None
+    state: Path | None = None
+
+    @property
+    def approve_options(self) -> str:
+        """What 'skillwire approve' needs beside a name, to find the same servers and the same memory."""
+        return self._options(str)
+
+    @property
+    def public_options(self) -> str:
+        """The same for a client: it learns what files are called here, and not where they are."""
+        return self._options(lambda path: path.name)
+
+    def _options(self, shown: Callable[[Path], str]) -> str:
+        files = {"--config": self.config, "--state": self.state}
+        return "".join(f" {name} {shlex.quote(shown(path))}" for name, path in files.items() if path is not None)
 
 
 def plan_gateway(*, policy: Path | None = None, config: Path | None = None, folders: Sequence[Path] = ()) -> Plan:
@@ -45,6 +61,7 @@ def plan_gateway(*, policy: Path | None = None, config: Path | None = None, fold
         config = policy.parent / decided.servers
     servers = {} if config is None else _servers(config)
     places = _folders(decided, policy.parent if policy else Path(), folders, servers)
+    _check_apart({*servers, *places})
     _check_labels(decided, {*servers, *places})
     enabled = {label: entry for label, entry in servers.items() if decided.upstream(label).enabled}
     for label, entry in enabled.items():
@@ -54,9 +71,7 @@ def plan_gateway(*, policy: Path | None = None, config: Path | None = None, fold
         raise FormatError(
             "nothing-to-serve", "there is no upstream", "give --config SERVERS.json, --policy, or a folder"
         )
-    return Plan(
-        decided, enabled, places, approve_options="" if config is None else f" --config {shlex.quote(str(config))}"
-    )
+    return Plan(decided, enabled, places, config=config)
 
 
 def _read_policy(path: Path) -> GatewayPolicy:
@@ -98,6 +113,15 @@ def _folders(
             raise _taken(label, f"the folder {path.name!r:.80} and another upstream")
         places[label] = path
     return places
+
+
+def _check_apart(labels: set[str]) -> None:
+    """O3: a label is the authority of a URI, whose case some clients change: two must not differ by that alone."""
+    seen: dict[str, str] = {}
+    for label in sorted(labels):
+        other = seen.setdefault(fold(label), label)
+        if other != label:
+            raise _taken(label, f"{other!r} and {label!r}, which differ by case only,")
 
 
 def _check_labels(policy: GatewayPolicy, labels: set[str]) -> None:

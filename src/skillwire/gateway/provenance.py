@@ -1,7 +1,8 @@
 """What the gateway says about where a skill came from: ``_meta`` under our own prefix (R4, O2).
 
-It goes with the skill's resources, never into an entry: strict clients reject extra fields there. Nothing in it is
-a secret; where an upstream is, and how it is reached, is not said.
+It goes with the skill's resources, with the result of ``skills/get`` and with what is read, never into an entry: a
+client that refuses one for a field more refuses the whole page (docs/gateway.md). Nothing in it is a secret; where
+an upstream is, and how it is reached, is not said.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ def with_provenance(
         meta[STALE_SINCE] = moment(stale_since)
     if entry.gaps:
         meta[NOT_PROMISED] = [*sorted(entry.gaps)]
-    return replace(entry, meta=replace(entry.meta, meta={**entry.meta.meta, **meta}))
+    said = {key: value for key, value in entry.meta.meta.items() if key != STALE_SINCE}
+    return replace(entry, meta=replace(entry.meta, meta={**said, **meta}))
 
 
 def moment(at: float) -> str:

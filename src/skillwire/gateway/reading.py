@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from skillwire.client.skills import SkillsClient
     from skillwire.errors import SkillwireError
+    from skillwire.gateway.elsewhere import Elsewhere
     from skillwire.gateway.flights import Flights
     from skillwire.gateway.link import UpstreamLink
     from skillwire.host.cache import ContentCache
@@ -45,6 +46,7 @@ class UpstreamReads:
         limits: Limits,
         hold: Callable[[SkillEntry], SkillEntry],
         drop: Callable[[SkillEntry], None],
+        elsewhere: Elsewhere,
     ) -> None:
         self._link = link
         self._cache = cache
@@ -52,6 +54,7 @@ class UpstreamReads:
         self._limits = limits
         self._hold = hold
         self._drop = drop
+        self._elsewhere = elsewhere
         self._proved: dict[str, SkillEntry] = {}  # entries whose fields were compared with their SKILL.md, by URI
 
     async def read(self, entry: SkillEntry, uri: str) -> bytes:
@@ -70,30 +73,37 @@ class UpstreamReads:
 
     async def _fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         try:
-            return await self._link.ask(lambda client: client.read_resource(entry, uri))
+            return await self._ask(entry, uri)
         except (NotFoundError, VerificationError) as error:
             if isinstance(error, VerificationError) and error.reference not in _STALE:
                 raise
             fresh = await self._fresh(entry, uri, error)
         try:
-            return await self._link.ask(lambda client: client.read_resource(fresh, uri))
+            return await self._ask(fresh, uri)
         except NotFoundError as error:
             raise no_file(uri) from error
+
+    async def _ask(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+        if not entry.is_named:
+            return await self._link.ask(lambda client: client.read_resource(entry, uri))
+        expect_file(entry, uri, self._limits)
+        return verify_file(entry, uri, await self._read_raw(entry, uri), self._limits)
 
     async def _fresh(self, entry: SkillEntry, uri: str, failure: SkillwireError) -> SkillEntry:
         """V3: another entry of the same skill; ``failure``, if there is none that differs."""
         try:
-            fresh = await self._link.ask(lambda client: client.get_skill(entry.uri))
+            asked = await self._link.ask(lambda client: client.get_skill(entry.uri))
         except NotFoundError as error:
             self._drop(entry)
             raise no_file(uri) from error
+        fresh = self._elsewhere.brought_home(asked)
         if is_same(fresh, entry):
             raise no_file(uri) if isinstance(failure, NotFoundError) else failure
         return self._hold(fresh)
 
     async def _read_raw(self, entry: SkillEntry, uri: str) -> bytes:
         async def read(client: SkillsClient) -> bytes:
-            return (await client.read_unverified(uri)).data
+            return (await client.read_unverified(self._elsewhere.theirs(entry, uri))).data
 
         try:
             data = await self._link.ask(read)

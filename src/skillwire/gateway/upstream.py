@@ -25,8 +25,9 @@ from skillwire.catalog.changes import ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
-from skillwire.errors import LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
+from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
 from skillwire.gateway.addresses import Addresses, addresses_for, place_of
+from skillwire.gateway.elsewhere import Elsewhere
 from skillwire.gateway.files import children_in
 from skillwire.gateway.flights import Flights
 from skillwire.gateway.holding import Holding, root_of
@@ -38,7 +39,7 @@ from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.store.contract import SeenEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from skillwire.catalog.changes import Change
     from skillwire.errors import SkillwireError
@@ -85,7 +86,8 @@ class UpstreamCatalog(Catalog):
         self._listing = anyio.Lock()
         self._settled = anyio.Event()  # the first attempt to list ended, somehow
         self._remembered_at = 0.0
-        self._reads = UpstreamReads(link, cache, self._flights, limits, self._hold, self._drop)
+        self._elsewhere = Elsewhere()
+        self._reads = UpstreamReads(link, cache, self._flights, limits, self._hold, self._drop, self._elsewhere)
         self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # asked for in vain, and when
 
     @property
@@ -172,6 +174,14 @@ class UpstreamCatalog(Catalog):
         """Paths of listed skills that begin with ``beginning``."""
         return beginning_with(sorted(root_of(key).path for key in self._holding.keys), beginning, limit)
 
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """Whether what is held is, or the skill in it that ``uri`` belongs to."""
+        try:
+            place = None if uri is None else parse_uri(uri)
+        except FormatError:
+            return None
+        return None if self.state == "connecting" else self._holding.unchanged(place)
+
     def changes(self) -> ChangeStream:
         """What changes from now on."""
         return self._feed.subscribe()
@@ -190,8 +200,11 @@ class UpstreamCatalog(Catalog):
             self._lost(listed.error)
             return
         self.seen_at = time.time()
+        was_stale = self.state == "stale"
         self._turn("partial" if listed.error is not None or listed.problems else "complete")
         change = self._replace(listed.entries)
+        if was_stale:
+            self._restate()
         self._settled.set()
         if change or self.seen_at - self._remembered_at > _REMEMBER_SECONDS:
             await self._remember(listed)
@@ -199,8 +212,12 @@ class UpstreamCatalog(Catalog):
     def _lost(self, error: SkillwireError) -> None:
         self.error = error
         if self._turn("stale" if self._holding else "unreachable"):
-            self._holding.restate(self._told(self._holding))
+            self._restate()
         self._settled.set()
+
+    def _restate(self) -> None:
+        """Say of every skill, also in listings, how its upstream is now."""
+        self._feed.publish(self._holding.restate(lambda entry: self._told([entry])[0]))
 
     def _turn(self, state: OriginState) -> bool:
         if state == self.state:
@@ -273,7 +290,7 @@ class UpstreamCatalog(Catalog):
             while len(self._unknown) > _MOST_UNKNOWN:
                 self._unknown.popitem(last=False)
             raise
-        return self._hold(entry)
+        return self._hold(self._elsewhere.brought_home(entry))
 
     def _hold(self, entry: SkillEntry) -> SkillEntry:
         [told] = self._told([entry])

@@ -86,6 +86,7 @@ MOVED = (
     ("~/.claude", "CLAUDE_CONFIG_DIR", ""),
     ("~/.codex", "CODEX_HOME", ""),
     ("~/.config", "XDG_CONFIG_HOME", ""),
+    ("~/.copilot", "COPILOT_HOME", ""),
     ("~/.hermes", "HERMES_HOME", ""),
 )
 

@@ -1,7 +1,8 @@
 """Where hosts keep the list of their MCP servers, and how an entry looks there: a table.
 
-``keys`` leads to the object that has one member for each server. Those of codex, gemini-cli, copilot and opencode
-were looked up in November 2026; check before relying on another.
+``keys`` leads to the object that has one member for each server. Every row was compared with its makers' public
+documentation in November 2026 (for claude-code, cursor and windsurf: with guides that quote it). What could not be
+confirmed was left out: Zed's file in a project.
 """
 
 from __future__ import annotations
@@ -17,6 +18,13 @@ Format: TypeAlias = Literal["json", "toml", "yaml"]
 Shape: TypeAlias = Literal["plain", "typed", "httpUrl", "serverUrl", "copilot", "opencode", "goose"]
 
 
+class Older(NamedTuple):
+    """How a host's servers stood before, where it still reads that: a file that has them so stays so."""
+
+    keys: tuple[str, ...]
+    extra: Mapping[str, Any]  # what an entry there has beside what it has now
+
+
 class HostConfig(NamedTuple):
     """One host's file, in a project (if it has one there) and for everything. The first that exists is used."""
 
@@ -25,6 +33,7 @@ class HostConfig(NamedTuple):
     keys: tuple[str, ...] = ("mcpServers",)
     format: Format = "json"
     shape: Shape = "plain"
+    older: Older | None = None
 
 
 CONFIGS: Mapping[str, HostConfig] = {
@@ -35,12 +44,14 @@ CONFIGS: Mapping[str, HostConfig] = {
     "gemini-cli": HostConfig((".gemini/settings.json",), ("~/.gemini/settings.json",), shape="httpUrl"),
     "goose": HostConfig((), ("~/.config/goose/config.yaml",), ("extensions",), "yaml", "goose"),
     "kiro": HostConfig((".kiro/settings/mcp.json",), ("~/.kiro/settings/mcp.json",)),
-    "opencode": HostConfig(
-        ("opencode.json", "opencode.jsonc"),
+    "opencode": HostConfig(  # version 2; it reads what version 1 wrote
+        ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
         ("~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc"),
-        ("mcp",),
+        ("mcp", "servers"),
         shape="opencode",
+        older=Older(("mcp",), {"enabled": True}),
     ),
+    # Version 1 writes a project's servers into .mcp.json, and reads those in its settings.
     "qwen": HostConfig((".qwen/settings.json",), ("~/.qwen/settings.json",), shape="httpUrl"),
     "vscode": HostConfig(
         (".vscode/mcp.json",),
@@ -49,7 +60,7 @@ CONFIGS: Mapping[str, HostConfig] = {
         shape="typed",
     ),
     "windsurf": HostConfig((), ("~/.codeium/windsurf/mcp_config.json",), shape="serverUrl"),
-    "zed": HostConfig((".zed/settings.json",), ("~/.config/zed/settings.json",), ("context_servers",)),
+    "zed": HostConfig((), ("~/.config/zed/settings.json",), ("context_servers",)),
 }
 
 
@@ -77,7 +88,7 @@ def entry_for(
         case "copilot":
             return {"type": "local", **words, "tools": ["*"]}
         case "opencode":
-            return {"type": "local", "command": list(command), "enabled": True}
+            return {"type": "local", "command": list(command)}
         case "goose":
             cmd, args = command[0], list(command[1:])
             return {"name": name, "type": "stdio", "enabled": True, "cmd": cmd, "args": args, "timeout": 300}
@@ -92,7 +103,7 @@ def _of_url(shape: Shape, url: str, name: str) -> dict[str, Any]:
         case "copilot":
             return {"type": "http", "url": url, "tools": ["*"]}
         case "opencode":
-            return {"type": "remote", "url": url, "enabled": True}
+            return {"type": "remote", "url": url}
         case "goose":
             return {"name": name, "type": "streamable_http", "enabled": True, "uri": url, "timeout": 300}
         case "httpUrl" | "serverUrl":

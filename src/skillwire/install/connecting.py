@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install import jsonc
@@ -59,6 +59,7 @@ def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: Scope) -> 
     old = _read(path)
     text = "" if old is None else _text(old)
     with _naming(label):
+        config, entry = _as_there(config, text, entry)
         there = _lookup(config, text, name)
         if there == entry:
             return None
@@ -79,6 +80,7 @@ def plan_undo(agent: str, name: str, scope: Scope) -> Edit:
     old = _read(path)
     text = "" if old is None else _text(old)
     with _naming(label):
+        config, _ = _as_there(config, text, {})
         entry = _lookup(config, text, name)
         if entry is None:
             raise NotFoundError(
@@ -137,7 +139,9 @@ def lines_to_add(agent: str, name: str, entry: dict[str, Any]) -> list[str]:
 def _place(agent: str, config: HostConfig, scope: Scope) -> tuple[Path, str]:
     labels = config.project if scope.kind == "project" else config.everywhere
     if not labels:
-        raise NotFoundError("config-unknown", f"{agent} keeps no servers in a project", "use --global")
+        raise NotFoundError(
+            "config-unknown", f"it is not known here that {agent} keeps servers in a project", "use --global"
+        )
     if config.format == "yaml":
         raise FormatError(
             "config-by-hand",
@@ -181,6 +185,19 @@ def _text(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise FormatError("config-invalid", "the file is not UTF-8 text", "correct it by hand") from error
+
+
+def _as_there(config: HostConfig, text: str, entry: dict[str, Any]) -> tuple[HostConfig, dict[str, Any]]:
+    """Where the entry goes and how it looks, in the style of a file that was written for an older host."""
+    if config.older is None or not text.strip():
+        return config, entry
+    servers: Any = jsonc.parse(text).value
+    for step in config.older.keys:
+        servers = cast("dict[str, Any]", servers).get(step) if isinstance(servers, dict) else None
+    found = cast("dict[str, Any]", servers) if isinstance(servers, dict) else {}
+    if config.keys[-1] in found or not any(isinstance(each, dict) and "type" in each for each in found.values()):
+        return config, entry
+    return config._replace(keys=config.older.keys), {**entry, **config.older.extra}
 
 
 def _lookup(config: HostConfig, text: str, name: str) -> Any:

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from skillwire.install.swapping import Swap
     from skillwire.skill import SkillEntry
 
+_REPLACES = "nothing was overwritten; --force replaces it and keeps a copy"
+_REMOVES = "nothing was removed; --force removes it all the same and keeps a copy"
+
 
 @dataclass(frozen=True, slots=True)
 class Signature:
@@ -113,9 +116,8 @@ def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, bac
         stay = {place.folder for place in scope.layout(left).places}
         found = states(name, known.files, _tidied(scope.layout(known.agents)))
         leaving = [state for state in found if state.place.folder not in stay and state.state != "missing"]
-        kept = _keep(
-            name, [each for each in leaving if each.state == "changed"], force=force, backups=backups, stamp=stamp
-        )
+        changed = [each for each in leaving if each.state == "changed"]
+        kept = _keep(name, changed, force=force, backups=backups, stamp=stamp, forcing=_REMOVES)
         for state in leaving:
             swap.take(state.place.folder, name)
         new = lock.now.having(replace(known, agents=left)) if left else lock.now.without(name)
@@ -222,11 +224,19 @@ def _stage(swap: Swap, layout: Layout, name: str, files: Mapping[str, bytes]) ->
     return tuple(place.label for place in needing)
 
 
-def _keep(name: str, drifted: Iterable[PlaceState], *, force: bool, backups: Path, stamp: str) -> tuple[Path, ...]:
-    """Copies of what somebody changed, if it may be replaced at all."""
+def _keep(
+    name: str,
+    drifted: Iterable[PlaceState],
+    *,
+    force: bool,
+    backups: Path,
+    stamp: str,
+    forcing: str = _REPLACES,
+) -> tuple[Path, ...]:
+    """Copies of what somebody changed, if it may go at all; ``forcing`` says what that would do."""
     drifted = list(drifted)
     if drifted and not force:
-        raise _in_the_way(name, drifted[0], is_ours=True)
+        raise _in_the_way(name, drifted[0], is_ours=True, forcing=forcing)
     return tuple(back_up(state.place.folder, name, backups, stamp.replace(":", "")) for state in drifted)
 
 
@@ -241,13 +251,15 @@ def _lock_changed() -> FormatError:
     return FormatError("lock-changed", "the lock was changed meanwhile", "nothing was written; run it again")
 
 
-def _in_the_way(name: str, state: PlaceState, *, is_ours: bool) -> OriginError | VerificationError:
+def _in_the_way(
+    name: str, state: PlaceState, *, is_ours: bool, forcing: str = _REPLACES
+) -> OriginError | VerificationError:
     where, how = f"{state.place.label}/{name}", ", ".join(_few(state.details))
     if is_ours:
         return VerificationError(
             "skill-drifted",
             f"{where!r:.300} is not what the lock says: {how}",
-            "nothing was overwritten; --force replaces it and keeps a copy",
+            forcing,
             rule="V1",
         )
     return OriginError(

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
+from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
 
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.catalog.snapshot import no_file
@@ -173,7 +173,12 @@ class ExtensionBinding(ReadingFiles):
         whole = extension.SKILL_TEMPLATE.format(scheme=self.served.scheme)
         if uri == whole or self._template(ctx, uri) is not None:
             return await ask(ctx, call_next, _COMPLETE)
-        return await call_next(ctx)
+        try:
+            return await call_next(ctx)
+        except MCPError as error:
+            if error.error.code != METHOD_NOT_FOUND:
+                raise
+            raise to_rpc_error(_nothing_to_complete()) from error  # the method is there: we declared it
 
     def _template(self, ctx: Context, uri: object) -> SkillTemplate | None:
         """The template at ``uri``, if the caller may see it."""
@@ -197,6 +202,11 @@ class ExtensionBinding(ReadingFiles):
         except SkillwireError as error:
             raise to_rpc_error(error) from error
         return {}
+
+
+def _nothing_to_complete() -> ProtocolError:
+    hint = "resources/templates/list and prompts/list say what there is"
+    return ProtocolError("reference-unknown", "nothing can be completed at this reference", hint, rule="T1")
 
 
 def _nothing(field: str) -> Handler:

@@ -19,7 +19,7 @@ from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, format_uri, parse_
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillwire.skill.coreyaml import Json
+    from skillwire.skill.values import Json
 
 Audience: TypeAlias = Literal["user", "assistant"]
 Dynamic: TypeAlias = Literal["dynamic"]
@@ -45,9 +45,10 @@ class Resource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Files that a server named without promising that there are no others."""
+    """Files that a server named without promising that there are no others; ``names`` by URI, where it gave any."""
 
     known: tuple[Resource, ...] = ()
+    names: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,10 @@ class Store(ABC):
 
     @abstractmethod
     async def remove_origin(self, label: str) -> bool:
-        """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays."""
+        """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays.
+
+        Entries under ``label#…`` go too: no label has a ``#``, so that they are about this origin.
+        """
 
     @abstractmethod
     async def origins(self) -> Sequence[StoredOrigin]:

@@ -34,7 +34,8 @@ class MemoryStore(Store):
 
     async def remove_origin(self, label: str) -> bool:
         """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays."""
-        self._entries.pop(label, None)
+        for key in [key for key in self._entries if f"{key}#".startswith(f"{label}#")]:
+            del self._entries[key]
         self._approvals = {key: approval for key, approval in self._approvals.items() if key[0] != label}
         return self._origins.pop(label, None) is not None
 

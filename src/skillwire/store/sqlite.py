@@ -75,6 +75,7 @@ class SqliteStore(Store):
         return await self._write(
             ("DELETE FROM origins WHERE label = ?", (label,)),
             ("DELETE FROM entries WHERE label = ?", (label,)),
+            ("DELETE FROM entries WHERE substr(label, 1, ?) = ?", (len(label) + 1, f"{label}#")),
             ("DELETE FROM approvals WHERE origin = ?", (label,)),
         )
 

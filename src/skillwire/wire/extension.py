@@ -69,8 +69,9 @@ def list_result(page: Page[SkillEntry]) -> dict[str, Any]:
 
 
 def get_result(entry: SkillEntry) -> dict[str, Any]:
-    """G1: the answer to ``skills/get``."""
-    return {"skill": entry.to_json()}
+    """G1: the answer to ``skills/get``. What is said about the skill stands beside the entry, never in it (R4)."""
+    result: dict[str, Any] = {"skill": entry.to_json()}
+    return {**result, "_meta": dict(entry.meta.meta)} if entry.meta.meta else result
 
 
 def directory_result(page: Page[DirectoryChild], meta: SkillMeta = DEFAULT_META) -> dict[str, Any]:
@@ -108,6 +109,8 @@ def read_result(file: SkillFile) -> dict[str, Any]:
         content["text"] = file.data.decode()
     except UnicodeDecodeError:
         content["blob"] = b64encode(file.data).decode()
+    if file.meta:
+        content["_meta"] = dict(file.meta)
     return {"contents": [content]}
 
 

@@ -49,6 +49,8 @@ def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> N
         ({"a": WEB}, '[upstream.a]\nfolder = "x"', [], "label-duplicate", "'a'"),
         ({"a": WEB}, "", ["a"], "label-duplicate", "'a'"),
         ({}, "", ["x/a", "y/a"], "label-duplicate", "'a'"),
+        ({"a": WEB, "A": WEB}, "", [], "label-duplicate", "differ by case only"),
+        ({"a": WEB}, "", ["A"], "label-duplicate", "differ by case only"),
         ({"a": WEB}, "[upstream.b]", [], "upstream-unknown", "'b'"),
         ({"a": WEB}, '[[deny]]\nupstream = "b*"\npath = "x"', [], "upstream-unknown", "'b*'"),
         ({"a": {}}, "", [], "server-invalid", "'a'"),

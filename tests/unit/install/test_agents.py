@@ -63,8 +63,7 @@ def test_the_configurations_are_of_agents_in_the_table() -> None:
         ("codex", {"url": "U"}, {"command": "a", "args": ["b"]}),
         ("gemini-cli", {"httpUrl": "U"}, {"command": "a", "args": ["b"]}),
         ("windsurf", {"serverUrl": "U"}, {"command": "a", "args": ["b"]}),
-        ("opencode", {"type": "remote", "url": "U", "enabled": True},
-         {"type": "local", "command": ["a", "b"], "enabled": True}),
+        ("opencode", {"type": "remote", "url": "U"}, {"type": "local", "command": ["a", "b"]}),
         ("copilot", {"type": "http", "url": "U", "tools": ["*"]},
          {"type": "local", "command": "a", "args": ["b"], "tools": ["*"]}),
     ],
@@ -83,6 +82,7 @@ def test_an_entry_looks_as_the_host_wants_it(agent: str, url: object, command: o
         ("~/.codex/skills", "CODEX_HOME", "/moved/skills"),
         ("~/.config/goose/skills", "XDG_CONFIG_HOME", "/moved/goose/skills"),
         ("~/.hermes/skills", "HERMES_HOME", "/moved/skills"),
+        ("~/.copilot/mcp-config.json", "COPILOT_HOME", "/moved/mcp-config.json"),
     ],
 )
 def test_a_variable_moves_a_folder(place: str, variable: str, found: str) -> None:

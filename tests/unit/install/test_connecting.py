@@ -173,6 +173,32 @@ def test_the_file_that_is_there_is_the_one_that_is_changed(scope: Scope) -> None
     assert "// mine" in (folder / "opencode.jsonc").read_text()
 
 
+@pytest.mark.parametrize(
+    ("before", "keys", "entry"),
+    [
+        ('{"mcp": {"mine": {"type": "local", "command": ["x"]}}}', ["mcp"], {"enabled": True}),
+        ('{"mcp": {"servers": {"mine": {"type": "local", "command": ["x"]}}}}', ["mcp", "servers"], {}),
+        ('{"mcp": {"timeout": 5}}', ["mcp", "servers"], {}),
+        ('{"mcp": {}}', ["mcp", "servers"], {}),
+        ("", ["mcp", "servers"], {}),
+    ],
+)
+def test_a_file_of_an_older_opencode_stays_as_it_is_written(
+    before: str, keys: list[str], entry: dict[str, Any], scope: Scope
+) -> None:
+    """Version 2 has its servers one level deeper, and reads those of version 1."""
+    path = scope.home / ".config/opencode/opencode.json"
+    path.parent.mkdir(parents=True)
+    path.write_text(before)
+    connect("opencode", scope)
+    there = json.loads(path.read_text())
+    for key in keys:
+        there = there[key]
+    assert there["skillwire"] == {"type": "local", "command": WORDS, **entry}
+    undo("opencode", scope)
+    assert path.read_text() == before
+
+
 def test_yaml_is_left_to_hands_with_the_lines_to_add(scope: Scope) -> None:
     entry = entry_for("goose", command=WORDS, name="skillwire")
     with pytest.raises(FormatError) as caught:

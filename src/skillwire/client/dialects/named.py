@@ -75,7 +75,9 @@ class NamedDialect(Dialect):
         return named_entry({"name": name})  # unlisted: all that is known is that the server answered for it
 
 
-def named_entry(item: dict[str, Any], files: tuple[Resource, ...] = ()) -> SkillEntry:
+def named_entry(
+    item: dict[str, Any], files: tuple[Resource, ...] = (), names: Mapping[str, str] | None = None
+) -> SkillEntry:
     """A skill as its server lists it. Every field is kept; none is promised to be the author's."""
     name = item.get("name")
     if not isinstance(name, str):
@@ -83,7 +85,7 @@ def named_entry(item: dict[str, Any], files: tuple[Resource, ...] = ()) -> Skill
     frontmatter = {"description": "", **item}
     if not isinstance(frontmatter["description"], str):
         raise invalid_entry("'description' is not text", "P1")
-    return SkillEntry(uri_of(name), frontmatter, Partial(files), whole_frontmatter=False)
+    return SkillEntry(uri_of(name), frontmatter, Partial(files, names or {}), whole_frontmatter=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,172 @@
+"""``skillwire conform`` as people and pipelines use it: words, files, exit codes, and what is never shown."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+
+from skillwire.cli.main import run
+from trees import small_tree, write_tree
+
+HERE = Path(__file__).parent
+LYING = [sys.executable, str(HERE / "lying_server.py")]
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", small_tree())
+
+
+def serving(root: Path) -> list[str]:
+    return [sys.executable, "-m", "skillwire", "serve", str(root)]
+
+
+@pytest.fixture(autouse=True)
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No configuration of the person who runs the tests, and our test modules for the servers we start."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+
+
+def test_a_good_server_passes_and_leaves_a_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    files = ["--json", "report.json", "--junit", "report.xml"]
+    assert run(["conform", "server", *files, "--", *serving(root)]) == 0
+    out, err = capsys.readouterr()
+    assert "R2\tok\tok\tthe bytes are what the entry says\n" in out
+    assert err.endswith(": nothing broken\n")
+    document = json.loads(Path("report.json").read_text())
+    assert document["counts"]["fail"] == 0
+    assert document["counts"]["pass"] > 40
+    [proof] = [one["proof"] for one in document["sections"][0]["results"] if one["rule"] == "R2"]
+    assert proof["request"]["method"] == "resources/read"
+    assert proof["answer"]["result"]["contents"]
+    suites = ElementTree.fromstring(Path("report.xml").read_text())
+    assert [suite.get("name") for suite in suites] == ["server modern", "server legacy"]
+    assert {suite.get("failures") for suite in suites} == {"0"}
+
+
+def lying_config(tmp_path: Path) -> Path:
+    entry = {
+        "command": LYING[0],
+        "args": LYING[1:],
+        "env": {"PYTHONPATH": str(HERE.parent), "TOKEN": "s3cret-token"},
+    }
+    path = tmp_path / "servers.json"
+    path.write_text(json.dumps({"mcpServers": {"lying": entry}}))
+    return path
+
+
+def test_a_lying_server_fails_with_the_evidence_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """R2."""
+    config = lying_config(tmp_path)
+    words = ["--config", str(config), "--era", "modern", "--junit", "report.xml"]
+    assert run(["conform", "server", "lying", *words]) == 1
+    out, err = capsys.readouterr()
+    table, _, failures = out.partition("\n\n")
+    assert "R2\tFAILED\t" in table
+    assert "R2 FAILED (modern): the bytes are what the entry says" in failures
+    assert "has 15 bytes, its entry says 10" in failures
+    assert '"method": "resources/read"' in failures
+    assert "to do: hash what you send" in failures
+    assert err.endswith(": broken\n")
+    [failure] = ElementTree.fromstring(Path("report.xml").read_text()).iter("failure")
+    assert failure.get("type") == "R2"
+
+
+def test_json_on_stdout_is_alone_there(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", "server", "--json", "-", "--rule", "K1", "--", *serving(root)]) == 0
+    document = json.loads(capsys.readouterr().out)
+    assert [[one["rule"] for one in section["results"]] for section in document["sections"]] == [["K1"], ["K1"]]
+
+
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        ([], "target-missing"),
+        (["one", "two"], "target-several"),
+        (["http://127.0.0.1:9/mcp"], "not-mcp"),
+        (["nowhere"], "server-unknown"),
+        (["--seconds", "0", "http://127.0.0.1:9/mcp"], "seconds-invalid"),
+        (["--rule", "Q1", "http://127.0.0.1:9/mcp"], "rule-unknown"),
+        (["--", "true"], "not-mcp"),
+        (["--"], "command-missing"),
+    ],
+)
+def test_what_cannot_be_looked_at_is_an_error(
+    words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["conform", "server", *words]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert f"[{reference}" in err
+    assert "hint: " in err
+
+
+@pytest.mark.parametrize(("kind", "first"), [("server", "BASE"), ("host", "K2")])
+def test_the_rules_are_listed(kind: str, first: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["conform", kind, "--list-rules"]) == 0
+    assert capsys.readouterr().out.startswith(f"{first} ")
+    assert run(["conform", kind, "--list-rules", "--json", "-"]) == 0
+    assert json.loads(capsys.readouterr().out)[0]["rule"] == first
+
+
+def conform(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "skillwire", "conform", *words], capture_output=True, encoding="utf-8", timeout=110
+    )
+
+
+def test_a_host_is_watched_and_its_own_words_do_not_mix_with_the_report() -> None:
+    """V5."""
+    host = [sys.executable, "-m", "skillwire", "list", "{url}"]
+    done = conform("host", "--json", "-", "--", *host)
+    assert done.returncode == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    assert document["counts"]["pass"] == 4
+    assert document["notes"][1] == "the command ended with exit code 0"
+    assert "guide" in done.stderr
+
+
+def test_a_broken_duty_ends_with_one_and_says_how_to_see_the_others() -> None:
+    host = [sys.executable, "-m", "skillwire", "read", "{url}", "skill://spare/SKILL.md"]
+    done = conform("host", "--", *host)
+    assert done.returncode == 1, done.stderr
+    assert "V5\tBROKEN\tnothing is fetched ahead of need\n" in done.stdout
+    assert "V2 was not seen: see it by loading 'guide'" in done.stderr
+
+
+def test_a_host_may_have_dashes_of_its_own() -> None:
+    code = "import sys; print(sys.argv[1:])"
+    done = conform("host", "--", sys.executable, "-c", code, "a", "--", "b", "--", "{config}")
+    assert done.returncode == 2
+    assert "['a', '--', 'b', '--', '/" in done.stderr
+    assert "[host-silent]" in done.stderr
+
+
+def test_without_a_command_whoever_connects_is_watched_until_an_interrupt() -> None:
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "skillwire", "conform", "host", "--json", "-", "--seconds", "100"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        encoding="utf-8",
+    )
+    try:
+        assert watching.stderr is not None
+        lines = [watching.stderr.readline() for _ in range(3)]
+        [url] = [line.partition("=")[2].strip() for line in lines if line.startswith("SKILLWIRE_URL=")]
+        listing = [sys.executable, "-m", "skillwire", "list", url]
+        subprocess.run(listing, check=True, capture_output=True, timeout=60)
+        watching.send_signal(signal.SIGINT)
+        out, _ = watching.communicate(timeout=60)
+        assert watching.returncode == 0
+        assert json.loads(out)["notes"][1] == "ended by a person"
+    finally:
+        watching.kill()
+        watching.communicate()

@@ -1,0 +1,113 @@
+"""Files of skills that an upstream knows by name, wherever it has them: served inside the skill."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from adversarial.adversary import HostileServer
+from gateway.stage import client_of, flat_skill, gateway_of, source, until
+from skillwire import MemoryCatalog, NotFoundError, VerificationError
+from skillwire.catalog.verifying import verify_catalog
+from skillwire.gateway import provenance
+from skillwire.server.endpoints import Dialects
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from skillwire.wire.meta import DIGEST
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/docs/notes.md"
+
+
+def named_server(*files: dict[str, Any]) -> HostileServer:
+    """A server of sep-2076 that has the files of its one skill anywhere."""
+    server = HostileServer()
+    server.capabilities = {"resources": {}, "skills": {}, "experimental": {"skills": {}}}
+    server.answers["skills/list"] = {"skills": [{"name": "flat", "description": "Does one thing well."}]}
+    server.answers["skills/get"] = {"instructions": "See docs/notes.md.\n", "files": list(files)}
+    server.files = {file["uri"]: file["uri"].encode() for file in files}
+    return server
+
+
+def file(name: str, uri: str, **said: Any) -> dict[str, Any]:
+    return {"name": name, "uri": uri, **({"_meta": said} if said else {})}
+
+
+SPEAKS = '[upstream.acme]\ndialect = "sep-2076"\n'
+
+
+async def test_files_are_where_the_instructions_look_for_them(state: Path) -> None:
+    """P2, P4, U5, U6: under their names, and read by the upstream's own URIs."""
+    server = named_server(file("docs/notes.md", "wiki://pages/17"))
+    async with gateway_of(state, {"acme": server}, SPEAKS) as gateway, client_of(gateway) as client:
+        assert (await client.read_unverified(NOTES)).data == b"wiki://pages/17"
+        children = await client.read_directory("skill://acme/flat/docs")
+        assert [child.uri for child in children] == [NOTES]
+        assert server.read_uris() == ["wiki://pages/17"]
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.read_file("skill://acme/flat/docs/other.md")
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.read_file("skill://acme/wiki:/pages/17")
+        assert server.read_uris() == ["wiki://pages/17"]
+
+
+async def test_no_file_is_lost_whatever_it_is_called(state: Path) -> None:
+    """N1, U7, B5: a name that is no path, or is taken, gives way."""
+    server = named_server(
+        file("a.md", "wiki://one/x"),
+        file("A.md", "wiki://two/y"),
+        file("../out", "wiki://three/z.md"),
+        file("SKILL.md", "wiki://four/SKILL.md"),
+        file("a.md", "wiki://five/a.md"),
+    )
+    async with gateway_of(state, {"acme": server}, SPEAKS) as gateway:
+        entry = await gateway.catalog.get_skill(FLAT)
+        paths = [each.uri.removeprefix("skill://acme/flat/") for each in entry.files]
+        assert paths == ["a.md", "y", "z.md", "wiki:/four/SKILL.md", "wiki:/five/a.md"]
+        read = [(await gateway.catalog.read_file(each.uri)).data.decode() for each in entry.files]
+        assert read == list(server.files)
+
+
+async def test_a_file_of_the_machine_is_none_of_the_skill(state: Path) -> None:
+    """O3."""
+    server = named_server(file("passwd", "file:///etc/passwd"), file("ok", "wiki://ok/ok"))
+    async with gateway_of(state, {"acme": server}, SPEAKS) as gateway:
+        entry = await gateway.catalog.get_skill(FLAT)
+        assert [each.uri for each in entry.files] == ["skill://acme/flat/ok"]
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.read_file("skill://acme/flat/passwd")
+        assert server.read_uris() == []
+
+
+async def test_what_is_promised_about_a_file_is_verified(state: Path) -> None:
+    """V1: servers of ours promise digests, also here; and a lie about one is not passed on."""
+    upstream = build_server(Skills(MemoryCatalog([flat_skill()]), dialects=Dialects("sep-2076", "never")))
+    async with gateway_of(state, {"acme": upstream}) as gateway:
+        entry = await gateway.catalog.get_skill(FLAT)
+        [notes] = entry.files
+        assert notes.uri == "skill://acme/flat/notes.md"
+        assert notes.digest is not None
+        assert (await gateway.catalog.read_file(notes.uri)).data == b"notes\n"
+    lying = named_server(file("notes", "wiki://notes/1", **{DIGEST: f"sha256:{'0' * 64}"}))
+    async with gateway_of(state / "lying", {"acme": lying}, SPEAKS) as gateway:
+        with pytest.raises(VerificationError):
+            await gateway.catalog.read_file("skill://acme/flat/notes")
+
+
+async def test_a_snapshot_has_all_of_it(state: Path) -> None:
+    """V7, E2, V1: then it is a skill like any other."""
+    server = named_server(file("docs/notes.md", "wiki://pages/17"))
+    async with gateway_of(state, {"acme": server}, f'{SPEAKS}materialize = ["flat"]') as gateway:
+
+        async def is_taken() -> bool:
+            return provenance.SNAPSHOT in (await gateway.catalog.get_skill(FLAT)).meta.meta
+
+        await until(gateway.catalog, is_taken)
+        entry = await gateway.catalog.get_skill(FLAT)
+        assert sorted(each.uri for each in entry.files) == [FLAT, NOTES]
+        assert (await verify_catalog(gateway.catalog)).failures == []
+        assert source(gateway, "acme").dialect == "sep-2076"

@@ -1,0 +1,91 @@
+"""Where a skill came from: said beside what is served, where the protocol has a place that strict peers accept."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from fastmcp import Client
+from fastmcp.skills import SkillsClientExtension
+
+from gateway.stage import client_of, flat_skill, gateway_of, hostile, source, until_state
+from interaction.conftest import serving_http
+from skillwire import MemoryCatalog
+from skillwire.gateway import provenance
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from trees import small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
+SAID = {
+    provenance.ORIGIN: "acme",
+    provenance.UPSTREAM_URI: "skill://flat/SKILL.md",
+    provenance.DIALECT: "extension",
+}
+
+
+def ours(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What stands under our prefix: the SDK adds to a result what the server is called."""
+    prefix = provenance.ORIGIN.rpartition("/")[0]
+    return {key: value for key, value in said.items() if key.startswith(prefix)}
+
+
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_where_a_skill_came_from_is_said_beside_it_and_never_in_its_entry(state: Path, mode: str) -> None:
+    """R4, O2, E1: with resources, with one skill that is asked for, and with what is read."""
+    servers = {"acme": MemoryCatalog([flat_skill()])}
+    async with gateway_of(state, servers) as gateway, client_of(gateway, mode) as client:
+        ask = client.connection.request
+        [resource] = (await ask("resources/list"))["resources"]
+        got = await ask("skills/get", uri=FLAT)
+        contents = [(await ask("resources/read", uri=uri))["contents"][0] for uri in (FLAT, NOTES)]
+        [child, _] = (await ask("resources/directory/read", uri="skill://acme/flat"))["resources"]
+        [entry] = (await ask("skills/list"))["skills"]
+    assert [ours(said["_meta"]) for said in (resource, got, *contents, child)] == [SAID] * 5
+    assert got["skill"] == entry
+    assert entry.keys() == {"uri", "frontmatter", "resources"}
+
+
+async def test_the_strictest_client_takes_all_of_it(state: Path) -> None:
+    """R4, E1: FastMCP's refuses a whole page for one field that it does not know."""
+    async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
+        server = build_server(Skills(gateway.catalog, watch=False))
+        async with serving_http(server) as url, Client(url, extensions=[SkillsClientExtension()]) as client:
+            [listed] = await client.list_skills()
+            got = await client.get_skill_mcp(FLAT)
+            [content] = await client.read_resource(NOTES)
+    assert got.skill == listed
+    assert ours(got.meta) == ours(content.meta) == SAID
+
+
+async def test_a_folder_is_named_too(state: Path, tmp_path: Path) -> None:
+    """R4."""
+    root = write_tree(tmp_path / "tree", small_tree())
+    async with gateway_of(state, {}, folders={"mine": root}) as gateway, client_of(gateway) as client:
+        ask = client.connection.request
+        got = await ask("skills/get", uri="skill://mine/flat/SKILL.md")
+        [content] = (await ask("resources/read", uri="skill://mine/flat/SKILL.md"))["contents"]
+    assert ours(got["_meta"]) == content["_meta"] == {provenance.ORIGIN: "mine"}
+
+
+async def test_that_an_upstream_is_away_is_said_while_it_is(state: Path) -> None:
+    """R4, L2: also with bytes from the cache."""
+    server = hostile()
+    async with AsyncExitStack() as serving:
+        url = await serving.enter_async_context(server.serving())
+        async with gateway_of(state, {"acme": url}) as gateway, client_of(gateway) as client:
+            ask = client.connection.request
+            [content] = (await ask("resources/read", uri=NOTES))["contents"]
+            assert provenance.STALE_SINCE not in content["_meta"]
+            await serving.aclose()
+            source(gateway, "acme")._link.look_again()
+            await until_state(source(gateway, "acme"), "stale")
+            [content] = (await ask("resources/read", uri=NOTES))["contents"]
+            got = await ask("skills/get", uri=FLAT)
+    assert content["_meta"][provenance.STALE_SINCE] == got["_meta"][provenance.STALE_SINCE]

@@ -1,0 +1,119 @@
+"""What a gateway may answer again without looking: as long as nothing that the answer depends on is another."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from gateway.stage import flat_skill, gateway_of, hostile, source, until_state
+from skillwire import MemoryCatalog
+from skillwire.catalog import beneath
+from skillwire.gateway import provenance
+from skillwire.skill import digest_of
+from skillwire.skill.approval import Approval
+from skillwire.store.contract import LogLine
+from trees import skill_md, small_tree, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
+
+
+async def test_nothing_changed_until_the_upstream_says_so(state: Path) -> None:
+    """R2: the answer about a skill is kept while others change, and the listing is not."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}) as gateway:
+        await gateway.catalog.read_file(NOTES)
+        about_all, about_one = await kept_tests(gateway)
+        await source(gateway, "acme").refresh()
+        assert (about_all(), about_one()) == (False, True)  # a new listing, with the same skill in it
+        about_all, about_one = await kept_tests(gateway)
+        assert (about_all(), about_one()) == (True, True)
+        server.add("second", {"SKILL.md": skill_md("second")})
+        await source(gateway, "acme").refresh()
+        assert (about_all(), about_one()) == (False, True)
+        server.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"other notes\n"})
+        server.entries.pop(0)
+        await source(gateway, "acme").refresh()
+        assert not about_one()
+        assert (await gateway.catalog.read_file(NOTES)).data == b"other notes\n"
+
+
+async def kept_tests(gateway: Any) -> list[Any]:
+    found = [await gateway.catalog.unchanged(), await gateway.catalog.unchanged(NOTES)]
+    assert None not in found
+    return found
+
+
+async def test_that_an_upstream_is_away_is_said_in_listings_too_and_ends_what_was_kept(state: Path) -> None:
+    """L2, R4: when it went, and when it is back."""
+    server = hostile()
+    async with AsyncExitStack() as serving:
+        target = await serving.enter_async_context(server.serving())
+        async with gateway_of(state, {"acme": target}) as gateway:
+            acme, kept = source(gateway, "acme"), await kept_tests(gateway)
+            await serving.aclose()
+            acme._link.look_again()
+            await until_state(acme, "stale")
+            assert [is_same() for is_same in kept] == [False, False]
+            assert await stale(gateway) == [True, True]
+            kept = await kept_tests(gateway)
+            async with server.serving() as url:
+                acme._link._target = url
+                await until_state(acme, "complete")
+                assert [is_same() for is_same in kept] == [False, False]
+                assert await stale(gateway) == [False, False]
+
+
+async def stale(gateway: Any) -> list[bool]:
+    [listed] = [entry async for entry in gateway.catalog.entries()]
+    return [provenance.STALE_SINCE in entry.meta.meta for entry in (listed, await gateway.catalog.get_skill(FLAT))]
+
+
+async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
+    """A2, R2."""
+    files = {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n"}
+    pairs = frozenset((f"skill://flat/{name}", digest_of(data)) for name, data in files.items())
+    line = LogLine("approved", "acme", "skill://flat/SKILL.md", "me", 0.0, {})
+    servers = {"acme": MemoryCatalog([flat_skill()])}
+    async with gateway_of(state, servers, 'mode = "admit"') as gateway:
+        assert await gateway.catalog.unchanged(NOTES) is None
+        approval = Approval("acme", "skill://flat/SKILL.md", pairs, "me", 1e12)
+        await gateway.store.put_approval(approval, line)
+        await gateway.standing.look()
+        await gateway.catalog.read_file(NOTES)
+        kept = await kept_tests(gateway)
+        assert [is_same() for is_same in kept] == [True, True]
+        await gateway.store.remove_approval("acme", "skill://flat/SKILL.md", line)
+        await gateway.standing.look()
+        assert [is_same() for is_same in kept] == [False, False]
+
+
+async def test_what_is_made_anew_each_time_is_never_kept(state: Path) -> None:
+    """V7: nor is a listing beside it, which also stands for folders; another upstream's skill is."""
+    server = hostile()
+    server.entries[0]["resources"] = "dynamic"
+    async with gateway_of(state, {"acme": server, "other": MemoryCatalog([flat_skill()])}) as gateway:
+        for uri in (FLAT, NOTES, None, "skill://nobody/flat/SKILL.md", "skill://index.json", "nonsense"):
+            assert await gateway.catalog.unchanged(uri) is None
+        assert await gateway.catalog.unchanged("skill://other/flat/notes.md") is not None
+
+
+async def test_a_file_of_a_folder_that_is_written_to_is_not_as_it_was(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R2: before anybody noticed."""
+    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
+    root = write_tree(tmp_path / "tree", small_tree())
+    async with gateway_of(state, {}, folders={"mine": root}) as gateway:
+        uri = "skill://mine/acme/release/notes.md"
+        await gateway.catalog.read_file(uri)
+        is_same = await gateway.catalog.unchanged(uri)
+        assert is_same is not None
+        assert is_same()
+        (root / "acme/release/notes.md").write_bytes(b"written since\n")
+        assert not is_same()
