@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "add", "approvals", "approve", "cache", "check", "ci", "connect", "diff", "gateway", "list", "load", "log",
-    "ls", "origins", "outdated", "pull", "read", "remove", "review", "revoke", "search", "serve", "show",
+    "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "diff", "gateway", "list", "load",
+    "log", "ls", "origins", "outdated", "pull", "read", "remove", "review", "revoke", "search", "serve", "show",
     "skills", "token", "tree", "update", "verify",
 )  # fmt: skip
 
@@ -28,6 +28,7 @@ examples:
   skillwire serve ./skills --http 8000       make the folder an MCP server
   skillwire list https://example.com/mcp     what does that server serve?
   skillwire verify -- npx some-mcp-server    is everything it claims true?
+  skillwire conform server -- npx my-server  does it keep the protocol's rules?
   skillwire pull my-server refunds ./skills  copy a skill from it, verified
   skillwire search ./skills refund a customer
   skillwire add my-server refunds --agent claude-code

@@ -100,14 +100,15 @@ async def _opened(
     async with AsyncExitStack() as stack:
         catalogs: list[Catalog] = []
         for target in targets:
-            what: Any = _command(commands.pop(0)) if target == COMMAND else target
+            what: Any = command_words(commands.pop(0)) if target == COMMAND else target
             with printer.progress("Reading", "skills") as count:
                 opening = open_target(what, options, folder=Path.cwd(), home=Path.home(), on_skill=count)
                 catalogs.append(await stack.enter_async_context(opening))
         yield catalogs
 
 
-def _command(words: list[str]) -> list[str]:
+def command_words(words: list[str]) -> list[str]:
+    """The words of a command after ``--``; there has to be one."""
     if not words:
         raise FormatError("command-missing", "there is no command after --", "write: -- COMMAND ARGUMENTS")
     return words

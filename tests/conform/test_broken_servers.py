@@ -1,0 +1,69 @@
+"""A server with one fault breaks the rule that is about it, and no other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conform.changing import drop, entry_of, error, frontmatter, instead, result_of, set_field, unknown
+from conform.faults import FAULTS
+from conform.spoiling import report_of, rules
+from skillwire.conform.checks.rules import RULES
+from skillwire.conform.outcome import Verdict
+
+if TYPE_CHECKING:
+    from conform.spoiling import Spoil
+
+pytestmark = pytest.mark.anyio
+
+# Rules whose faults are shown elsewhere (warnings, other dialects, whole servers), or that nobody can break here.
+ELSEWHERE = {"E6", "F1", "F2", "F3", "S1", "P1", "P2", "P3", "P4", "M1", "M2"}
+
+
+def test_every_rule_has_a_fault() -> None:
+    assert {rule for _, rule, _ in FAULTS} == set(RULES) - ELSEWHERE
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil"), [pytest.param(rule, spoil, id=f"{rule}: {name}") for name, rule, spoil in FAULTS]
+)
+async def test_a_fault_breaks_its_rule_alone(rule: str, spoil: Spoil) -> None:
+    report = await report_of(spoil)
+    assert rules(report) == {rule}
+    [result] = [result for result in report.sections[0].results if result.rule.id == rule]
+    assert result.findings[0].message
+    assert report.has_failed()
+
+
+async def test_cache_fields_in_the_handshake_era_break_the_base_protocol() -> None:
+    report = await report_of(result_of("skills/get", set_field(ttlMs=0)), eras=("legacy",))
+    assert rules(report) == {"BASE"}
+
+
+async def test_the_older_code_for_an_unknown_resource_is_right_in_the_older_era_alone() -> None:
+    """The specification of 2025-11-25 says -32002."""
+    spoil = instead(unknown("resources/read"), error(-32002))
+    assert rules(await report_of(spoil, eras=("legacy",))) == set()
+    assert rules(await report_of(spoil, eras=("modern",))) == {"BASE"}
+
+
+@pytest.mark.parametrize(
+    ("rule", "spoil"),
+    [
+        ("F3", entry_of(frontmatter(license=7))),
+        (
+            "R3",
+            result_of(
+                "resources/list",
+                lambda result: [drop("annotations")(item) for item in result["resources"]] and None,
+            ),
+        ),
+    ],
+)
+async def test_what_is_allowed_and_not_nice_is_a_warning(rule: str, spoil: Spoil) -> None:
+    """F3, R3: and a failure only for those who want it so."""
+    report = await report_of(spoil, rules=(rule,))
+    assert rules(report, Verdict.WARNING) == {rule}
+    assert not report.has_failed()
+    assert report.has_failed(strict=True)

@@ -1,0 +1,97 @@
+"""Hosts that are watched: ours keeps every duty that it is led into breaking, a careless one breaks them all."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from conform.spoiling import rules
+from skillwire.conform.outcome import Verdict
+from skillwire.conform.watching.duties import DUTIES
+from skillwire.conform.watching.running import watch_host
+from skillwire.errors import FormatError, NotFoundError, UpstreamError
+
+if TYPE_CHECKING:
+    from skillwire.conform.outcome import Report
+
+pytestmark = pytest.mark.anyio
+
+HERE = Path(__file__).parent
+
+
+def script(name: str) -> list[str]:
+    return [sys.executable, str(HERE / name)]
+
+
+def said(report: Report, rule: str) -> list[str]:
+    return [
+        finding.message
+        for result in report.sections[0].results
+        if result.rule.id == rule
+        for finding in result.findings
+    ]
+
+
+@pytest.mark.parametrize("stdio", [False, True], ids=["http", "stdio"])
+async def test_our_own_host_keeps_every_duty(stdio: bool) -> None:
+    """K3, L3, B3, V1, V2, V3, V4, V5, O3: each was in danger."""
+    report = await watch_host(script("good_host.py"), stdio=stdio, seconds=100)
+    assert rules(report) == set()
+    assert rules(report, Verdict.WARNING) == {"K2"}  # it looks once for dialects that nobody declares
+    assert rules(report, Verdict.NOT_CHECKED) == {
+        "V7",
+        "W3",
+    }  # it declines without asking, and lists from the entry
+    assert rules(report, Verdict.PASS) == set(DUTIES) - {"K2", "V7", "W3"}
+    assert report.notes[1] == "the command ended with exit code 0"
+
+
+async def test_a_careless_host_breaks_every_duty() -> None:
+    """And the report says with which request."""
+    report = await watch_host(script("bad_host.py"), seconds=100)
+    assert report.notes[1] == "the command ended with exit code 0"
+    assert rules(report) == set(DUTIES) - {"V7"}
+    assert rules(report, Verdict.WARNING) == {"V7"}
+    for result in report.sections[0].results:
+        assert result.findings[0].evidence is not None
+        assert result.findings[0].evidence["request"]["method"]
+
+
+async def test_a_host_that_only_lists_keeps_what_listing_can_break() -> None:
+    """V5: what was not seen is not kept."""
+    words = [sys.executable, "-m", "skillwire", "list", "{url}"]
+    report = await watch_host(words, seconds=100)
+    assert rules(report) == set()
+    assert rules(report, Verdict.PASS) == {"K2", "K3", "L3", "V5"}
+    assert rules(report, Verdict.NOT_CHECKED) == set(DUTIES) - {"K2", "K3", "L3", "V5"}
+
+
+async def test_a_reader_of_everything_fetches_ahead_of_need() -> None:
+    """V5: right for ``verify``, and wrong for a host."""
+    report = await watch_host([sys.executable, "-m", "skillwire", "verify", "{url}"], seconds=100)
+    assert "V5" in rules(report)
+    assert said(report, "V5") == ["the SKILL.md of a skill that nobody needs was read"]
+
+
+async def test_a_command_that_never_connects_is_an_error() -> None:
+    with pytest.raises(UpstreamError, match="nothing reached the servers: the command ended with exit code 0"):
+        await watch_host(["true"])
+
+
+async def test_a_command_that_is_not_there_is_an_error() -> None:
+    with pytest.raises(NotFoundError, match="cannot be started"):
+        await watch_host(["no-such-program-anywhere"])
+
+
+async def test_a_duty_that_does_not_exist_is_an_error() -> None:
+    with pytest.raises(FormatError, match="no duty 'Q1'"):
+        await watch_host(["true"], rules=("Q1",))
+
+
+async def test_a_command_that_does_not_end_is_ended() -> None:
+    code = "import time; time.sleep(600)"
+    with pytest.raises(UpstreamError, match=r"the command was ended after 0\.5 seconds"):
+        await watch_host([sys.executable, "-c", code], seconds=0.5)

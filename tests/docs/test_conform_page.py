@@ -1,0 +1,72 @@
+"""docs/conform.md is true: its commands run, and every rule, duty and option stands in it as it is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from skillwire.cli.main import run
+from skillwire.conform.checks.rules import EXTENSION, INDEX, NATIVE, RULES, SEP_2076
+from skillwire.conform.watching.bait import LABELS
+from skillwire.conform.watching.duties import DUTIES
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/conform.md").read_text()
+COMMANDS = [
+    line
+    for code in re.findall(r"^```sh\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    for line in code.splitlines()
+    if line.startswith("skillwire ")
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "HOME": str(tmp_path),
+    }
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    done = subprocess.run(
+        ["sh", "-ec", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110
+    )
+    assert done.returncode == 0, done.stderr
+    assert "--list-rules" in command or done.stderr.endswith(": nothing broken\n")
+    for name in re.findall(r"[a-z]+\.(?:xml|json)", command):
+        assert (tmp_path / name).stat().st_size > 1000
+
+
+def test_every_rule_and_duty_is_described_as_it_is() -> None:
+    rows = [f"| `{rule.id}` | {rule.title} | {rule.how} |" for rule in (*RULES.values(), *DUTIES.values())]
+    assert [line for line in PAGE.splitlines() if re.match(r"\| `[A-Z]+\d?b?` \|", line)] == rows
+
+
+def test_every_rule_belongs_to_a_dialect_or_to_all() -> None:
+    assert [*RULES] == [
+        "BASE",
+        "K1",
+        *(rule for rule in RULES if rule in (*EXTENSION, "R4")),
+        *INDEX,
+        *SEP_2076,
+        *NATIVE,
+    ]
+
+
+def test_every_server_that_watches_is_described() -> None:
+    assert re.findall(r"^\| `(watched[a-z-]*)` \|", PAGE, re.MULTILINE) == list(LABELS)
+
+
+@pytest.mark.parametrize("kind", ["server", "host"])
+def test_every_option_is_documented(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run(["conform", kind, "--help"])
+    options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}
+    assert len(options) > 5
+    for option in options:
+        assert f"`{option}" in PAGE, option

@@ -1,0 +1,56 @@
+"""What is shown of an exchange: short, and without what a server was told in confidence."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from skillwire.conform.evidence import Exchange, Redactor, shortened
+
+
+def test_what_is_short_stays_as_it_is() -> None:
+    value = {"a": [1, 2.5, None, True], "b": {"c": "text"}}
+    assert shortened(value) == value
+
+
+def test_long_text_and_long_lists_are_begun() -> None:
+    value = shortened({"text": "x" * 1000, "list": list(range(100))})
+    assert value["text"].endswith("… (1,000 characters)")
+    assert value["list"] == [0, 1, 2, 3, "… and 96 more"]
+
+
+def test_a_large_answer_becomes_small_evidence() -> None:
+    """B1: a hostile server's answer is not what fills a report."""
+    deep: Any = "end"
+    for _ in range(500):
+        deep = {f"key-{number}": [deep] * 3 for number in range(2)}
+    wide = {f"{'k' * 5000}{number}": "v" * 5000 for number in range(5000)}
+    shown = Redactor().shown(Exchange({"method": "skills/list"}, {"result": {"wide": wide, "list": [wide] * 10}}))
+    assert len(json.dumps(shown)) < 100_000
+    assert shortened(deep) != deep
+
+
+def test_secrets_are_taken_out_wherever_they_are() -> None:
+    redact = Redactor(["Bearer s3cret-token", "abc"])
+    value = redact({"Bearer s3cret-token": ["you sent s3cret-token", {"x": "Bearer s3cret-token"}], "y": "abc"})
+    assert "s3cret" not in json.dumps(value)
+    assert value["y"] == "abc", "so short a word would take half of a report with it"
+
+
+@pytest.mark.parametrize(
+    ("answer", "result", "code", "said"),
+    [
+        ({"result": {}}, {}, None, "a result"),
+        ({"result": {"a": 1}}, {"a": 1}, None, "a result"),
+        ({"error": {"code": -32602, "message": "no"}}, None, -32602, "the error -32602"),
+        ({"error": {"code": True}}, None, None, "the error None"),
+        ({"result": []}, None, None, "no result"),
+        ([], None, None, "no result"),
+        ("text", None, None, "no result"),
+    ],
+)
+def test_an_answer_of_any_shape_can_be_asked(answer: Any, result: Any, code: int | None, said: str) -> None:
+    exchange = Exchange({"method": "skills/list"}, answer)
+    assert (exchange.result, exchange.code, exchange.said) == (result, code, said)

@@ -1,0 +1,140 @@
+"""Each duty, kept and broken, by the requests that show it; and no judgement of what was not provoked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from skillwire.conform.outcome import Ledger, Verdict
+from skillwire.conform.watching import bait
+from skillwire.conform.watching.bait import FIRST, PLAIN, REPEATING, SECOND
+from skillwire.conform.watching.duties import DUTIES
+from skillwire.conform.watching.judging import judge
+from skillwire.conform.watching.observing import Seen
+
+GUIDED = [f"skill://{skill.path}/SKILL.md" for skill in FIRST.skills]
+
+
+def seen(
+    method: str,
+    origin: bait.Origin = FIRST,
+    *,
+    given: list[str] | None = None,
+    more: str | None = None,
+    **params: Any,
+) -> Seen:
+    request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return Seen(origin.label, method, params, True, given or [], more, request, {"result": {}})
+
+
+def opened(origin: bait.Origin = FIRST) -> Seen:
+    return seen("server/discover", origin)
+
+
+def listed(origin: bait.Origin = FIRST, **params: Any) -> Seen:
+    return seen("skills/list", origin, given=GUIDED, **params)
+
+
+def got(uri: str) -> Seen:
+    return seen("skills/get", given=[uri], uri=uri)
+
+
+def read(uri: str, origin: bait.Origin = FIRST) -> Seen:
+    return seen("resources/read", origin, uri=uri)
+
+
+def verdicts(*requests: Seen) -> dict[str, Verdict]:
+    ledger = Ledger(DUTIES.values())
+    judge(requests, ledger)
+    return {result.rule.id: result.verdict for result in ledger.results()}
+
+
+START = (opened(), listed())
+MORE = "skill://{}/references/more.md"
+
+KEPT = {
+    "K2": START,
+    "K3": START,
+    "L3": (opened(), listed(more="abc"), listed(cursor="abc")),
+    "B3": (opened(REPEATING), listed(REPEATING), listed(REPEATING, cursor="again")),
+    "V1": (*START, read(bait.WRONG_DIGEST)),
+    "V2": (*START, read(bait.GUIDE), read(bait.MENTIONED)),
+    "V3": (*START, read(bait.WRONG_SIZE), got(bait.WRONG_SIZE), read(bait.WRONG_SIZE)),
+    "V4": (*START, read(bait.WRONG_FRONTMATTER)),
+    "V5": START,
+    "V7": (*START, got(bait.GENERATED), read(bait.GUIDE)),
+    "W3": (*START, seen("resources/directory/read", uri=bait.GUIDE_REFERENCES)),
+    "O3": (*START, opened(SECOND), read(bait.GUIDE)),
+}
+
+BROKEN = [
+    ("K2", (listed(), opened())),
+    ("K2", (opened(PLAIN), seen("skills/get", PLAIN, uri=bait.GUIDE))),
+    ("K2", (opened(SECOND), seen("resources/directory/read", SECOND, uri="skill://partner"))),
+    ("L3", (opened(), listed(more="abc"), listed(cursor="abcd"))),
+    ("B3", (opened(REPEATING), listed(REPEATING), *(listed(REPEATING, cursor="again") for _ in range(3)))),
+    ("V1", (opened(), read(bait.GUIDE))),
+    ("V1", (*START, read(bait.WRONG_DIGEST), read(MORE.format("wrong-digest")))),
+    ("V1", (*START, read(bait.WRONG_SIZE), read(MORE.format("wrong-size")))),
+    ("V2", (*START, read(bait.GUIDE), read(bait.UNLISTED))),
+    ("V2", (*START, read(bait.GUIDE), read("skill://guide/README.md"))),
+    ("V3", (*START, read(bait.WRONG_DIGEST), read(bait.WRONG_DIGEST))),
+    ("V4", (*START, read(bait.WRONG_FRONTMATTER), read(MORE.format("wrong-frontmatter")))),
+    ("V5", (*START, read(bait.SPARE))),
+    ("V5", (*START, read(bait.MENTIONED))),
+    ("O3", (*START, read("FILE:///etc/hostname"))),
+    ("O3", (*START, read(bait.GUIDE), opened(SECOND), read(bait.VAULT, SECOND))),
+]
+
+
+def test_every_duty_is_shown_kept() -> None:
+    assert KEPT.keys() == DUTIES.keys()
+
+
+@pytest.mark.parametrize("duty", KEPT)
+def test_a_duty_is_kept(duty: str) -> None:
+    found = verdicts(*KEPT[duty])
+    assert found[duty] is Verdict.PASS
+    assert Verdict.FAIL not in found.values()
+
+
+@pytest.mark.parametrize(("duty", "requests"), BROKEN)
+def test_a_duty_is_broken_and_no_other(duty: str, requests: tuple[Seen, ...]) -> None:
+    found = verdicts(*requests)
+    assert {rule for rule, verdict in found.items() if verdict is Verdict.FAIL} == {duty}
+
+
+def test_a_file_that_only_a_directory_showed_breaks_two_duties() -> None:
+    """W3, V2: it is not listed, and it was found where nothing becomes listed."""
+    shown = seen("resources/directory/read", uri=bait.GUIDE_REFERENCES)
+    found = verdicts(*START, read(bait.GUIDE), shown, read(bait.UNLISTED))
+    assert {rule for rule, verdict in found.items() if verdict is Verdict.FAIL} == {"V2", "W3"}
+
+
+def test_a_client_that_declares_nothing_is_seen_in_both_eras() -> None:
+    """K3: with the request, or in the handshake before it."""
+    silent = Seen(FIRST.label, "skills/list", {}, False)
+    assert verdicts(opened(), silent)["K3"] is Verdict.FAIL
+    handshake = Seen(FIRST.label, "initialize", {}, False)
+    later = Seen(FIRST.label, "skills/list", {}, None)
+    assert verdicts(handshake, later)["K3"] is Verdict.FAIL
+    assert verdicts(Seen(FIRST.label, "initialize", {}, True), later)["K3"] is Verdict.PASS
+
+
+@pytest.mark.parametrize(
+    ("duty", "requests"),
+    [
+        ("K2", (opened(PLAIN), seen("skills/list", PLAIN))),
+        ("V5", (*START, read(bait.GUIDE), read(bait.UNMENTIONED))),
+        ("V7", (*START, read(bait.GENERATED))),
+    ],
+)
+def test_what_a_person_may_have_wanted_is_a_warning(duty: str, requests: tuple[Seen, ...]) -> None:
+    assert verdicts(*requests)[duty] is Verdict.WARNING
+
+
+def test_a_host_that_only_connects_has_kept_nothing_but_its_calm() -> None:
+    assert set(verdicts(opened(PLAIN)).values()) == {Verdict.PASS, Verdict.NOT_CHECKED}
+    assert verdicts(opened())["V5"] is Verdict.NOT_CHECKED
+    assert set(verdicts().values()) == {Verdict.NOT_CHECKED}
