@@ -255,7 +255,10 @@ async def test_a_prompt_that_cannot_be_given_is_refused_with_a_reason(connect: C
         reference = {"type": "ref/prompt", "name": "flat"}
         asked = {"ref": reference, "argument": {"name": "request", "value": "a"}}
         assert (await wire.call("completion/complete", **asked))["completion"]["values"] == []
-        for unknown in ({"type": "ref/prompt", "name": "nobody"}, {"type": "ref/resource", "uri": "nothing://{here}"}):
+        for unknown in (
+            {"type": "ref/prompt", "name": "nobody"},
+            {"type": "ref/resource", "uri": "nothing://{here}"},
+        ):
             with pytest.raises(MCPError) as caught:
                 await wire.call("completion/complete", **{**asked, "ref": unknown})
             assert caught.value.error.code == -32602, unknown

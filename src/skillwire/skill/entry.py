@@ -45,7 +45,7 @@ class Resource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Files that a server named without promising that there are no others; ``names`` by URI, where it gave any."""
+    """Files that a server named without promising that they are all; ``names`` by URI, where it gave any."""
 
     known: tuple[Resource, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
