@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import os
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from skillwire.catalog.ahead import ReadAhead
-from skillwire.catalog.archive import is_archive
+from skillwire.catalog.archive import ArchiveCatalog, is_archive
 from skillwire.catalog.claims import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.directory import DirectoryCatalog
@@ -22,10 +22,9 @@ from skillwire.skill.entry import SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
 
     from skillwire.catalog.ahead import Progress
-    from skillwire.catalog.archive import ArchiveCatalog
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import ServerPlace
@@ -50,6 +49,7 @@ def open_folders(
     return _as_one(folders, prefix, scheme)
 
 
+@contextmanager
 def read_folders(
     paths: Sequence[str],
     progress: Progress,
@@ -58,25 +58,25 @@ def read_folders(
     unlisted: Sequence[str],
     scheme: str,
     memory: Path | None,
-) -> Callable[[], Catalog]:
-    """``open_folders`` for a server that starts: other processes read, until somebody calls what is returned.
+) -> Generator[Callable[[], Catalog]]:
+    """``open_folders`` for a server that starts: another process reads, until somebody calls what is given.
 
     What was found is remembered in ``memory``, so that the next time only what changed is read.
     """
     folders = _local_catalogs(paths, prefix, unlisted, scheme)
-    readings = [
-        ReadAhead(each, memory, progress) if isinstance(each, DirectoryCatalog) else each for each in folders
-    ]
+    reading = ReadAhead([each for each in folders if isinstance(each, DirectoryCatalog)], memory, progress)
 
     def finish() -> Catalog:
-        for reading in readings:
-            if isinstance(reading, ReadAhead):
-                reading.finish()
-            else:
-                reading.load()
+        reading.finish()
+        for each in folders:
+            if isinstance(each, ArchiveCatalog):
+                each.load()
         return _as_one(folders, prefix, scheme)
 
-    return finish
+    try:
+        yield finish
+    finally:
+        reading.abandon()
 
 
 def _local_catalogs(

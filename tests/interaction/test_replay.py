@@ -15,6 +15,7 @@ import pytest
 import uvicorn
 
 from skillwire.catalog import beneath
+from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.run import build_server
@@ -56,6 +57,7 @@ class Asking:
 
     web: httpx2.AsyncClient
     url: str
+    skills: Skills
 
     async def ask(
         self, method: str, params: dict[str, Any], *, own_id: Any = 1, **headers: str
@@ -91,7 +93,7 @@ async def asking(root: Path, access: Access | None = None, *, replay: int = 1 <<
     listener = listen("127.0.0.1", 0)
     skills = Skills(root, viewer=None if access is None else Policy(access), watch=False)
     server = build_server(skills)
-    asked = Asking(httpx2.AsyncClient(timeout=20), "")
+    asked = Asking(httpx2.AsyncClient(timeout=20), "", skills)
 
     async def seen(ctx: Any, call_next: Any) -> Any:
         asked.through += 1
@@ -173,6 +175,10 @@ async def test_bodies_that_only_look_alike_are_not_the_same(root: Path) -> None:
             f'{{"jsonrpc":"2.0","id":1,"\\u0069d":2,"method":"skills/get","params":{inner}}}',
             f'[{{"jsonrpc":"2.0","id":1,"method":"skills/get","params":{inner}}}]',
             '{"jsonrpc":"2.0","id":1,"method":"skills/get"',
+            '{"jsonrpc":"2.0","id":1,"method":[],"params":{}}',
+            '{"jsonrpc":"2.0","id":1,"method":{},"params":{}}',
+            '{"jsonrpc":"2.0","id":1,"method":"skills/get","params":[]}',
+            '{"jsonrpc":"2.0","id":1,"method":"skills/get","params":7}',
             "",
         ]
         for body in [*bodies, *bodies]:
@@ -208,6 +214,62 @@ async def test_a_file_that_is_replaced_or_gone_is_not_sent_again(root: Path) -> 
         assert text == "new ones\n"
         (root / "acme/release/notes.md").unlink()
         assert (await ours.ask("resources/read", {"uri": uri})).json()["error"]["code"] == -32602
+
+
+async def test_a_folder_that_became_a_link_is_not_followed(root: Path, tmp_path: Path) -> None:
+    """Links are never followed, though the file behind is the very same."""
+    async with asking(root) as ours:
+        for _ in range(2):
+            assert (await ours.ask("resources/read", {"uri": FLAT})).status_code == 200
+        (root / "flat").rename(tmp_path / "elsewhere")
+        (root / "flat").symlink_to(tmp_path / "elsewhere")
+        assert (await ours.ask("resources/read", {"uri": FLAT})).json()["error"]["code"] == -32602
+
+
+async def test_a_listing_made_while_a_change_is_on_its_way_is_not_kept(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The new picture is there a moment before who keeps a view of it hears so."""
+    token = new_token()[0]
+    access = Access(tokens={digest_token(token): "agent"}, see={"agent": ("acme", "fresh")})
+    bearer = {"authorization": f"Bearer {token}"}
+
+    def listed(answer: httpx2.Response) -> bool:
+        return "skill://fresh/SKILL.md" in answer.text
+
+    async with asking(root, access) as ours:
+        await ours.ask("skills/list", {}, **bearer)
+        write_tree(root, {"fresh/SKILL.md": skill_md("fresh")})
+        catalog = ours.skills.catalog
+        assert isinstance(catalog, DirectoryCatalog)
+        change = catalog._refresh(("fresh",))
+        await ours.ask("skills/list", {}, **bearer)
+        catalog._feed.publish(change)
+        assert listed(await ours.ask("skills/list", {}, **bearer))
+
+
+async def test_skills_declared_while_serving_are_listed(root: Path) -> None:
+    async with asking(root) as ours:
+        for _ in range(2):
+            await ours.ask("skills/list", {})
+
+        @ours.skills.skill("late")
+        def late() -> dict[str, bytes]:
+            return {"SKILL.md": skill_md("late")}
+
+        assert "skill://late/SKILL.md" in (await ours.ask("skills/list", {})).text
+
+
+async def test_strangers_are_refused_before_they_send_anything(root: Path) -> None:
+    access = Access(tokens={digest_token("right"): "all"}, see={"all": ("*",)})
+    async with asking(root, access) as ours:
+        host, _, port = ours.url.removeprefix("http://").partition("/")[0].partition(":")
+        with anyio.fail_after(20):
+            stream = await anyio.connect_tcp(host, int(port))
+            async with stream:
+                head = f"POST /mcp HTTP/1.1\r\nhost: {host}:{port}\r\ncontent-length: 100\r\n\r\n"
+                await stream.send(head.encode())
+                assert (await stream.receive()).startswith(b"HTTP/1.1 401")
 
 
 async def test_a_file_written_just_now_is_read_each_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,18 +345,19 @@ async def test_large_answers_are_compressed_once_and_right(root: Path) -> None:
 
 async def test_memory_is_bounded(root: Path) -> None:
     """The answer that was asked for least recently goes first."""
-    for name in ("a", "b", "c"):
+    for name in "abcde":
         (root / "flat" / f"{name}.txt").write_text(name * 10_000)
-    async with asking(root, replay=60_000) as ours:
+    (root / "flat" / "huge.txt").write_text("x" * 100_000)
+    async with asking(root, replay=72_000) as ours:
 
         async def is_replayed(name: str) -> bool:
             before = await ours.replayed()
             await ours.ask("resources/read", {"uri": f"skill://flat/{name}.txt"})
             return await ours.replayed() > before
 
-        replayed = [await is_replayed(name) for name in "aabab"]
-        assert replayed == [False, True, False, True, True]
-        (root / "flat" / "huge.txt").write_text("x" * 100_000)
-        assert [await is_replayed("huge") for _ in range(2)] == [False, False]
-        more = [await is_replayed(name) for name in "cab"]
-        assert False in more
+        assert [await is_replayed(name) for name in "abcd"] == [False] * 4
+        assert [await is_replayed(name) for name in "abcd"] == [True] * 4
+        assert not await is_replayed("e")  # takes the place of "a"
+        assert [await is_replayed(name) for name in "bcde"] == [True] * 4
+        assert not await is_replayed("a")
+        assert [await is_replayed("huge") for _ in range(2)] == [False, False]  # no single one takes all the room

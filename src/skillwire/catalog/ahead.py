@@ -2,7 +2,7 @@
 
 The other process is a copy of this one (``fork``), so it must be started before there are threads. It reads with
 the same code, hands over what it found, and remembers it for the next start. Whatever goes wrong with it, the
-folder is simply read here, and errors are said here: it can only save time.
+folders are simply read here, and errors are said here: it can only save time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from skillwire.catalog.remembered import remember, remembered
 from skillwire.limits import KIB
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
@@ -28,30 +28,67 @@ if TYPE_CHECKING:
 
 _BUFFER = 1 << 20
 _WORTH = 64 * KIB  # of fewer than a few dozen skills nothing is remembered: they are read as fast
+_STANDARD = (0, 1, 2)
 
 
 class ReadAhead:
-    """One folder being read by another process. ``finish`` it."""
+    """Folders being read by another process. ``finish`` it, or ``abandon`` it."""
 
-    def __init__(self, catalog: DirectoryCatalog, memory: Path | None, progress: Progress) -> None:
-        catalog.demand_root()
-        self._catalog = catalog
+    def __init__(self, catalogs: Sequence[DirectoryCatalog], memory: Path | None, progress: Progress) -> None:
+        for catalog in catalogs:
+            catalog.demand_root()
+        self._catalogs = catalogs
         self._progress = progress
-        self._pipe, writing = os.pipe()
-        self._child = os.fork()
-        if self._child == 0:
-            os.close(self._pipe)
-            _read_and_leave(catalog, memory, progress, writing)
+        self._child: int | None = None
+        self._pipe: BinaryIO | None = None
+        with suppress(OSError):  # no process or pipe to be had
+            self._start(memory)
+
+    def _start(self, memory: Path | None) -> None:
+        reading, writing = os.pipe()
+        try:
+            child = os.fork()
+        except OSError:
+            os.close(reading)
+            os.close(writing)
+            raise
+        if child == 0:
+            try:
+                os.close(reading)
+                _read_all(self._catalogs, memory, self._progress, writing)
+            finally:
+                os._exit(0)  # never into what the parent was doing
         os.close(writing)
+        self._child, self._pipe = child, os.fdopen(reading, "rb", _BUFFER)
 
     def finish(self) -> None:
-        """The catalog is loaded, by the other process or here."""
-        with os.fdopen(self._pipe, "rb", _BUFFER) as lines:
-            is_loaded = self._catalog.adopt(lines)
-        Thread(target=os.waitpid, args=(self._child, 0), daemon=True).start()  # it may still be writing its memory
-        if not is_loaded:
-            with self._progress() as count:
-                self._catalog.load(count)
+        """The catalogs are loaded, by the other process or here."""
+        is_told = self._pipe is not None
+        for catalog in self._catalogs:
+            is_told = is_told and self._pipe is not None and catalog.adopt(self._pipe)
+            if not is_told:
+                with self._progress() as count:
+                    catalog.load(count)
+        self._let_go()
+
+    def abandon(self) -> None:
+        """Nobody will need it any more."""
+        if self._child is not None:
+            with suppress(OSError):
+                os.kill(self._child, signal.SIGTERM)
+        self._let_go()
+
+    def _let_go(self) -> None:
+        if self._pipe is not None:
+            self._pipe.close()
+        if self._child is not None:  # it may still be writing its memory
+            Thread(target=_wait_for, args=(self._child,), daemon=True).start()
+        self._pipe = self._child = None
+
+
+def _wait_for(child: int) -> None:
+    with suppress(ChildProcessError):
+        os.waitpid(child, 0)
 
 
 def load_remembered(catalog: DirectoryCatalog, memory: Path | None, progress: Progress) -> bytes:
@@ -71,21 +108,42 @@ def _hashed(lines: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator
         yield line
 
 
-def tell(catalog: DirectoryCatalog, memory: Path | None, before: bytes, to: BinaryIO) -> None:
-    """Hand over what ``catalog`` holds; then remember it, if that is worth it and was not known ``before``."""
+def tell(catalog: DirectoryCatalog, to: BinaryIO) -> tuple[bytes, int]:
+    """Hand over what ``catalog`` holds. Its digest, and how long it was."""
     hasher, size = sha256(), 0
-    with to:
-        for line in _hashed(catalog.told(), hasher.update):
-            size += to.write(line)
-    if memory is not None and size >= _WORTH and hasher.digest() != before:
+    for line in _hashed(catalog.told(), hasher.update):
+        size += to.write(line)
+    return hasher.digest(), size
+
+
+def keep(catalog: DirectoryCatalog, memory: Path | None, before: bytes, now: tuple[bytes, int]) -> None:
+    """Remember what ``catalog`` holds, if that is worth it and was not known before."""
+    digest, size = now
+    if memory is not None and size >= _WORTH and digest != before:
         remember(memory, str(catalog.root), catalog.told())
 
 
-def _read_and_leave(catalog: DirectoryCatalog, memory: Path | None, progress: Progress, writing: int) -> NoReturn:
-    """The life of the other process. It must not return into what its parent was doing."""
+def _read_all(catalogs: Sequence[DirectoryCatalog], memory: Path | None, progress: Progress, writing: int) -> None:
+    """The life of the other process: hand over first, then remember."""
     with suppress(BaseException):
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        before = load_remembered(catalog, memory, progress)
-        tell(catalog, memory, before, os.fdopen(writing, "wb", _BUFFER))
-    os._exit(0)
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # raises: a progress bar is taken away again
+        signal.signal(signal.SIGTERM, _leave)
+        _let_go_of_the_hosts_pipes()
+        with os.fdopen(writing, "wb", _BUFFER) as to:
+            readings = [(catalog, load_remembered(catalog, memory, progress)) for catalog in catalogs]
+            told = [tell(catalog, to) for catalog in catalogs]
+        for (catalog, before), now in zip(readings, told, strict=True):
+            keep(catalog, memory, before, now)
+
+
+def _let_go_of_the_hosts_pipes() -> None:
+    """A host that waits for the end of our output waits for the server, not for who reads its folders."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for number in _STANDARD:
+        if not os.isatty(number):
+            os.dup2(nowhere, number)
+    os.close(nowhere)
+
+
+def _leave(number: int, frame: object) -> NoReturn:  # noqa: ARG001 - the shape of a signal handler
+    raise SystemExit

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
-# A file written again within one tick of the clock keeps its times. Younger than this, they prove nothing.
-_SETTLED_NS = 1_000_000_000
+# A file written again within one tick of the clock keeps its times. Younger than this, they prove nothing (the
+# clocks of some disks tick every two seconds).
+_SETTLED_NS = 3_000_000_000
 
 
 class NotRegularError(OSError):
@@ -59,12 +60,13 @@ def open_folder(parent: int, segments: Sequence[str]) -> Generator[int]:
 
 def read_file_at(folder: int, name: str, max_bytes: int) -> tuple[LocalFile, bytes]:
     """A file's bytes and what they are. Never more than ``max_bytes`` (B1)."""
+    opened = time.time_ns()
     descriptor, status = _open_regular(folder, name, max_bytes)
     try:
         data = _read_all(descriptor, status.st_size, max_bytes)
     finally:
         os.close(descriptor)
-    return _describe(status, len(data), sha256(data).hexdigest()), data
+    return _describe(status, len(data), sha256(data).hexdigest(), opened), data
 
 
 def read_tree(root: str, limits: Limits) -> dict[str, bytes]:
@@ -101,29 +103,37 @@ def is_still(file: LocalFile, folder: int, name: str) -> bool:
 
 def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
     """What a file is, without keeping its bytes."""
+    opened = time.time_ns()
     descriptor, status = _open_regular(folder, name, max_bytes)
     try:
         if status.st_size < _CHUNK:
             data = _read_all(descriptor, status.st_size, max_bytes)
-            return _describe(status, len(data), sha256(data).hexdigest())
+            return _describe(status, len(data), sha256(data).hexdigest(), opened)
         hasher, size = sha256(), 0
         while chunk := os.read(descriptor, _CHUNK):
             size += len(chunk)
             if size > max_bytes:
                 raise _too_large(name, max_bytes)
             hasher.update(chunk)
-        return _describe(status, size, hasher.hexdigest())
+        return _describe(status, size, hasher.hexdigest(), opened)
     finally:
         os.close(descriptor)
 
 
-def stamp_of(place: str, *, settled: bool = True) -> Stamp | None:
-    """What the file system says of a file now; ``None`` if it is gone, or too young for its times to tell."""
+def stamps_of(root: str, place: str) -> tuple[Stamp, tuple[int, ...]] | None:
+    """The stamp of the file at ``place`` below ``root``, and which folders lead there: a link would be another."""
     try:
-        stamp = _stamp(os.lstat(place))
+        stamp, folders = _stamp(os.lstat(f"{root}/{place}")), list[int]()
+        while place := place.rpartition("/")[0]:
+            folders.append(os.lstat(f"{root}/{place}").st_ino)
     except OSError:
         return None
-    return _settled(stamp) if settled else stamp
+    return stamp, tuple(folders)
+
+
+def is_settled(stamp: Stamp, now: int | None = None) -> bool:
+    """Whether a file has been as it is for so long that its times would tell if it were written again."""
+    return max(stamp.modified_ns, stamp.changed_ns) < (now or time.time_ns()) - _SETTLED_NS
 
 
 def _open_regular(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_result]:
@@ -154,17 +164,13 @@ def _read_all(descriptor: int, expected: int, max_bytes: int) -> bytes:
     return b"".join(chunks)
 
 
-def _describe(status: os.stat_result, size: int, hexdigest: str) -> LocalFile:
-    return LocalFile("sha256:" + hexdigest, size, status.st_mtime, _settled(_stamp(status)))
+def _describe(status: os.stat_result, size: int, hexdigest: str, opened: int) -> LocalFile:
+    stamp = _stamp(status)
+    return LocalFile("sha256:" + hexdigest, size, status.st_mtime, stamp if is_settled(stamp, opened) else None)
 
 
 def _stamp(status: os.stat_result) -> Stamp:
     return Stamp(status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-
-
-def _settled(stamp: Stamp) -> Stamp | None:
-    newest = max(stamp.modified_ns, stamp.changed_ns)
-    return stamp if newest < time.time_ns() - _SETTLED_NS else None
 
 
 def _too_large(name: str, max_bytes: int) -> LimitError:

@@ -48,6 +48,7 @@ class ChangeFeed:
 
     def __init__(self) -> None:
         self._streams: list[ChangeStream] = []
+        self.told = 0  # how often something was published
 
     def subscribe(self) -> ChangeStream:
         """A stream that hears everything published from now on."""
@@ -57,6 +58,7 @@ class ChangeFeed:
 
     def publish(self, change: Change) -> None:
         """Tell every stream."""
+        self.told += 1
         if change:
             for stream in tuple(self._streams):
                 stream.push(change)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamp_of
+from skillwire.catalog.beneath import is_settled, open_folder, open_root, read_file_at, stamps_of
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.remembered import Reading, decode, encode
 from skillwire.catalog.scan import Scan
@@ -70,14 +70,14 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def recall(self, lines: Iterable[bytes]) -> None:
         """Before ``load``: what an earlier reading found, so that only what changed since is read again."""
-        found = decode(lines, self._reading()) if not self._loaded else None
+        found = decode(lines, self._reading(self._base_now())) if not self._loaded else None
         if found is not None:
             self._snapshot, _ = Snapshot().updated((), found)
 
     def adopt(self, lines: Iterable[bytes]) -> bool:
         """Instead of ``load``: what another process has read just now. Whether it could be used."""
         with self._lock, _no_collections():
-            reading = self._reading()
+            reading = self._reading(self._base_now())
             found = decode(lines, reading)
             if found is None:
                 return False
@@ -90,7 +90,7 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def told(self) -> Iterator[bytes]:
         """What ``load`` found, for ``recall`` or ``adopt``. ``ValueError`` if it cannot be written down."""
-        return encode(self._snapshot.all_found(), self._reading())
+        return encode(self._snapshot.all_found(), self._reading(self.base))
 
     def _described(self, path: str, found: Found) -> Found:
         meta = self._describe(path)
@@ -98,8 +98,8 @@ class DirectoryCatalog(SnapshotCatalog):
             return found
         return replace(found, record=replace(found.record, entry=replace(found.record.entry, meta=meta)))
 
-    def _reading(self) -> Reading:
-        return Reading(str(self.root), self._base_now(), self._scheme, self._limits)
+    def _reading(self, base: str) -> Reading:
+        return Reading(str(self.root), base, self._scheme, self._limits)
 
     def _base_now(self) -> str:
         return self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
@@ -143,11 +143,11 @@ class DirectoryCatalog(SnapshotCatalog):
         is_same = await super().unchanged(uri)
         if is_same is None or uri is None:
             return is_same
-        place = f"{self.root}/{self.on_disk(self._path(uri))}"
-        stamp = stamp_of(place)
-        if stamp is None:
+        place = self.on_disk(self._path(uri))
+        stamps = stamps_of(str(self.root), place)
+        if stamps is None or not is_settled(stamps[0]):
             return None
-        return lambda: is_same() and stamp_of(place, settled=False) == stamp
+        return lambda: is_same() and stamps_of(str(self.root), place) == stamps
 
     async def follow(self) -> None:
         """Watch the folder until cancelled."""

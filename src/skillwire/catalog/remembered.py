@@ -1,9 +1,10 @@
 """What was found in a folder, as text: to remember from one start to the next, or to hand to another process.
 
 Whoever reads it back goes through the folder again and compares each file's stamp (inode, size, times) with the
-one it had: only what differs is read and hashed anew. A stamp that was younger than a second when the file was
-read is not written down, so a file that changes afterwards is never missed. And what is remembered wrongly does no
-harm: no byte is served that does not match its digest (R2).
+one it had: only what differs is read and hashed anew. A stamp that was younger than three seconds when the file
+was read is not written down, so a file that is written afterwards is not missed. No byte is served that does not
+match its digest (R2), whoever computed it; for the rest, memory is as good as the file it is in, so only a file
+that nobody else can write is used.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from importlib.metadata import version
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
 _FORM = 1
 _DIGEST = "sha256:"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
+_OTHERS_WRITE = 0o022
 _FOLDERS = 32  # so many are remembered
+_UNFINISHED_SECONDS = 3600
 
 
 class Reading(NamedTuple):
@@ -45,7 +49,8 @@ class Reading(NamedTuple):
         """All of it, and what else must be the same: our version, and the folder itself."""
         status = os.stat(self.root)
         place = [self.root, status.st_dev, status.st_ino]
-        return [_FORM, version("skillwire"), *place, self.base, self.scheme, list(astuple(self.limits))]
+        reader = [os.geteuid(), sorted(os.getgroups())]  # others may not be able to read the same
+        return [_FORM, version("skillwire"), *place, *reader, self.base, self.scheme, list(astuple(self.limits))]
 
 
 def encode(found: Mapping[str, Found], reading: Reading) -> Iterator[bytes]:
@@ -54,7 +59,7 @@ def encode(found: Mapping[str, Found], reading: Reading) -> Iterator[bytes]:
     yield f"{write(reading.key())}\n".encode()
     for path, item in found.items():
         yield f"{write([path, *_plain(path, item, reading.scheme)])}\n".encode()
-    yield f"{len(found)}\n".encode()
+    yield f"{len(found)}\n".encode()  # so that a part is not taken for all of it
 
 
 def decode(lines: Iterable[bytes], reading: Reading) -> dict[str, Found] | None:
@@ -82,11 +87,15 @@ def remembered(folder: Path, root: str) -> Generator[Iterable[bytes]]:
     """What was remembered of ``root`` in ``folder``, line by line; nothing if there is nothing."""
     place = _place(folder, root)
     try:
-        file = place.open("rb")
+        descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         yield ()
         return
-    with file:
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if status.st_uid != os.geteuid() or status.st_mode & _OTHERS_WRITE:
+            yield ()
+            return
         with suppress(OSError):
             os.utime(place)  # what is used stays; see ``_forget_oldest``
         yield file
@@ -110,10 +119,12 @@ def remember(folder: Path, root: str, lines: Iterable[bytes]) -> None:
 
 
 def _forget_oldest(folder: Path) -> None:
-    """Folders come and go; what was not used for longest is forgotten first."""
-    by_age = sorted(folder.glob("*.json"), key=lambda place: place.stat().st_mtime, reverse=True)
-    for place in by_age[_FOLDERS:]:
-        place.unlink(missing_ok=True)
+    """Folders come and go; what was not used for longest is forgotten first. So is what was never finished."""
+    by_age = sorted((-place.stat().st_mtime, place) for place in folder.iterdir())
+    kept = [place for _, place in by_age if place.suffix == ".json"][:_FOLDERS]
+    for age, place in by_age:
+        if place not in kept and (place.suffix == ".json" or -age < time.time() - _UNFINISHED_SECONDS):
+            place.unlink(missing_ok=True)
 
 
 def _place(folder: Path, root: str) -> Path:

@@ -30,13 +30,14 @@ if TYPE_CHECKING:
 class Snapshot:
     """Every folder of note by path, with an index of names that collide and the sorted listing."""
 
-    __slots__ = ("_found", "_names", "_order", "keys")
+    __slots__ = ("_found", "_names", "_order", "keys", "mark")
 
     def __init__(self) -> None:
         self._found: Layered[Found] = Layered()
         self._names: Layered[tuple[str, ...]] = Layered()  # fold(path) -> paths of skills; several collide (B5)
         self._order: list[str] = []  # every path of _found, sorted
         self.keys: list[str] = []  # the paths that are listed, sorted
+        self.mark = object()  # tells this picture from others, for who does not want to hold all of it
 
     def found(self, path: str) -> Found | None:
         """What was found at ``path``, served or not."""
@@ -226,14 +227,15 @@ class SnapshotCatalog(Catalog):
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """Whether the picture is still the same, or the skill in it that ``uri`` belongs to."""
         snapshot = await self._current()
-        if uri is None:
-            return lambda: self._snapshot is snapshot
+        mark, told = snapshot.mark, self._feed.told
+        if uri is None:  # who listens, and answers, hears of a new picture a little after it is there
+            return lambda: self._snapshot.mark is mark and self._feed.told == told
         try:
             _, path, _ = self._find_file(snapshot, uri)
         except SkillwireError:
             return None
         record = snapshot.record(path)
-        return lambda: self._snapshot is snapshot or self._snapshot.record(path) is record
+        return lambda: self._snapshot.mark is mark or self._snapshot.record(path) is record
 
     async def is_at_hand(self, uri: str) -> bool:  # noqa: ARG002 - all of them are
         """They are on this machine."""

@@ -26,6 +26,7 @@ from skillwire.cli.serving import (
     skills_of,
 )
 from skillwire.errors import StoreError
+from skillwire.limits import MIB
 
 if TYPE_CHECKING:
     import socket
@@ -140,7 +141,8 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
     async with open_gateway(plan, state_of(arguments)) as gateway:
         server = _server(gateway, arguments, access, may_approve=not is_open)
         asks = plan.policy.mode == "admit" and not plan.policy.read_only and not is_open
-        options = HttpOptions(access, arguments.public_url, asks=asks)
+        room = arguments.replay * MIB
+        options = HttpOptions(access, arguments.public_url, asks=asks, replay_bytes=room)
         http = HttpServer(server, listener, options, catalog=lambda: gateway.catalog)
         log_access(arguments)
         say_how_to_connect(arguments, http.url, printer, is_open=is_open)

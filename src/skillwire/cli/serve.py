@@ -17,7 +17,6 @@ from skillwire.cli.serving import (
     add_serving_options,
     check_serving,
     log_access,
-    number,
     parse_address,
     read_instructions,
     skills_of,
@@ -28,6 +27,7 @@ from skillwire.limits import MIB
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from skillwire.server.access import Access
     from skillwire.server.skills import Skills
 
-_REPLAY_HELP = "memory for answers that are sent again while nothing changes (HTTP; default: 128; 0: none)"
 _EXAMPLES = """\
 examples:
   skillwire serve ./skills                              on stdio, for a host that starts it
@@ -66,7 +65,6 @@ def add_arguments(verbs: Verbs) -> None:
     )
     add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
     add("--no-remember", action="store_true", help="read everything at each start, and remember nothing of it")
-    add("--replay", type=number(0, 4096), default=128, metavar="MIB", help=_REPLAY_HELP)
     add_serving_options(parser)
 
 
@@ -79,8 +77,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     gc.disable()  # what is made at the start is made to stay; looking for garbage in it takes a tenth of the time
     try:
         if address is None:
-            for number in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(number, _leave)
+            for each in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(each, _leave)
             _serve_stdio(arguments, printer)
         else:
             signal.signal(signal.SIGTERM, _interrupt)
@@ -93,12 +91,12 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
-    finish = _begin_reading(arguments, printer)
-    import anyio  # late, like the imports below: only once the words are understood, and while folders are read
+    with _reading(arguments, printer) as finish:
+        import anyio  # late, like the imports below: while folders are read
 
-    from skillwire.server.run import build_server, serve_stdio
+        from skillwire.server.run import build_server, serve_stdio
 
-    skills = _skills(finish(), arguments, printer, None)
+        skills = _skills(finish(), arguments, printer, None)
     say_how_to_start(arguments, printer)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     _keep_what_is_there()
@@ -106,16 +104,16 @@ def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
 
 
 def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port: int) -> None:
-    finish = _begin_reading(arguments, printer)
-    import anyio
+    with _reading(arguments, printer) as finish:
+        import anyio
 
-    from skillwire.server.access import read_access
-    from skillwire.server.http import HttpOptions, HttpServer, listen
-    from skillwire.server.run import build_server
+        from skillwire.server.access import read_access
+        from skillwire.server.http import HttpOptions, HttpServer, listen
+        from skillwire.server.run import build_server
 
-    access = None if arguments.access is None else read_access(arguments.access)
-    listener = listen(host, port)
-    skills = _skills(finish(), arguments, printer, access)
+        access = None if arguments.access is None else read_access(arguments.access)
+        listener = listen(host, port)
+        skills = _skills(finish(), arguments, printer, access)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
     http = HttpServer(server, listener, options, catalog=lambda: skills.catalog)
@@ -125,8 +123,8 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     anyio.run(http.run, backend_options={"use_uvloop": True})
 
 
-def _begin_reading(arguments: argparse.Namespace, printer: Printer) -> Callable[[], Catalog]:
-    """Other processes read the folders, while this one gets ready to serve."""
+def _reading(arguments: argparse.Namespace, printer: Printer) -> AbstractContextManager[Callable[[], Catalog]]:
+    """Another process reads the folders, while this one gets ready to serve."""
     from skillwire.bootstrap import read_folders
 
     base = os.environ.get("XDG_CACHE_HOME", "")

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 LOOPBACK = "127.0.0.1"
 _DIALECT_HELP = "what skills/list means on stdio (default: extension); over HTTP each has its path below /mcp"
 _FALLBACK_HELP = "who sees the plain tools and prompts: who lacks the extension (auto), everybody, or nobody"
+_REPLAY_HELP = "memory for answers that are sent again while nothing changes (HTTP; default: 128; 0: none)"
 _MAX_INSTRUCTIONS = 64 * 1024
 _MAX_KEY = 4096
 
@@ -31,14 +32,15 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
     add("--http", metavar="[HOST:]PORT", help=f"serve over HTTP at /mcp (default host: {LOOPBACK})")
     add("--name", default="skillwire", help="the name the server gives itself")
     add("--instructions", type=Path, metavar="FILE", help="text for the model about this server")
-    add("--page-size", type=number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)")
-    add("--ttl", type=number(0, 86_400), default=0, metavar="SECONDS", help="how long answers keep (default: 0)")
+    add("--page-size", type=_number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)")
+    add("--ttl", type=_number(0, 86_400), default=0, metavar="SECONDS", help="how long answers keep (default: 0)")
     add("--cache-scope", choices=("private", "public"), default="private", help="who may share a cached answer")
     add("--dialect", choices=("extension", "sep-2076", "native"), default="extension", help=_DIALECT_HELP)
     add("--fallback", choices=("auto", "always", "never"), default="auto", help=_FALLBACK_HELP)
     add("--activation-key", type=Path, metavar="FILE", help="native: at least 32 bytes that replicas share")
     add("--access", type=Path, metavar="FILE", help="who may come in and see what (HTTP); see docs/serve.md")
     add("--public-url", metavar="URL", help="how clients reach the server, if not by its address (HTTP)")
+    add("--replay", type=_number(0, 4096), default=128, metavar="MIB", help=_REPLAY_HELP)
     add("--access-log", action="store_true", help="a line of JSON on stderr for each request (HTTP)")
 
 
@@ -140,8 +142,7 @@ def read_instructions(path: Path | None) -> str | None:
     raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
 
 
-def number(low: int, high: int) -> Callable[[str], int]:
-    """A parser for whole numbers in these bounds."""
+def _number(low: int, high: int) -> Callable[[str], int]:
 
     def parse(text: str) -> int:
         if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:

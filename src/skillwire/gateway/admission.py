@@ -64,6 +64,11 @@ class Admission:
         if self.is_strict:
             self._standing.listen(listener)
 
+    @property
+    def generation(self) -> int:
+        """Grows with every approval that comes, goes or changes."""
+        return self._standing.generation
+
     def admits(self, entry: SkillEntry) -> bool:
         """Whether the skill is served as it is now."""
         known, generation = self._decided.get(entry.uri), self._standing.generation

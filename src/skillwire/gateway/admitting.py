@@ -149,12 +149,13 @@ class AdmittingCatalog(Catalog):
             return None
         if uri is None:
             await self._renew(None)
-            listing = self._listing
-            return lambda: is_same() and self._listing is listing and not self._is_old
+            decided = self._decided
+            return lambda: is_same() and self._decided is decided and not self._is_old
         entry, _ = await self._around(parse_uri(uri).parent)
         if entry is None:
             return None
-        return lambda: is_same() and self.admission.admits(entry) and self._note(entry)
+        generation = self.admission.generation  # another yes may bring a skill nearer to the file
+        return lambda: is_same() and self.admission.generation == generation and self._note(entry)
 
     def changes(self) -> ChangeStream:
         """What comes, changes and goes of what is admitted; while ``follow`` runs."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_AT_ONCE = 32
+_AT_ONCE = 16  # fewer than the connections that our HTTP client keeps (20): more would be opened for each fetch
 
 
 class _Flight(Generic[T]):

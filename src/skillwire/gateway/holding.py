@@ -29,6 +29,7 @@ class Holding:
         self._version = 0  # grows with every change
         self._listed: dict[SkillUri, SkillEntry] = {}
         self._asked: OrderedDict[SkillUri, SkillEntry] = OrderedDict()
+        self._whole = (-1, False)
 
     def __iter__(self) -> Iterator[SkillEntry]:
         return iter(self._listed.values())
@@ -59,14 +60,19 @@ class Holding:
         """
         if file is None:
             version = self._version
-            is_whole = all(entry.is_complete for held in (self._listed, self._asked) for entry in held.values())
-            return (lambda: self._version == version) if is_whole else None
+            return (lambda: self._version == version) if self._is_whole() else None
         entry = self.around(file.parent)
         resource = None if entry is None else entry.resource(str(file))
         if entry is None or not entry.is_complete or resource is None or resource.digest is None:
             return None
-        root = root_of(entry.uri)
-        return lambda: self.at(root) is entry
+        return lambda: self.around(file.parent) is entry
+
+    def _is_whole(self) -> bool:
+        """Whether every entry lists all its files; looked at once for each version."""
+        if self._whole[0] != self._version:
+            entries = (entry for held in (self._listed, self._asked) for entry in held.values())
+            self._whole = self._version, all(entry.is_complete for entry in entries)
+        return self._whole[1]
 
     def is_short(self, entry: SkillEntry) -> bool:
         """Whether the upstream may promise more about the skill than its listing says, if it is asked."""

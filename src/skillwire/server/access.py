@@ -37,7 +37,7 @@ from skillwire.server.notices import everything
 from skillwire.skill.uri import parse_path, parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from pathlib import Path
 
     from skillwire.catalog.contract import Catalog
@@ -65,6 +65,12 @@ class Access:
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # sha256 of the token -> subject
     jwt: JwtSettings | None = None
     see: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+    def lets_in(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
+        """Whether a request with these headers bears one of the tokens."""
+        given = next((value for name, value in headers if name == b"authorization"), b"")
+        kind, _, token = given.decode("latin-1").partition(" ")
+        return kind.lower() == "bearer" and digest_token(token) in self.tokens
 
     def prefixes(self, subject: str | None) -> tuple[str, ...]:
         """What a subject may see; nothing for one that is not named."""

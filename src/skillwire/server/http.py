@@ -104,14 +104,15 @@ class HttpServer:
         """The whole web application."""
         app = self._starlette()
         app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM)
-        return _AccessLog(self._replaying(DialectPaths(app, MCP_PATH)))
+        return _trimmed(_AccessLog(self._replaying(DialectPaths(app, MCP_PATH))))
 
     def _replaying(self, app: ASGIApp) -> ASGIApp:
         """With answers sent again. Not where callers have JSON web tokens: those expire."""
         access, room = self._options.access, self._options.replay_bytes
         if self._catalog is None or not room or (access is not None and access.jwt is not None):
             return app
-        return Replay(app, MCP_PATH, self._catalog, self._metrics, room)
+        lets_in = _everybody if access is None else access.lets_in
+        return Replay(app, MCP_PATH, self._catalog, self._metrics, room, lets_in)
 
     async def run(self) -> None:
         """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
@@ -162,6 +163,21 @@ class HttpServer:
 
     async def _page(self, request: Request) -> Response:  # noqa: ARG002
         return Response(self._metrics.page(), media_type=Metrics.content_type)
+
+
+def _trimmed(app: ASGIApp) -> ASGIApp:
+    """Spaces around a header value are no part of it (RFC 9110, 5.5); the fast parser leaves those at the end."""
+
+    async def trim(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            scope["headers"] = [(name, value.strip(b" \t")) for name, value in scope["headers"]]
+        await app(scope, receive, send)
+
+    return trim
+
+
+def _everybody(headers: list[tuple[bytes, bytes]]) -> bool:  # noqa: ARG001 - nobody has to say who they are
+    return True
 
 
 class _Draining(uvicorn.Server):

@@ -17,8 +17,10 @@ import time
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from skillwire.errors import SkillwireError
 from skillwire.limits import KIB, MIB
 from skillwire.server.gzipped import Deflated
 
@@ -39,24 +41,26 @@ _ABOUT_ONE = frozenset({"skills/get", "resources/read"})
 _MAX_BODY = 16 * KIB
 _OVERHEAD = KIB  # what a kept answer weighs beside its bytes
 _LARGEST_SHARE = 4
+_ASKS_BACK = b'"input_required"'
 _BEGINNING = b'{"jsonrpc":"2.0","id":'
 # Digits or plain text: such an id is written in one way only, so that it comes back as it was sent.
 _ID = re.compile(rb'"id"\s*:\s*(0|[1-9][0-9]{0,14}|"[A-Za-z0-9_.:-]{1,64}")(?=\s*[,}])')
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
     """An answer as it is after its id, and the test that it would be given again."""
 
     headers: Headers
     after: bytes
-    deflated: Deflated | None
     is_unchanged: Callable[[], bool]
     count: Callable[[float], None]
+    deflated: Deflated | None = None  # made for the first client that takes it
 
     @property
     def weight(self) -> int:
-        return len(self.after) + (len(self.deflated.stream) if self.deflated else 0) + _OVERHEAD
+        """With what compressing it may add."""
+        return len(self.after) + (len(self.after) // 2 if len(self.after) >= COMPRESS_FROM else 0) + _OVERHEAD
 
 
 class _Request(NamedTuple):
@@ -69,8 +73,16 @@ class Replay:
     """Around a web application with MCP at ``path``."""
 
     def __init__(
-        self, app: ASGIApp, path: str, catalog: Callable[[], Catalog], metrics: Metrics, room: int
+        self,
+        app: ASGIApp,
+        path: str,
+        catalog: Callable[[], Catalog],
+        metrics: Metrics,
+        room: int,
+        lets_in: Callable[[Headers], bool],
     ) -> None:
+        """``lets_in`` keeps strangers out: nothing is done for them here, and the application refuses them."""
+        self._lets_in = lets_in
         self._app = app
         self._path = path
         self._catalog = catalog
@@ -81,7 +93,8 @@ class Replay:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as before, or let it be answered."""
-        if scope["type"] != "http" or scope["path"] != self._path or scope["method"] != "POST":
+        is_ours = scope["type"] == "http" and scope["path"] == self._path and scope["method"] == "POST"
+        if not is_ours or not self._lets_in(scope["headers"]):
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
@@ -117,13 +130,13 @@ class Replay:
         if answer.headers is None:
             return
         body = bytes(answer.body)
-        if not body.startswith(b'%b%b,"result":' % (_BEGINNING, request.id)):
+        is_result = body.startswith(b'%b%b,"result":' % (_BEGINNING, request.id))
+        if not is_result or not answer.is_whole or _ASKS_BACK in body:
             await answer.release()
             return
         after = body[len(_BEGINNING) + len(request.id) :]
         headers = [header for header in answer.headers if header[0] != b"content-length"]
-        deflated = Deflated.of(after) if len(body) >= COMPRESS_FROM else None
-        kept = _Kept(headers, after, deflated, is_unchanged, self._metrics.counter(method, "ok"))
+        kept = _Kept(headers, after, is_unchanged, self._metrics.counter(method, "ok"))
         await _answer(kept, request, send)
         if kept.is_unchanged():
             self._remember(request.key, kept)
@@ -133,14 +146,18 @@ class Replay:
         try:
             message: Any = json.loads(received.get("body", b""))
             params: Any = message.get("params") or {}
-            method, uri = message["method"], params.get("uri")
+            method, uri = str(message["method"]), params.get("uri")
         except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
             return "", None
-        if method in _ABOUT_EVERYTHING:
-            return method, await self._catalog().unchanged()
-        if method in _ABOUT_ONE and isinstance(uri, str):
-            return method, await self._catalog().unchanged(uri)
-        return "", None
+        is_about_one = method in _ABOUT_ONE and isinstance(uri, str)
+        if not is_about_one and method not in _ABOUT_EVERYTHING:
+            return "", None
+        catalog = self._catalog()
+        try:
+            is_same = await catalog.unchanged(uri if is_about_one else None)
+        except SkillwireError:  # whoever is asked next says it better
+            return "", None
+        return method, None if is_same is None else lambda: self._catalog() is catalog and is_same()
 
     def _remember(self, key: bytes, kept: _Kept) -> None:
         if kept.weight > self._room // _LARGEST_SHARE:
@@ -148,6 +165,9 @@ class Replay:
         self._forget(key)
         self._kept[key] = kept
         self._used += kept.weight
+        for oldest in list(islice(self._kept, 2)):  # what is outdated goes before its turn, little by little
+            if not self._kept[oldest].is_unchanged():
+                self._forget(oldest)
         while self._used > self._room:
             self._forget(next(iter(self._kept)))
 
@@ -187,7 +207,8 @@ def _understood(scope: Scope, message: Message) -> _Request | None:
 
 async def _answer(kept: _Kept, request: _Request, send: Send) -> None:
     headers = [*kept.headers]
-    if kept.deflated is not None and request.takes_gzip:
+    if request.takes_gzip and len(kept.after) >= COMPRESS_FROM:
+        kept.deflated = kept.deflated or Deflated.of(kept.after)
         body = kept.deflated.behind(_BEGINNING + request.id, kept.after)
         headers.append((b"content-encoding", b"gzip"))
     else:
@@ -204,6 +225,7 @@ class _Answer:
         self._send = send
         self.headers: Headers | None = None
         self.body = bytearray()
+        self.is_whole = False
 
     async def __call__(self, message: Message) -> None:
         if message["type"] == "http.response.start" and _is_json(message):
@@ -212,6 +234,7 @@ class _Answer:
             await self._send(message)
         else:
             self.body += message.get("body", b"")
+            self.is_whole = not message.get("more_body")
 
     async def release(self) -> None:
         """Send it as it came."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import os
@@ -16,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skillwire.catalog import ahead, beneath
-from skillwire.catalog.ahead import ReadAhead, load_remembered, tell
+from skillwire.catalog.ahead import ReadAhead, keep, load_remembered, tell
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.remembered import remember, remembered
 from skillwire.errors import NotFoundError
@@ -278,7 +279,7 @@ def kept(folder: Path, root: str) -> bytes:
 
 def load_and_tell(root: Path, memory: Path) -> None:
     catalog = DirectoryCatalog(root)
-    tell(catalog, memory, load_remembered(catalog, memory, no_progress), io.BytesIO())
+    keep(catalog, memory, load_remembered(catalog, memory, no_progress), tell(catalog, io.BytesIO()))
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
@@ -295,7 +296,7 @@ def no_progress() -> nullcontext[Callable[[int], None]]:
 
 def test_another_process_reads_ahead(root: Path, tmp_path: Path, reads: list[str]) -> None:
     catalog = DirectoryCatalog(root)
-    ReadAhead(catalog, tmp_path / "memory", no_progress).finish()
+    ReadAhead([catalog], tmp_path / "memory", no_progress).finish()
     assert not reads
     assert seen(catalog) == seen(loaded(root))
     wait_for(lambda: kept(tmp_path / "memory", str(root)) == told(root))
@@ -310,10 +311,55 @@ def test_when_the_other_process_fails_the_folder_is_read_here(
 
     monkeypatch.setattr(ahead, "load_remembered", fail)
     catalog = DirectoryCatalog(root)
-    ReadAhead(catalog, None, no_progress).finish()
+    ReadAhead([catalog], None, no_progress).finish()
     assert seen(catalog) == seen(loaded(root))
 
 
-def test_a_folder_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
+def test_several_folders_are_read_by_one_process(root: Path, reads: list[str]) -> None:
+    catalogs = [DirectoryCatalog(root / "acme"), DirectoryCatalog(root / "flat"), DirectoryCatalog(root)]
+    ReadAhead(catalogs, None, no_progress).finish()
+    assert not reads
+    assert [seen(catalog) for catalog in catalogs] == [seen(loaded(catalog.root)) for catalog in catalogs]
+
+
+@pytest.mark.parametrize("call", ["fork", "pipe"])
+def test_without_a_process_to_be_had_the_folder_is_read_here(
+    root: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def refuse() -> None:
+        raise BlockingIOError(errno.EAGAIN, "no more of them")
+
+    monkeypatch.setattr(os, call, refuse)
+    catalog = DirectoryCatalog(root)
+    ReadAhead([catalog], None, no_progress).finish()
+    assert seen(catalog) == seen(loaded(root))
+
+
+def test_what_is_abandoned_ends_and_changes_nothing(root: Path) -> None:
+    catalog = DirectoryCatalog(root)
+    ahead_of_us = ReadAhead([catalog], None, no_progress)
+    child = ahead_of_us._child
+    ahead_of_us.abandon()
+    ahead_of_us.abandon()
+    assert child is not None
+    wait_for(lambda: not os.path.exists(f"/proc/{child}"))
+    assert not catalog.snapshot().keys
+
+
+@pytest.mark.parametrize("mode", [0o622, 0o602])
+def test_memory_that_others_can_write_is_not_used(root: Path, tmp_path: Path, mode: int) -> None:
+    memory = tmp_path / "memory"
+    load_and_tell(root, memory)
+    remembered_file(memory, str(root)).chmod(mode)
+    assert kept(memory, str(root)) == b""
+
+
+def test_a_folder_that_became_a_skill_while_it_was_read_is_read_again(root: Path) -> None:
+    catalog = loaded(root)
+    (root / "SKILL.md").write_bytes(skill_md("skills"))
+    assert not DirectoryCatalog(root).adopt(catalog.told())
+
+
+def test_a_folder_that_is_not_there_is_said_at_once(root: Path) -> None:
     with pytest.raises(NotFoundError):
-        ReadAhead(DirectoryCatalog(tmp_path / "nowhere"), None, no_progress)
+        ReadAhead([DirectoryCatalog(root), DirectoryCatalog(root / "nowhere")], None, no_progress)
