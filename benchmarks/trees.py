@@ -36,13 +36,17 @@ def generate(root: Path, skills: int) -> Path:
     if done.exists():
         return done.parent
     for number in range(skills):
-        folder = skill_folder(done.parent, number)
-        (folder / "references").mkdir(parents=True, exist_ok=True)
-        head = _HEAD.format(name=folder.name, number=number)
-        body = f"Line of instructions number {number}, as long as such lines are.\n" * 80
-        (folder / "SKILL.md").write_text((head + body)[:4096])
-        for part in range(4):
-            text = f"{number}.{part} reference text for an agent to read when it is needed\n" * 40
-            (folder / "references" / f"part-{part}.md").write_text(text[:2048])
+        write_skill(skill_folder(done.parent, number), number)
     done.touch()
     return done.parent
+
+
+def write_skill(folder: Path, number: int) -> None:
+    """One skill, whose texts differ from those of every other number."""
+    (folder / "references").mkdir(parents=True, exist_ok=True)
+    head = _HEAD.format(name=folder.name, number=number)
+    body = f"Line of instructions number {number}, as long as such lines are.\n" * 80
+    (folder / "SKILL.md").write_text((head + body)[:4096])
+    for part in range(4):
+        text = f"{number}.{part} reference text for an agent to read when it is needed\n" * 40
+        (folder / "references" / f"part-{part}.md").write_text(text[:2048])

@@ -120,7 +120,7 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     log_access(arguments)
     say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != LOOPBACK)
     _keep_what_is_there()
-    anyio.run(http.run, backend_options={"use_uvloop": True})
+    anyio.run(http.run)
 
 
 def _reading(arguments: argparse.Namespace, printer: Printer) -> AbstractContextManager[Callable[[], Catalog]]:
