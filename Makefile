@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-interop test-adapters lint types format bench clean
+.PHONY: help install dev serve test test-interop interop-matrix test-adapters lint types format bench bench-peers clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,10 @@ $(PEERS)/node_modules/.installed: $(PEERS)/package.json
 	@if ! command -v npm >/dev/null; then echo "npm is missing: tests against Node peers cannot run" >&2; \
 	else cd $(PEERS) && npm install --no-package-lock --no-audit --no-fund --silent && touch node_modules/.installed; fi
 
+# Without Python 3.12 the same; those tests are skipped everywhere.
+.venv/fast-agent/installed: $(PEERS)/fast-agent.txt $(PEERS)/install_fast_agent.sh | .venv/installed
+	$(PEERS)/install_fast_agent.sh .venv/fast-agent
+
 install: .venv/installed  ## an environment with a working .venv/bin/skillwire
 
 dev: .venv/dev  ## the same with everything that tests and linters need
@@ -42,8 +46,13 @@ serve: .venv/installed  ## serve examples/skills over HTTP
 test: .venv/dev  ## every test that needs nothing but package registries
 	$(BIN)/python -m pytest -n auto tests
 
-test-interop: .venv/interop $(PEERS)/node_modules/.installed  ## against programs we did not write (npm, FastMCP)
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx tests/interop
+INTEROP := .venv/interop $(PEERS)/node_modules/.installed .venv/fast-agent/installed
+
+test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fast-agent); docs/interop.md must agree
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx --matrix check tests/interop
+
+interop-matrix: $(INTEROP)  ## the same, and write docs/interop.md
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
 
 test-adapters: .venv/adapters  ## against the agent frameworks' own packages, offline; and the adapters' types
 	$(BIN)/python -m pytest -n auto tests/adapters
@@ -67,6 +76,11 @@ bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.client
 	$(BIN)/python -m benchmarks.host
 	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.gateway
+	$(BIN)/python -m benchmarks.gateway_soak
+
+bench-peers: .venv/dev  ## ours beside other projects' servers and beside floors (half an hour; npm for some)
+	$(BIN)/python -m benchmarks.peers
 
 clean:  ## remove the environment and caches
 	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache

@@ -17,8 +17,13 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interop import honest
+from interop.cells import PROPERTY, Cell, check
+from interop.explained import EXPLANATIONS
+from interop.matrix import conclude
 from interop.running import (
+    BARE_SERVER,
     EXAMPLES,
+    FAST_AGENT,
     FASTMCP_SERVER,
     FASTMCP_SKILLS_SERVER,
     PEERS,
@@ -32,17 +37,20 @@ from interop.running import (
 from trees import write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
+    from interop.cells import Record, Role
     from interop.running import PeerServer, Serve
     from trees import Tree
 
+WRONG = pytest.StashKey[list[str]]()
 TREES: dict[str, Callable[[], Tree]] = {
     "flat": honest.flat_tree,
     "disputed": honest.disputed_tree,
     "nasty": honest.nasty_tree,
     "wide": honest.wide_tree,
+    "limits": honest.limits_tree,
     "bom": honest.bom_tree,
     "kept": honest.kept_tree,
     "spoiled": honest.spoiled_tree,
@@ -54,8 +62,14 @@ NODE_SERVERS = {
     "typescript": "serve_typescript.mjs",
     "ext-skills": "serve_ext_skills.mjs",
     "ext-skills-0.12": "serve_ext_skills_0_12.mjs",
+    "bare-typescript": "serve_bare.mjs",
 }
-FASTMCP_SERVERS = {"fastmcp": (), "fastmcp-old": ("old",)}
+PYTHON_SERVERS = {
+    "fastmcp": (FASTMCP_SKILLS_SERVER,),
+    "fastmcp-old": (FASTMCP_SKILLS_SERVER, "old"),
+    "bare-python": (BARE_SERVER,),
+    "index": (BARE_SERVER, "index"),
+}
 
 
 @pytest.fixture(scope="session")
@@ -70,6 +84,14 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Node:
         pytest.skip(reason)
     assert installed_peers() == named_peers(), "other versions behave otherwise: run `make test-interop`"
     return Node(program, tmp_path_factory.mktemp("home"))
+
+
+@pytest.fixture(scope="session")
+def fast_agent() -> Path:
+    """The Python of fast-agent's own environment."""
+    if not (FAST_AGENT / "installed").exists():
+        pytest.skip("FAST-AGENT IS NOT INSTALLED: it needs Python 3.12 or newer; then run `make test-interop`")
+    return FAST_AGENT / "bin" / "python"
 
 
 def named_peers() -> dict[str, str]:
@@ -131,8 +153,9 @@ def peer_server(
     """``peer_server("typescript", "flat")``: a tree by name, served by a program that we did not write."""
 
     def command_of(name: str, root: str) -> tuple[str, ...]:
-        if name in FASTMCP_SERVERS:
-            return (sys.executable, FASTMCP_SKILLS_SERVER, root, *FASTMCP_SERVERS[name])
+        if name in PYTHON_SERVERS:
+            script, *words = PYTHON_SERVERS[name]
+            return (sys.executable, script, root, *words)
         node: Node = request.getfixturevalue("node")
         return (str(node.program), str(PEERS / NODE_SERVERS[name]), root)
 
@@ -164,6 +187,29 @@ def attached(listen: Callable[..., str]) -> Served:
     return Served(honest.read_tree(EXAMPLES), listen(*command, "http"), command)
 
 
+@pytest.fixture
+def cell(record_property: Callable[[str, object], None]) -> Record:
+    """``cell("server", "inspector", "http", "modern", "skills")``: the cells of the matrix that a test stands for.
+
+    ``notes`` says by feature which explanation goes with it.
+    """
+
+    def record(
+        role: Role,
+        peer: str,
+        transport: Transport,
+        era: Era,
+        *features: str,
+        notes: Mapping[str, str] | None = None,
+    ) -> None:
+        for feature in features:
+            cell = Cell(role, peer, transport, era, feature, (notes or {}).get(feature, ""))
+            check(cell, EXPLANATIONS)
+            record_property(PROPERTY, list(cell))
+
+    return record
+
+
 @pytest.fixture(params=["modern", "legacy"])
 def era(request: pytest.FixtureRequest) -> Era:
     return request.param
@@ -174,7 +220,20 @@ def transport(request: pytest.FixtureRequest) -> Transport:
     return request.param
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--matrix", choices=["check", "write"], help="compare docs/interop.md with this run, or write it"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)  # before the summary is printed
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """The matrix of the whole run; with several workers, where they come together."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[WRONG] = conclude(session)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """Say which peer was met, and how it went."""
     counts: dict[str, Counter[str]] = {}
     for outcome in ("passed", "failed", "error", "skipped", "xfailed", "xpassed"):
@@ -190,3 +249,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"{peer:<20} " + ", ".join(f"{n} {outcome}" for outcome, n in outcomes.items())
         )
+    for line in config.stash.get(WRONG, []):
+        terminalreporter.write_line(f"MATRIX: {line}", red=True)

@@ -1,11 +1,12 @@
 """FastMCP's own skills server.
 
 Run with ``DIR [old] [http]``: ``old`` is its shape without the extension, where ``skill://NAME/_manifest`` says
-what a skill consists of.
+what a skill consists of. ``http`` is on a free port, or on that of the variable ``PORT``.
 """
 
 from __future__ import annotations
 
+import os
 import socket
 import sys
 
@@ -27,7 +28,8 @@ def build(root: str, *, old: bool) -> FastMCP:
 
 async def serve_http(server: FastMCP) -> None:
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # or asyncio delays answers
-    listener.bind(("127.0.0.1", 0))
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listener.bind(("127.0.0.1", int(os.environ.get("PORT", "0"))))
     listener.listen()
     print(f"listening at http://127.0.0.1:{listener.getsockname()[1]}/mcp", file=sys.stderr, flush=True)
     config = uvicorn.Config(server.http_app(path="/mcp"), log_level="warning", ws="none")

@@ -7,6 +7,7 @@ tests that use it say exactly how, and why.
 from __future__ import annotations
 
 from hashlib import sha256
+from random import Random
 from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import unquote
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 T = TypeVar("T")
+MIB = 1024 * 1024
 
 # F4: on the left what an author writes without quotes, on the right what YAML 1.2's core schema makes of it.
 CORE_SCHEMA: list[tuple[str, object]] = [
@@ -139,13 +141,16 @@ def disputed_tree() -> Tree:
     return {
         "clean/SKILL.md": skill_md("clean"),
         "acme/billing/invoice/SKILL.md": skill_md("invoice"),
+        "core-schema/SKILL.md": skill_md("core-schema", extra="switch: on\noctal: 012\ntime: 1:30\nsum: 1_000\n"),
         "crlf/SKILL.md": b"---\r\nname: crlf\r\ndescription: Lines end as on Windows\r\n---\r\n\r\nOne\r\n",
         "crlf/notes.txt": b"one\r\ntwo\r\n",
+        "dated/SKILL.md": skill_md("dated", extra="since: 2026-01-01\n"),
         "hidden/SKILL.md": skill_md("hidden"),
         "hidden/.env": b"A=1\n",
         "kept/SKILL.md": skill_md("kept", extra="notes: |+\n  one\n\n\n"),
         "latin/SKILL.md": skill_md("latin"),
         "latin/notes.md": b"na\xefve\n",
+        "literal/SKILL.md": skill_md("literal", extra="notes: |\n  one\n  two\n"),
         "manifest/SKILL.md": skill_md("manifest"),
         "manifest/_manifest": b"a file of that name\n",
         "marked/SKILL.md": b"\xef\xbb\xbf" + skill_md("marked"),
@@ -155,6 +160,50 @@ def disputed_tree() -> Tree:
         "signs/a+b=c&d.md": b"signs that some encode and some do not\n",
         "spaces/SKILL.md": skill_md("spaces"),
         "spaces/two words.md": b"two words\n",
+        "team-a/review/SKILL.md": skill_md("review", "As team A does it."),
+        "team-b/review/SKILL.md": skill_md("review", "As team B does it."),
+        "unicode/SKILL.md": skill_md("unicode"),
+        "unicode/Makefile": b"all:\n",
+        "unicode/références/日本語.md": "日本語\n".encode(),
+    }
+
+
+# Which feature of the matrix a skill of the disputed tree stands for, by the first folder of its path.
+TRAITS = {
+    "acme": "nested",
+    "core-schema": "yaml",
+    "crlf": "crlf",
+    "dated": "yaml",
+    "kept": "kept",
+    "latin": "bytes",
+    "literal": "block",
+    "manifest": "names",
+    "marked": "bom",
+    "outer": "nested",
+    "signs": "names",
+    "spaces": "names",
+    "team-a": "shared",
+    "team-b": "shared",
+    "unicode": "names",
+}
+
+
+LARGE = ("big/assets/model-1.bin", "big/assets/model-2.bin", "big/references/table.csv")
+
+
+def limits_tree() -> Tree:
+    """E6: a skill of 500 files and one of 15 MiB, both within what every host must accept.
+
+    No file is larger than 5 MiB: over stdio the TypeScript SDK gives up at messages of 10 MiB, unless told not to.
+    """
+    chance = Random(15)
+    return {
+        "big/SKILL.md": skill_md("big"),
+        "big/assets/model-1.bin": chance.randbytes(5 * MIB),
+        "big/assets/model-2.bin": chance.randbytes(5 * MIB),
+        "big/references/table.csv": b"tier,limit\n" * (5 * MIB // 11),
+        "many/SKILL.md": skill_md("many"),
+        **{f"many/parts/{index:03}.md": f"part {index}\n".encode() for index in range(499)},
     }
 
 

@@ -29,6 +29,11 @@ HERE = Path(__file__).parent
 PEERS = HERE / "peers"
 FASTMCP_SERVER = str(HERE / "fastmcp_server.py")
 FASTMCP_SKILLS_SERVER = str(HERE / "fastmcp_skills_server.py")
+FAST_AGENT = HERE.parents[1] / ".venv" / "fast-agent"
+CONFORMANCE_SERVER = str(HERE / "conformance_server.py")
+BARE_SERVER = str(HERE / "bare_server.py")
+CONFORMANCE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
+CONFORMANCE_ERAS: dict[Era, list[str]] = {"modern": [], "legacy": ["--spec-version", "2025-11-25", "--force"]}
 EXAMPLES = HERE.parents[1] / "examples" / "skills"
 
 _PATIENCE = 60.0
@@ -67,6 +72,11 @@ class Listening:
     def ask_to_end(self) -> None:
         """Send the signal; ``end`` waits."""
         self._process.terminate()
+
+    def kill(self) -> None:
+        """Take it away, without a goodbye; ``end`` tidies up."""
+        self._process.kill()
+        self._process.wait()
 
     def end(self) -> None:
         """Leave nothing behind."""

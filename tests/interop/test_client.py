@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import pytest
 
-from interop.honest import by_path, files_by_skill, hashes, path_of, skills_of
+from interop.explained import NOTES, hurt
+from interop.honest import LARGE, TRAITS, by_path, files_by_skill, hashes, path_of, skills_of
 from interop.running import Era, Transport
 from skillwire.client.opening import connect, list_many
 from skillwire.client.remote import RemoteCatalog
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
 
+    from interop.cells import Record
     from interop.running import Node, PeerServer, Serve, Served
     from skillwire.catalog.changes import Change
     from skillwire.client.dialects.contract import DialectName
@@ -90,7 +92,11 @@ class Meeting:
     client: SkillsClient
     tree: Tree
     facts: Facts
-    era: Era
+    setting: Setting
+
+    @property
+    def era(self) -> Era:
+        return self.setting.era
 
     @property
     def skills(self) -> list[str]:
@@ -124,7 +130,7 @@ async def meeting(request: pytest.FixtureRequest, served_by: ServedBy) -> AsyncI
     setting: Setting = request.param
     served = served_by(setting.peer, "flat")
     async with connected(served, setting.transport, setting.era) as client:
-        yield Meeting(client, served.tree, FACTS[setting.peer, setting.era], setting.era)
+        yield Meeting(client, served.tree, FACTS[setting.peer, setting.era], setting)
 
 
 def connected(
@@ -209,8 +215,17 @@ async def test_a_listed_skill_is_read_if_its_listing_has_a_digest(meeting: Meeti
             assert (await meeting.client.read_skill(entry)).file.data == meeting.tree[path_of(entry.uri)]
 
 
-async def test_every_file_is_read_and_verified(meeting: Meeting) -> None:
+def notes_of(setting: Setting) -> dict[str, str]:
+    """What the matrix says about listing, getting and reading there."""
+    if (setting.peer, setting.era) == ("fastmcp", "legacy"):
+        return {"skills": "fastmcp-modern-only"}
+    return {"skills": "nothing-promised"} if setting.peer == "fastmcp-old" else {}
+
+
+async def test_every_file_is_read_and_verified(cell: Record, meeting: Meeting) -> None:
     """R1, V1: however it was sent, as text or as base64."""
+    if meeting.setting.peer != "skillwire":
+        cell("client", *meeting.setting, "skills", notes=notes_of(meeting.setting))
     read: dict[str, bytes] = {}
     for uri in meeting.skills:
         entry = await meeting.client.get_skill(uri)
@@ -262,9 +277,11 @@ async def test_a_file_of_no_skill_is_not_found(meeting: Meeting) -> None:
             await meeting.client.read_skill_uri(uri)
 
 
-async def test_directories_are_read_where_declared(meeting: Meeting) -> None:
+async def test_directories_are_read_where_declared(cell: Record, meeting: Meeting) -> None:
     """D1, K2: and else not asked for."""
     client = meeting.client
+    if meeting.setting.peer != "skillwire" and meeting.facts.reads_directories:
+        cell("client", *meeting.setting, "directories")
     if not meeting.facts.reads_directories:
         with pytest.raises(ProtocolError) as caught:
             await client.read_directory("skill://pixels")
@@ -343,21 +360,49 @@ async def test_a_skill_has_one_digest_wherever_it_comes_from(served_by: ServedBy
     assert digests == {(path, digest(data)): len(PEERS) for path, data in tree.items()}
 
 
-@pytest.mark.parametrize("peer", ["skillwire", "typescript", "ext-skills"])
-async def test_all_pages_are_listed(served_by: ServedBy, peer: Peer) -> None:
-    """L1, L3: they have 100 or 50 skills; the others have one page."""
+@pytest.mark.parametrize("peer", PEERS)
+async def test_all_pages_are_listed(cell: Record, served_by: ServedBy, peer: Peer) -> None:
+    """L1, L3: of 100 or 50 skills; FastMCP has one page, and its older shape is one level deep."""
+    if peer != "skillwire":
+        cell("client", peer, "http", "modern", "pages", notes={"pages": NOTES[peer].get("nested", "")})
     served = served_by(peer, "wide")
     async with connected(served, "http", "modern") as client:
-        assert sorted([entry.path async for entry in client.list_skills()]) == skills_of(served.tree)
+        listed = sorted([entry.path async for entry in client.list_skills()])
+    assert listed == ([] if peer == "fastmcp-old" else skills_of(served.tree))
+
+
+@pytest.mark.parametrize(
+    ("peer", "transport", "era"),
+    [
+        *((peer, "http", "modern") for peer in PEERS),
+        ("typescript", "stdio", "legacy"),
+        ("skillwire", "stdio", "legacy"),
+    ],
+)
+async def test_skills_as_large_as_they_may_be_are_read(
+    cell: Record, served_by: ServedBy, peer: Peer, transport: Transport, era: Era
+) -> None:
+    """E6, B1: every file of 15 MiB, and some of 500, all of which are promised."""
+    if peer != "skillwire":
+        cell("client", peer, transport, era, "limits", notes=NOTES[peer])
+    served = served_by(peer, "limits")
+    async with connected(served, transport, era) as client:
+        big, many = [await client.get_skill(f"skill://{name}/SKILL.md") for name in ("big", "many")]
+        assert len(many.files) == 500
+        assert len(big.files) == (1 if peer == "ext-skills-0.12" else 1 + len(LARGE))
+        for file in (*big.files, *many.files[::50]):
+            entry = big if file in big.files else many
+            assert (await client.read_resource(entry, file.uri)).data == served.tree[path_of(file.uri)]
 
 
 @pytest.mark.parametrize("peer", ["typescript", "ext-skills", "ext-skills-0.12"])
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_generated_skill_is_read_by_choice_only(
-    generated_server: PeerServer, peer: str, transport: Transport, era: Era
+    cell: Record, generated_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
     """E2, E2b, V7: nothing could be compared with its bytes, which are others the next time."""
+    cell("client", peer, transport, era, "generated", notes=NOTES[peer])
     async with connected(generated_server(peer), transport, era) as client:
         entries = [entry async for entry in client.list_skills()]
         uri = "skill://generated/SKILL.md"
@@ -405,6 +450,7 @@ DISPUTES: dict[tuple[Peer, Era], Dispute] = {
                 "kept/SKILL.md": "frontmatter-mismatch",
                 "latin/notes.md": "size-mismatch",
                 "spaces/two words.md": "not-served",
+                "unicode/références/日本語.md": "not-served",
             },
         )
         for era in ERAS
@@ -416,20 +462,30 @@ DISPUTES: dict[tuple[Peer, Era], Dispute] = {
                 "kept/SKILL.md": "frontmatter-mismatch",
                 "latin/notes.md": "digest-mismatch",
                 "spaces/two words.md": "digest-mismatch",
+                "unicode/références/日本語.md": "digest-mismatch",
             },
         )
         for era in ERAS
     },
-    # Its entries lack that line break too. Where they do not exist, it has a manifest of its own at the place of
-    # the file, and resources whose URIs have more encoded than ours would.
+    # Its entries lack that line break too, also that of ``|``, and read YAML 1.1. Where there are none, it has a
+    # manifest of its own at the place of the file, and resources whose URIs have more encoded than ours would.
     ("fastmcp", "modern"): Dispute(
-        {"manifest/SKILL.md", "manifest/_manifest"}, {"kept/SKILL.md": "frontmatter-mismatch"}
+        {"dated/SKILL.md", "manifest/SKILL.md", "manifest/_manifest"},
+        dict.fromkeys(
+            ("core-schema/SKILL.md", "kept/SKILL.md", "literal/SKILL.md"),
+            "frontmatter-mismatch",
+        ),
     ),
     ("fastmcp", "legacy"): Dispute(set(), {"manifest/_manifest": "size-mismatch"}),
     # It rewrites line ends, looks one folder deep only, and fails at invalid UTF-8.
     **{
         ("fastmcp-old", era): Dispute(
-            {"acme/billing/invoice/SKILL.md", "crlf/notes.txt"},
+            {
+                "acme/billing/invoice/SKILL.md",
+                "crlf/notes.txt",
+                "team-a/review/SKILL.md",
+                "team-b/review/SKILL.md",
+            },
             {
                 "crlf/SKILL.md": "size-mismatch",
                 "latin/notes.md": "server-failed",
@@ -443,8 +499,15 @@ DISPUTES: dict[tuple[Peer, Era], Dispute] = {
 
 @pytest.mark.parametrize("peer", PEERS)
 @pytest.mark.parametrize("era", ERAS)
-async def test_what_a_peer_serves_otherwise_is_refused(served_by: ServedBy, peer: Peer, era: Era) -> None:
-    """F5, F6, U7, R1, R2, V1, V4: wrong bytes never come out, and every other file does."""
+async def test_what_a_peer_serves_otherwise_is_refused(
+    cell: Record, served_by: ServedBy, peer: Peer, era: Era
+) -> None:
+    """F4, F5, F6, U7, R1, R2, V1, V4: wrong bytes never come out, and every other file does."""
+    dispute = DISPUTES[peer, era]
+    if peer != "skillwire":
+        spoiled = hurt(dispute.missing | dispute.refused.keys())
+        notes = {feature: NOTES[peer][feature] for feature in spoiled}
+        cell("client", peer, "http", era, *dict.fromkeys(TRAITS.values()), notes=notes)
     served = served_by(peer, "disputed")
     read: dict[str, bytes] = {}
     refused: dict[str, str] = {}
@@ -467,7 +530,7 @@ async def test_what_a_peer_serves_otherwise_is_refused(served_by: ServedBy, peer
             except SkillwireError:
                 assert path not in read
     assert read == {path: served.tree[path] for path in read}
-    assert Dispute(served.tree.keys() - read.keys() - refused.keys(), refused) == DISPUTES[peer, era]
+    assert Dispute(served.tree.keys() - read.keys() - refused.keys(), refused) == dispute
 
 
 async def read_everything(client: SkillsClient) -> dict[str, str]:

@@ -14,12 +14,14 @@ from fastmcp.skills import SkillsClientExtension
 from mcp_types import TextResourceContents
 from pydantic import ValidationError
 
+from interop.cells import NASTY
 from interop.honest import CORE_SCHEMA, hashes, path_of, skills_of
 from interop.running import VERSIONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    from interop.cells import Record
     from interop.running import Serve, Served, Transport
 
 pytestmark = pytest.mark.anyio
@@ -55,8 +57,9 @@ async def check_all_read(client: Client, served: Served) -> None:
 
 
 @pytest.mark.parametrize("name", ["examples", "nasty"])
-async def test_every_file_is_read(serve: Serve, name: str, transport: Transport) -> None:
+async def test_every_file_is_read(cell: Record, serve: Serve, name: str, transport: Transport) -> None:
     """K1, K3, L1, G1, R1, E2, E3, E4, F4, F6, U4, U7, V1."""
+    cell("server", "fastmcp", transport, "modern", *(NASTY if name == "nasty" else ["skills"]))
     served = serve(name)
     async with connected(served, transport) as client:
         await check_all_read(client, served)
@@ -72,9 +75,14 @@ async def test_fields_mean_what_yaml_1_2_says(serve: Serve) -> None:
     assert fields["metadata"] == {"quoted": "yes", "octal": "012", "date": "2026-01-01", "on": "off"}
 
 
-@pytest.mark.parametrize("name", ["wide", "bom", "kept"])
-async def test_pages_a_byte_order_mark_and_a_kept_block_are_read(serve: Serve, name: str) -> None:
-    """L1, L3, F5, F6: it compares no frontmatter, so it has no quarrel with any."""
+@pytest.mark.parametrize(
+    ("name", "feature"), [("wide", "pages"), ("bom", "bom"), ("kept", "kept"), ("limits", "limits")]
+)
+async def test_pages_a_byte_order_mark_a_kept_block_and_large_skills_are_read(
+    cell: Record, serve: Serve, name: str, feature: str
+) -> None:
+    """L1, L3, E6, F5, F6: it compares no frontmatter, so it has no quarrel with any."""
+    cell("server", "fastmcp", "http", "modern", feature)
     served = serve(name)
     async with connected(served, "http") as client:
         await check_all_read(client, served)
@@ -102,10 +110,13 @@ async def test_fastmcp_refuses_the_page_for_one_loose_entry_but_gets_the_others(
         assert await read_bytes(client, "skill://loose/SKILL.md") == served.tree["loose/SKILL.md"]
 
 
-async def test_fastmcp_asks_for_skills_in_the_modern_era_only(serve: Serve) -> None:
+async def test_fastmcp_asks_for_skills_in_the_modern_era_only(
+    cell: Record, serve: Serve, transport: Transport
+) -> None:
     """K2, the peer's way: in the handshake era it does not ask. Plain reads work."""
+    cell("server", "fastmcp", transport, "legacy", "skills", notes={"skills": "fastmcp-modern-only"})
     served = serve("examples")
-    async with connected(served, "http", mode="legacy") as client:
+    async with connected(served, transport, mode="legacy") as client:
         assert client.protocol_version == VERSIONS["legacy"]
         with pytest.raises(RuntimeError, match="requires a modern MCP connection"):
             await client.list_skills()

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from interop.honest import by_path, files_by_skill, hashes, skills_of
+from interop.cells import DIAGONAL, NASTY
+from interop.honest import by_path, files_by_skill, hashes, path_of, skills_of
 
 if TYPE_CHECKING:
+    from interop.cells import Record
     from interop.running import Era, Node, Serve, Served, Transport
 
 INSPECTOR = "node_modules/@modelcontextprotocol/inspector/clients/cli/build/index.js"
@@ -62,16 +64,22 @@ def check_all_verified(verdict: Verdict, served: Served) -> None:
     assert verdict.summary == f"Verified {skills} skills and {files} files: no conformance errors."
 
 
-def test_the_examples_verify_without_a_remark(node: Node, serve: Serve, transport: Transport, era: Era) -> None:
+def test_the_examples_verify_without_a_remark(
+    cell: Record, node: Node, serve: Serve, transport: Transport, era: Era
+) -> None:
     """K1, L1, R1, E2, E3, V1, V4."""
+    cell("server", "inspector", transport, era, "skills")
     served = serve("examples")
     verdict = verify(node, served.target(transport), era)
     check_all_verified(verdict, served)
     assert verdict.issues == []
 
 
-def test_whatever_honest_authors_write_verifies(node: Node, serve: Serve, transport: Transport, era: Era) -> None:
+def test_whatever_honest_authors_write_verifies(
+    cell: Record, node: Node, serve: Serve, transport: Transport, era: Era
+) -> None:
     """E2, E3, E4, E5, F3, F4, F5, F6, L2, R1, U4, U7, V1, V4: all it remarks is that three skills share a name."""
+    cell("server", "inspector", transport, era, *NASTY)
     served = serve("nasty")
     verdict = verify(node, served.target(transport), era)
     check_all_verified(verdict, served)
@@ -88,15 +96,63 @@ def test_one_skill_is_got_by_its_uri_and_verifies(node: Node, serve: Serve, era:
     assert sorted(verdict.digests) == ["Équipe 1/review/SKILL.md", "Équipe 1/review/été/à faire.md"]
 
 
-def test_three_pages_of_skills_verify(node: Node, serve: Serve, era: Era) -> None:
+def test_skills_as_large_as_they_may_be_verify(cell: Record, node: Node, serve: Serve) -> None:
+    """E6."""
+    cell("server", "inspector", "http", "modern", "limits")
+    served = serve("limits")
+    check_all_verified(verify(node, served.target("http"), "modern"), served)
+
+
+def ask(node: Node, target: list[str], era: Era, method: str, *words: str) -> dict[str, Any]:
+    """The answer to one method."""
+    options = ["--protocol-era", era, "--method", method, *words, "--format", "json"]
+    done = node.run(INSPECTOR, *target, *options)
+    assert done.returncode == OK, done.stderr
+    answer = json.loads(done.stdout)
+    return answer.get("result", answer)
+
+
+@pytest.mark.parametrize(("transport", "era"), DIAGONAL)
+def test_directories_are_read_in_pages(
+    cell: Record, node: Node, serve: Serve, transport: Transport, era: Era
+) -> None:
+    """D1: the Inspector passes a cursor on, and gets every child once."""
+    cell("server", "inspector", transport, era, "directories")
+    served = serve("nasty")
+    target, uri = served.target(transport), "skill://many/parts"
+    page = ask(node, target, era, "resources/directory/read", "--uri", uri)
+    children = page["resources"]
+    while "nextCursor" in page:
+        page = ask(node, target, era, "resources/directory/read", "--uri", uri, "--cursor", page["nextCursor"])
+        children += page["resources"]
+    inside = [path for path in served.tree if path.startswith("many/parts/")]
+    assert sorted(path_of(child["uri"]) for child in children) == inside
+
+
+def test_the_other_methods_answer(node: Node, serve: Serve) -> None:
+    """L1, G1, R1, T1: without --verify, whatever the Inspector can ask of a server with skills."""
+    served = serve("examples")
+    target, uri = served.target("http"), "skill://csv-profile/SKILL.md"
+    assert len(ask(node, target, "modern", "skills/list")["skills"]) == len(skills_of(served.tree))
+    assert ask(node, target, "modern", "skills/get", "--uri", uri)["skill"]["uri"] == uri
+    [content] = ask(node, target, "modern", "resources/read", "--uri", uri)["contents"]
+    assert content["text"].encode() == served.tree["csv-profile/SKILL.md"]
+    [template] = ask(node, target, "modern", "resources/templates/list")["resourceTemplates"]
+    assert template["uriTemplate"] == "skill://{+path}"
+
+
+def test_three_pages_of_skills_verify(cell: Record, node: Node, serve: Serve, era: Era) -> None:
     """L1, L3."""
+    cell("server", "inspector", "http", era, "pages")
     served = serve("wide")
     check_all_verified(verify(node, served.target("http"), era), served)
 
 
 @pytest.mark.parametrize("name", ["bom", "metadata", "tools"])
-def test_what_other_peers_decline_verifies(node: Node, serve: Serve, name: str) -> None:
+def test_what_other_peers_decline_verifies(cell: Record, node: Node, serve: Serve, name: str) -> None:
     """F6, F7: a byte order mark, metadata that is not text, tools in a list."""
+    if name == "bom":
+        cell("server", "inspector", "http", "modern", "bom")
     served = serve(name)
     check_all_verified(verify(node, served.target("http"), "modern"), served)
 
@@ -110,12 +166,13 @@ def test_skills_that_may_not_be_offered_do_not_spoil_the_one_that_may(node: Node
     assert verdict.summary == "Verified 1 skill and 2 files: no conformance errors."
 
 
-def test_inspector_loses_the_last_line_break_of_a_kept_block(node: Node, serve: Serve) -> None:
+def test_inspector_loses_the_last_line_break_of_a_kept_block(cell: Record, node: Node, serve: Serve) -> None:
     """F5, the peer's fault: it cuts the frontmatter before the line break that precedes the closing line.
 
     Its YAML library puts one back for ``|`` and ``>``, so only ``|+`` shows it. The official TypeScript client
     reads the same three line breaks as we do.
     """
+    cell("server", "inspector", "http", "modern", "kept", notes={"kept": "inspector-kept"})
     verdict = verify(node, serve("kept").target("http"), "modern")
     assert verdict.code == VIOLATION
     assert verdict.issues == [("error", "frontmatter-mismatch", "kept")]

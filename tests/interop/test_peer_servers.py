@@ -408,15 +408,23 @@ DISPUTES: dict[str, tuple[set[str], dict[str, str | int]]] = {
     TYPESCRIPT: ({"hidden/.env"}, {}),
     EXT_SKILLS: (
         {"marked/SKILL.md"},
-        {"latin/notes.md": OTHER_BYTES, "spaces/two words.md": INVALID_PARAMS},
+        {
+            "latin/notes.md": OTHER_BYTES,
+            "spaces/two words.md": INVALID_PARAMS,
+            "unicode/références/日本語.md": INVALID_PARAMS,
+        },
     ),
     EXT_SKILLS_0_12: (
         {"marked/SKILL.md"},
-        {"latin/notes.md": OTHER_BYTES, "spaces/two words.md": OTHER_BYTES},
+        {
+            "latin/notes.md": OTHER_BYTES,
+            "spaces/two words.md": OTHER_BYTES,
+            "unicode/références/日本語.md": OTHER_BYTES,
+        },
     ),
-    FASTMCP: ({"manifest/SKILL.md", "manifest/_manifest"}, {}),
+    FASTMCP: ({"dated/SKILL.md", "manifest/SKILL.md", "manifest/_manifest"}, {}),
     FASTMCP_OLD: (
-        {"acme/billing/invoice/SKILL.md"},
+        {"acme/billing/invoice/SKILL.md", "team-a/review/SKILL.md", "team-b/review/SKILL.md"},
         {
             "crlf/SKILL.md": OTHER_BYTES,
             "crlf/notes.txt": OTHER_BYTES,

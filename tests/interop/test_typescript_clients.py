@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from interop.cells import DIAGONAL, NASTY
 from interop.honest import by_path, files_by_skill, hashes, path_of, skills_of
 from interop.running import VERSIONS
 
 if TYPE_CHECKING:
+    from interop.cells import Record
     from interop.running import Era, Node, Serve, Served, Transport
 
 OFFICIAL, EXT_SKILLS = "read_all.mjs", "read_all_ext_skills.mjs"
+PEERS = {OFFICIAL: "typescript", EXT_SKILLS: "ext-skills"}
+FEATURES = {"examples": ("skills", "directories"), "nasty": NASTY}
 MISMATCH = (
     "Frontmatter mismatch for {uri}: the fetched SKILL.md frontmatter does not match the entry's frontmatter. "
     "Per SEP-2640 this is a verification failure equivalent to a digest mismatch."
@@ -50,15 +54,31 @@ def check_all_read(found: dict[str, Any], served: Served) -> None:
 
 @pytest.mark.parametrize("name", ["examples", "nasty"])
 def test_every_file_is_read_and_verified(
-    node: Node, serve: Serve, client: str, name: str, transport: Transport, era: Era
+    cell: Record, node: Node, serve: Serve, client: str, name: str, transport: Transport, era: Era
 ) -> None:
     """K1, L1, G1, R1, D1, E1, E2, E3, E4, E5, F2, F3, F4, F5, F6, U4, U7, V1, V4."""
+    cell("server", PEERS[client], transport, era, *FEATURES[name])
     served = serve(name)
     check_all_read(read_all(node, client, served, transport, era), served)
 
 
-def test_three_pages_of_skills_are_read(node: Node, serve: Serve, client: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "transport", "era"),
+    [*((OFFICIAL, *setting) for setting in DIAGONAL), (EXT_SKILLS, "http", "modern")],
+    indirect=["client"],
+)
+def test_skills_as_large_as_they_may_be_are_read(
+    cell: Record, node: Node, serve: Serve, client: str, transport: Transport, era: Era
+) -> None:
+    """E6."""
+    cell("server", PEERS[client], transport, era, "limits")
+    served = serve("limits")
+    check_all_read(read_all(node, client, served, transport, era), served)
+
+
+def test_three_pages_of_skills_are_read(cell: Record, node: Node, serve: Serve, client: str) -> None:
     """L1, L3, G1."""
+    cell("server", PEERS[client], "http", "modern", "pages")
     served = serve("wide")
     check_all_read(read_all(node, client, served, "http", "modern"), served)
 
@@ -69,20 +89,24 @@ def test_skills_attached_to_a_fastmcp_server_are_read(node: Node, attached: Serv
 
 
 @pytest.mark.parametrize("name", ["bom", "kept"])
-def test_the_official_client_reads_a_byte_order_mark_and_a_kept_block(node: Node, serve: Serve, name: str) -> None:
+def test_the_official_client_reads_a_byte_order_mark_and_a_kept_block(
+    cell: Record, node: Node, serve: Serve, name: str
+) -> None:
     """F5, F6, V4."""
+    cell("server", "typescript", "http", "modern", name)
     served = serve(name)
     check_all_read(read_all(node, OFFICIAL, served, "http", "modern"), served)
 
 
 @pytest.mark.parametrize(("name", "declined"), [("bom", "marked"), ("kept", "kept")])
 def test_ext_skills_declines_a_byte_order_mark_and_a_kept_block(
-    node: Node, serve: Serve, name: str, declined: str
+    cell: Record, node: Node, serve: Serve, name: str, declined: str
 ) -> None:
     """F5, F6, the peer's fault: frontmatter must begin at the first byte, and its last line break is dropped.
 
     Only the ``SKILL.md`` is declined; the file beside it and the skill beside that are read.
     """
+    cell("server", "ext-skills", "http", "modern", name, notes={name: f"ext-skills-{name}"})
     served = serve(name)
     found = read_all(node, EXT_SKILLS, served, "http", "modern")
     uri = f"skill://{declined}/SKILL.md"

@@ -1,4 +1,5 @@
-// One server of the official TypeScript SDK, in both eras: `DIR` on stdio, `DIR http` on a free port of the loopback.
+// One server of the official TypeScript SDK, in both eras: `DIR` on stdio, `DIR http` on the loopback, on a free port or
+// on that of the variable PORT.
 import { createServer } from "node:http";
 import { toNodeHandler } from "@modelcontextprotocol/node";
 import { createMcpHandler, McpServer } from "@modelcontextprotocol/server";
@@ -18,5 +19,5 @@ export function serve(name, attach) {
   const web = createServer((request, response) =>
     request.url === "/mcp" ? handle(request, response) : response.writeHead(404).end(),
   );
-  web.listen(0, "127.0.0.1", () => console.error(`listening at http://127.0.0.1:${web.address().port}/mcp`));
+  web.listen(Number(process.env.PORT ?? 0), "127.0.0.1", () => console.error(`listening at http://127.0.0.1:${web.address().port}/mcp`));
 }

@@ -1,0 +1,173 @@
+"""``docs/interop.md`` from the results of a run (``matrix.json``): two tables for each of our parts, then why."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from textwrap import fill
+from typing import TYPE_CHECKING
+
+from interop.cells import FEATURES, PEERS, ROUND, SETTINGS, Cell
+from interop.defects import SHOWN
+from interop.explained import EXPLANATIONS, Kind
+from interop.running import HERE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from interop.cells import Peer, Role
+
+ROOT = HERE.parents[1]
+RESULTS = HERE / "matrix.json"
+PAGE = ROOT / "docs" / "interop.md"
+
+INTRODUCTION = """\
+# Proven by programs we did not write
+
+Tests that we write share our mistakes. So released, independent programs at pinned versions meet ours, in both
+directions, over stdio and Streamable HTTP, in both protocol eras: *modern* is 2026-07-28, *legacy* 2025-11-25.
+This page is written by the run and compared with every later one:
+
+```text
+make test-interop     # runs everything, and fails if this page says something else
+make interop-matrix   # runs everything, and writes this page
+```
+
+Node.js is needed, and Python 3.12 for fast-agent; without them their part is skipped, loudly, and where `CI` is
+set a missing Node fails. Peers come from the package registries and are kept between runs.
+
+For each of our parts there are two tables: the whole round by transport and era, and then what the trees served
+have in them, feature by feature, which does not depend on the setting.
+
+- **pass**: everything that was looked at works, to the last byte.
+- **partial**, **not offered**: the peer does it in a way of its own, or not at all. The link says what and why.
+- **defect**: the peer breaks a rule of the protocol, which is named and shown by a few lines that a test runs. In
+  every such case our side does what the rules ask: wrong bytes are refused, and everything else comes through.
+"""
+
+BAR = r"\|"  # one that does not end a cell
+ROLES: dict[Role, tuple[str, str]] = {
+    "server": (
+        "Our server, their clients",
+        "`skillwire serve` with trees of skills; the clients list, get and read all of it, and verify what they "
+        "can.",
+    ),
+    "client": (
+        "Our client, their servers",
+        "`connect(…)`: the dialect is found, skills are listed, got, and every file is read and verified.",
+    ),
+    "host": (
+        "Our host, their servers",
+        "`SkillHost`: skills are shown, a person says yes, they are loaded, and every file is read.",
+    ),
+}
+
+
+def load() -> set[Cell]:
+    """The cells that the last written run had."""
+    return {Cell(*cell) for cell in json.loads(RESULTS.read_text())}
+
+
+def save(cells: Iterable[Cell]) -> None:
+    """Keep the cells of a run, and write the page."""
+    lines = ",\n".join(json.dumps(cell) for cell in sorted(cells))
+    RESULTS.write_text(f"[\n{lines}\n]\n")
+    PAGE.write_text(render(set(cells)))
+
+
+def render(cells: set[Cell]) -> str:
+    """The whole page."""
+    parts = [INTRODUCTION, _versions()]
+    for role, (title, words) in ROLES.items():
+        parts.append(f"## {title}\n\n{words}\n")
+        parts.append(_by_setting(role, cells))
+        groups: dict[tuple[str, ...], list[str]] = {}
+        for name, peer in PEERS[role].items():
+            groups.setdefault(peer.features, []).append(name)
+        parts += [_by_feature(role, names, features, cells) for features, names in groups.items()]
+    parts += [_explanations("defect"), _explanations("partial"), _explanations("not offered")]
+    return "\n".join(parts)
+
+
+def _versions() -> str:
+    node = json.loads((HERE / "peers" / "package.json").read_text())["dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["interop"]
+    pinned = [
+        *(HERE / "peers" / "fast-agent.txt").read_text().split(),
+        *(ROOT / "constraints.txt").read_text().split(),
+    ]
+    python = {*extras, *(line for line in pinned if line.startswith(("mcp==", "fast-agent-mcp==")))}
+    named = [f"{name} {wanted.removeprefix('npm:@olaservo/ext-skills@')}" for name, wanted in node.items()]
+    named += [requirement.replace("==", " ") for requirement in python]
+    text = ", ".join(sorted(named, key=lambda name: name.lstrip("@").lower()))
+    return fill(f"With {text}.", 115, break_on_hyphens=False) + "\n"
+
+
+def _by_setting(role: Role, cells: set[Cell]) -> str:
+    columns = [f"{transport} {era}" for transport, era in SETTINGS]
+    rows = [["", *columns]]
+    for name, peer in PEERS[role].items():
+        of_peer = [cell for cell in cells if cell[:2] == (role, name) and cell.feature in ROUND]
+        rows.append(
+            [peer.title, *(_word(peer, column, (c for c in of_peer if c.setting == column)) for column in columns)]
+        )
+    return _table(rows)
+
+
+def _by_feature(role: Role, names: Sequence[str], features: Sequence[str], cells: set[Cell]) -> str:
+    rows = [["", *(PEERS[role][name].title for name in names)]]
+    for feature in features:
+        found = {
+            name: [cell for cell in cells if cell[:2] == (role, name) and cell.feature == feature]
+            for name in names
+        }
+        rows.append([FEATURES[feature], *(_word(PEERS[role][name], feature, found[name]) for name in names)])
+    return _table(rows)
+
+
+def _word(peer: Peer, column: str, cells: Iterable[Cell]) -> str:
+    """One cell of a table: the worst that was found there, with a link to each reason."""
+    if column in peer.absent:
+        return _link("not offered", [peer.absent[column]])
+    cells = list(cells)
+    if not cells:
+        return f"not run here: needs {peer.needs}"
+    notes = sorted({cell.note for cell in cells if cell.note})
+    kinds: list[Kind] = ["defect", "partial", "not offered"]
+    words = [_link(kind, those) for kind in kinds if (those := [n for n in notes if EXPLANATIONS[n].kind == kind])]
+    return "; ".join(words) or "pass"
+
+
+def _link(word: str, notes: Sequence[str]) -> str:
+    first, *others = notes
+    return " ".join([f"[{word}](#{first})", *(f"[{number}](#{note})" for number, note in enumerate(others, 2))])
+
+
+def _table(rows: list[list[str]]) -> str:
+    head, *body = [f"| {' | '.join(cell.replace('|', BAR) for cell in row)} |" for row in rows]
+    return "\n".join([head, "|" + "---|" * len(rows[0]), *body]) + "\n"
+
+
+TITLES: dict[Kind, str] = {
+    "defect": "Peers' defects",
+    "partial": "In a way of their own",
+    "not offered": "Not offered",
+}
+
+
+def _explanations(kind: Kind) -> str:
+    parts = [f"## {TITLES[kind]}\n"]
+    if kind == "defect":
+        parts.append(
+            "The lines run in `tests/interop/peers`, after `make test-interop`, with the Node that comes with the peers:\n"
+            "`PATH=$PWD/node_modules/node/bin:$PATH`.\n"
+        )
+    for name, explained in EXPLANATIONS.items():
+        if explained.kind == kind:
+            rule = f" Breaks {explained.rule}." if explained.rule else ""
+            text = fill(f"**{explained.title}.**{rule} {explained.text}", 115, break_on_hyphens=False)
+            parts.append(f'<a id="{name}"></a>\n{text}\n')
+        if explained.kind == kind and name in SHOWN:
+            shown = SHOWN[name]
+            parts.append(f"```sh\n{shown.code.strip()}\n```\n\nprints\n\n```text\n{shown.prints.strip()}\n```\n")
+    return "\n".join(parts)

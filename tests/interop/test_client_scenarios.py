@@ -1,0 +1,43 @@
+"""The official client scenarios: a server that lies about a skill watches our client, and then our host."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interop.cells import SCENARIOS
+from interop.running import CONFORMANCE, CONFORMANCE_ERAS, HERE
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interop.cells import Record, Role
+    from interop.running import Era, Node
+
+# What our program says when it ends: why it stopped, or nothing.
+REASONS = {
+    "no-prefetch": "",
+    "verify-digest": "digest-mismatch",
+    "verify-size": "size-mismatch",
+    "verify-frontmatter": "frontmatter-mismatch",
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS)
+@pytest.mark.parametrize("role", ["client", "host"])
+def test_a_lying_server_is_not_believed(
+    cell: Record, node: Node, tmp_path: Path, role: Role, era: Era, scenario: str
+) -> None:
+    """V1, V4, V5: the suite's check succeeds, and we stopped for the reason that it is about."""
+    cell(role, "conformance", "http", era, scenario)
+    program = shlex.join([sys.executable, str(HERE / "scenario_client.py"), role, era])
+    words = ["--command", program, "--scenario", f"sep-2640-client-{scenario}", *CONFORMANCE_ERAS[era]]
+    done = node.run(CONFORMANCE, "client", *words, "--output-dir", str(tmp_path))
+    [report] = tmp_path.rglob("checks.json")
+    assert [check["status"] for check in json.loads(report.read_text())] == ["SUCCESS"], done.stdout
+    [said] = tmp_path.rglob("stderr.txt")
+    assert said.read_text().strip() == REASONS[scenario]
