@@ -159,8 +159,8 @@ def _explanations(kind: Kind) -> str:
     parts = [f"## {TITLES[kind]}\n"]
     if kind == "defect":
         parts.append(
-            "The lines run in `tests/interop/peers`, after `make test-interop`, with the Node that comes with the\n"
-            "peers: `PATH=$PWD/node_modules/node/bin:$PATH`.\n"
+            "The lines run in `tests/interop/peers`, after `make test-interop`, with the Node that comes with"
+            " the\npeers: `PATH=$PWD/node_modules/node/bin:$PATH`.\n"
         )
     for name, explained in EXPLANATIONS.items():
         if explained.kind == kind:
