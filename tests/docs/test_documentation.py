@@ -22,6 +22,8 @@ from skillwire.skill.uri import reference_kind
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
+PATIENCE = 240  # a dozen commands, each a new process; on a busy machine that takes a while
+pytestmark = pytest.mark.timeout(300)
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
@@ -157,7 +159,7 @@ def test_the_examples_of_the_client_run(code: str, tmp_path: Path) -> None:
         "HOME": str(tmp_path),
     }
     done = subprocess.run(
-        ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+        ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     assert code.count("\n") > 8
@@ -185,7 +187,7 @@ def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: 
     }
     [code] = [code for name, code in blocks("sh") if name.startswith("docs/host.md")]
     done = subprocess.run(
-        ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110
+        ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )
     assert done.returncode == 0, done.stderr
     assert 'origin="mcp:everything"' in done.stdout
@@ -204,7 +206,12 @@ def test_the_examples_of_add_install_and_remove_and_leave_nothing(tmp_path: Path
     }
     code = "\n".join(code for name, code in blocks("sh") if name.startswith("docs/add.md"))
     done = subprocess.run(
-        ["sh", "-ec", code], cwd=tmp_path / "project", env=environment, capture_output=True, text=True, timeout=110
+        ["sh", "-ec", code],
+        cwd=tmp_path / "project",
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
     assert "wrote .claude/skills/refunds\n" in done.stdout

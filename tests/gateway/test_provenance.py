@@ -6,15 +6,10 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from fastmcp import Client
-from fastmcp.skills import SkillsClientExtension
 
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, source, until_state
-from interaction.conftest import serving_http
 from skillwire import MemoryCatalog
 from skillwire.gateway import provenance
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -50,18 +45,6 @@ async def test_where_a_skill_came_from_is_said_beside_it_and_never_in_its_entry(
     assert [ours(said["_meta"]) for said in (resource, got, *contents, child)] == [SAID] * 5
     assert got["skill"] == entry
     assert entry.keys() == {"uri", "frontmatter", "resources"}
-
-
-async def test_the_strictest_client_takes_all_of_it(state: Path) -> None:
-    """R4, E1: FastMCP's refuses a whole page for one field that it does not know."""
-    async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
-        server = build_server(Skills(gateway.catalog, watch=False))
-        async with serving_http(server) as url, Client(url, extensions=[SkillsClientExtension()]) as client:
-            [listed] = await client.list_skills()
-            got = await client.get_skill_mcp(FLAT)
-            [content] = await client.read_resource(NOTES)
-    assert got.skill == listed
-    assert ours(got.meta) == ours(content.meta) == SAID
 
 
 async def test_a_folder_is_named_too(state: Path, tmp_path: Path) -> None:
