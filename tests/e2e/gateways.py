@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import re
-import select
 import signal
-import subprocess
 import sys
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
+
+from e2e.talking import Talking
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -20,29 +17,11 @@ PATIENCE = 60
 SKILLWIRE = [sys.executable, "-m", "skillwire"]
 
 
-class Running:
-    """A running gateway; its talk is read as it comes, with a bound."""
+class Running(Talking):
+    """A running gateway."""
 
     def __init__(self, folder: Path, *words: str) -> None:
-        self.popen = subprocess.Popen(
-            [*SKILLWIRE, "gateway", "--state", str(folder / "state"), *words],
-            cwd=folder,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self.talk = ""
-
-    def wait_for_talk(self, pattern: str) -> re.Match[str]:
-        assert self.popen.stderr is not None
-        deadline = time.monotonic() + PATIENCE
-        while (match := re.search(pattern, self.talk)) is None:
-            ready, _, _ = select.select([self.popen.stderr], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"waited for {pattern!r}; heard {self.talk!r}"
-            data = os.read(self.popen.stderr.fileno(), 65536)
-            assert data, f"it ended; heard {self.talk!r}"
-            self.talk += data.decode()
-        return match
+        super().__init__("gateway", "--state", str(folder / "state"), *words, folder=folder)
 
     def end(self, number: int = signal.SIGTERM) -> int:
         self.popen.send_signal(number)

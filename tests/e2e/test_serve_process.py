@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import http.client
 import json
-import os
 import re
 import select
 import shlex
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
+from e2e.talking import Talking
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -43,28 +43,11 @@ class Answer(NamedTuple):
         return json.loads(self.body)
 
 
-class Process:
-    """A running ``skillwire serve``; its talk is read as it comes, with a bound."""
+class Process(Talking):
+    """A running ``skillwire serve``."""
 
     def __init__(self, *words: str) -> None:
-        self.popen = subprocess.Popen(
-            [sys.executable, "-m", "skillwire", "serve", *words],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        self.talk = ""
-
-    def wait_for_talk(self, pattern: str) -> re.Match[str]:
-        assert self.popen.stderr is not None
-        deadline = time.monotonic() + PATIENCE
-        while (match := re.search(pattern, self.talk)) is None:
-            ready, _, _ = select.select([self.popen.stderr], [], [], max(0, deadline - time.monotonic()))
-            assert ready, f"waited for {pattern!r}; heard {self.talk!r}"
-            data = os.read(self.popen.stderr.fileno(), 65536)
-            assert data, f"it ended; heard {self.talk!r}"
-            self.talk += data.decode()
-        return match
+        super().__init__("serve", *words)
 
     @property
     def port(self) -> int:
