@@ -1,6 +1,6 @@
 """Answers sent again as they were: a cache of bytes in front of the protocol, which stays the SDK's.
 
-The first request of its kind goes all the way. Its answer is kept with a test that tells in a microsecond or two
+The first request of its kind goes all the way. Its answer is kept with a cheap test that tells
 whether the same would be answered again (``Catalog.unchanged``). A later request is of the same kind if it agrees
 in every header and every byte of its body, but for its id: so whatever an answer may depend on (the caller, the
 host it names, the era, the client's capabilities) is compared, known here or not. What is unusual in any way
