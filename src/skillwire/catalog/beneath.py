@@ -18,7 +18,7 @@ from skillwire.catalog.records import LocalFile, Stamp
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
     from skillwire.limits import Limits
 
@@ -120,15 +120,27 @@ def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
         os.close(descriptor)
 
 
-def stamps_of(root: str, place: str) -> tuple[Stamp, tuple[int, ...]] | None:
-    """The stamp of the file at ``place`` below ``root``, and which folders lead there: a link would be another."""
+def stamped(root: str, place: str) -> Callable[[], bool] | None:
+    """Whether the file at ``place`` below ``root`` is still as it is now, and so are the folders that lead there.
+
+    A folder that became a link is another one. ``None`` for a file that is not there, or that was written just
+    now: its times would not tell if it were written again.
+    """
+    file, folders = f"{root}/{place}", list[str]()
+    while place := place.rpartition("/")[0]:
+        folders.append(f"{root}/{place}")
     try:
-        stamp, folders = _stamp(os.lstat(f"{root}/{place}")), list[int]()
-        while place := place.rpartition("/")[0]:
-            folders.append(os.lstat(f"{root}/{place}").st_ino)
+        stamp, leading = _stamp(os.lstat(file)), [os.lstat(folder).st_ino for folder in folders]
     except OSError:
         return None
-    return stamp, tuple(folders)
+
+    def is_same() -> bool:
+        try:
+            return _stamp(os.lstat(file)) == stamp and [os.lstat(folder).st_ino for folder in folders] == leading
+        except OSError:
+            return False
+
+    return is_same if is_settled(stamp) else None
 
 
 def is_settled(stamp: Stamp, now: int | None = None) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.beneath import is_settled, open_folder, open_root, read_file_at, stamps_of
+from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.remembered import Reading, decode, encode
 from skillwire.catalog.scan import Scan
@@ -136,18 +136,12 @@ class DirectoryCatalog(SnapshotCatalog):
         )
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """Whether the picture is still the same; for a file, whether its stamp on disk is, too.
-
-        ``None`` for a file that was written just now: its times would not tell if it were written again.
-        """
+        """Whether the picture is still the same; for a file, whether its stamp on disk is, too."""
         is_same = await super().unchanged(uri)
         if is_same is None or uri is None:
             return is_same
-        place = self.on_disk(self._path(uri))
-        stamps = stamps_of(str(self.root), place)
-        if stamps is None or not is_settled(stamps[0]):
-            return None
-        return lambda: is_same() and stamps_of(str(self.root), place) == stamps
+        is_untouched = stamped(str(self.root), self.on_disk(self._path(uri)))
+        return None if is_untouched is None else lambda: is_same() and is_untouched()
 
     async def follow(self) -> None:
         """Watch the folder until cancelled."""

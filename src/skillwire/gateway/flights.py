@@ -1,15 +1,17 @@
 """One fetch for everybody who waits for the same thing.
 
-Whoever asks first starts it; whoever asks meanwhile waits for the same answer. The fetch belongs to nobody who
-waits: a client that hangs up takes nothing away from the others. How many run at once is bounded.
+Whoever asks first fetches; whoever asks meanwhile waits for the same answer. A client that hangs up takes nothing
+away from the others: its fetch goes on until it ends or the gateway does. How many run at once is bounded.
 """
 
 from __future__ import annotations
 
+import logging
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
+from anyio import lowlevel
 
 from skillwire.errors import UpstreamError
 
@@ -20,11 +22,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+log = logging.getLogger("skillwire.gateway")
+
 _AT_ONCE = 16  # fewer than the connections that our HTTP client keeps (20): more would be opened for each fetch
 
 
 class _Flight(Generic[T]):
     def __init__(self) -> None:
+        self.scope = anyio.CancelScope(shield=True)
         self.landed = anyio.Event()
         self.error: Exception | None = _closed()
         self.answer: T | None = None
@@ -42,12 +47,14 @@ class Flights:
     async def running(self) -> AsyncGenerator[None]:
         """As long as the block runs there are fetches; those that are under way at its end are given up."""
         async with anyio.create_task_group() as group:
-            self._group, self._room = group, anyio.Semaphore(self._at_once)
+            self._group, self._room = group, anyio.Semaphore(self._at_once, fast_acquire=True)
             try:
                 yield
             finally:
                 self._group = None
                 group.cancel_scope.cancel()
+                for flight in self._under_way.values():
+                    flight.scope.cancel()
 
     async def share(
         self, key: Hashable, fetch: Callable[[], Awaitable[T]], then: Callable[[T], Awaitable[None]] | None = None
@@ -58,8 +65,10 @@ class Flights:
             if self._group is None:
                 raise _closed()
             flight = self._under_way[key] = _Flight[T]()
-            self._group.start_soon(self._fly, key, flight, fetch, then)
-        await flight.landed.wait()
+            await self._fly(key, flight, fetch, then)  # here, not in a task: that would take turns of the loop
+            await lowlevel.checkpoint_if_cancelled()
+        else:
+            await flight.landed.wait()
         if flight.error is not None:
             raise flight.error
         return cast("T", flight.answer)
@@ -72,18 +81,25 @@ class Flights:
         then: Callable[[T], Awaitable[None]] | None,
     ) -> None:
         try:
-            async with self._room:
-                answer = await fetch()
-            flight.answer, flight.error = answer, None
-            flight.landed.set()
-            if then is not None:
-                await then(answer)
+            with flight.scope:
+                async with self._room:
+                    flight.answer, flight.error = await fetch(), None
         except Exception as error:  # whatever it is: those who wait are told, and the gateway goes on
-            if not flight.landed.is_set():
-                flight.error = error
+            flight.error = error
+        finally:
+            flight.landed.set()
+            if then is None or flight.error is not None or self._group is None:
+                self._under_way.pop(key, None)
+            else:
+                self._group.start_soon(self._finish, key, then, cast("T", flight.answer))
+
+    async def _finish(self, key: Hashable, then: Callable[[T], Awaitable[None]], answer: T) -> None:
+        try:
+            await then(answer)
+        except Exception:
+            log.exception("what was fetched could not be dealt with")
         finally:
             self._under_way.pop(key, None)
-            flight.landed.set()
 
 
 def _closed() -> UpstreamError:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 from anyio import to_thread
 
 from skillwire.catalog.snapshot import no_file
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 _STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 _INLINE_BYTES = 256 * KIB  # smaller files are read where we are: a thread would cost more than the read
 _MOST_PROVED = 65_536
+_ANSWER_FIRST = 0.02  # seconds before a file is kept: a thread that writes would take turns with the answer
 
 
 class UpstreamReads:
@@ -125,6 +127,7 @@ class UpstreamReads:
 
     async def _keep(self, file: VerifiedFile) -> None:
         if self._cache is not None:
+            await anyio.sleep(_ANSWER_FIRST)
             await to_thread.run_sync(self._cache.put, self._link.label, file)
 
 

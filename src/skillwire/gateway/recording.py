@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _MOST_WAITING = 10_000
 _MOST_KNOWN = 100_000
 _LOOKED_THROUGH = 50
+_ANSWER_FIRST = 0.2  # seconds to wait for more: writing takes turns with answering
 
 log = logging.getLogger("skillwire.gateway")
 
@@ -56,6 +57,7 @@ class Recorder:
         """Write down what was noted, until cancelled."""
         while True:
             await self._news.wait()
+            await anyio.sleep(_ANSWER_FIRST)
             self._news = anyio.Event()
             while self._waiting:
                 (label, _), entry = self._waiting.popitem()

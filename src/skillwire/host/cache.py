@@ -119,9 +119,12 @@ class ContentCache:
         """What ``origin`` served at ``uri``, if it is here and hashes to ``digest`` (C1). Marks it as used."""
         if not is_digest(digest):
             return None
+        place, name = _folder_name(origin), _file_name(uri, digest)
+        if not os.path.lexists(f"{self._root}/{place}/{name}"):  # what is not there is told at once
+            return None
         try:
-            with self._open() as root, open_folder(root, (_folder_name(origin),)) as folder:
-                return self._read(folder, _file_name(uri, digest), digest)
+            with self._open() as root, open_folder(root, (place,)) as folder:
+                return self._read(folder, name, digest)
         except FileNotFoundError:
             return None
         except (OSError, StoreError) as error:

@@ -66,10 +66,9 @@ class ReadingFiles(Binding):
         if not isinstance(uri, str):
             return await call_next(ctx)
         ours = uri.lower().startswith(f"{self.served.scheme}:")
-        if ours and await self.has_file(ctx, uri):
+        if not self.served.has(ctx.method) or (ours and await self.has_file(ctx, uri)):
             return await ask(ctx, call_next, _READ)
-        theirs = await self._or_none(ctx, call_next, ours=ours) if self.served.has(ctx.method) else None
-        return theirs or await ask(ctx, call_next, _READ)
+        return await self._or_none(ctx, call_next, ours=ours) or await ask(ctx, call_next, _READ)
 
     async def _list_none(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """P4: files are in no listing. A server with no resources of its own has an empty one, not none."""

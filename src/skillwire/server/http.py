@@ -104,7 +104,7 @@ class HttpServer:
         """The whole web application."""
         app = self._starlette()
         app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM)
-        return _trimmed(_AccessLog(self._replaying(DialectPaths(app, MCP_PATH))))
+        return _AccessLog(self._replaying(_trimmed(DialectPaths(app, MCP_PATH))))
 
     def _replaying(self, app: ASGIApp) -> ASGIApp:
         """With answers sent again. Not where callers have JSON web tokens: those expire."""

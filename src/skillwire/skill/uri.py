@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 from urllib.parse import quote, unquote_to_bytes
 
@@ -52,6 +53,7 @@ class SkillUri:
         return format_uri(self.path, self.scheme)
 
 
+@lru_cache(maxsize=1024)  # one request asks for the same few again and again, through all its layers
 def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> SkillUri:
     """The URI in ``text``; ``FormatError`` for whatever U7 refuses."""
     if len(text) > max_length:
