@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
@@ -12,6 +11,7 @@ from skillwire.client.servers import CommandServer, UrlServer
 from skillwire.conform.checks.rules import NATIVE, RULES, SEP_2076
 from skillwire.conform.checks.running import check_server
 from skillwire.conform.outcome import Verdict
+from starting import skillwire_command
 from trees import write_tree
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def command(root: Path, *words: str) -> CommandServer:
-    return CommandServer((sys.executable, "-m", "skillwire", "serve", str(root), *words))
+    return CommandServer((*skillwire_command(), "serve", str(root), *words))
 
 
 def check_all_kept(report: Report) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from skillwire.cli.main import run
 from skillwire.conform.checks.rules import EXTENSION, INDEX, NATIVE, RULES, SEP_2076
 from skillwire.conform.watching.bait import LABELS
 from skillwire.conform.watching.duties import DUTIES
+from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/conform.md").read_text()
@@ -29,7 +29,7 @@ COMMANDS = [
 def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder_for_path()}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
     }
     (tmp_path / "examples").symlink_to(ROOT / "examples")

@@ -19,6 +19,7 @@ from skillwire.install.configs import CONFIGS
 from skillwire.skill import KINDS
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import reference_kind
+from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
@@ -155,7 +156,7 @@ def test_the_examples_of_the_client_run(code: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/skills", tmp_path / "examples" / "skills")
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder_for_path()}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
     }
     done = subprocess.run(
@@ -181,7 +182,7 @@ def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: 
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder_for_path()}:{os.environ['PATH']}",
         "HOME": str(tmp_path),
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
@@ -201,7 +202,7 @@ def test_the_examples_of_add_install_and_remove_and_leave_nothing(tmp_path: Path
     moving = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
     environment = {
         **{key: value for key, value in os.environ.items() if key not in moving},
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder_for_path()}:{os.environ['PATH']}",
         "HOME": str(tmp_path / "home"),
     }
     code = "\n".join(code for name, code in blocks("sh") if name.startswith("docs/add.md"))

@@ -6,7 +6,6 @@ import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from skillwire.cli.main import run
 from skillwire.gateway import provenance
 from skillwire.gateway.policy import UpstreamPolicy, parse_policy
+from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/gateway.md").read_text()
@@ -36,7 +36,7 @@ def test_a_command_starts_a_gateway(command: str, tmp_path: Path) -> None:
     words = command.replace("--http 8000", "--http 0").split()
     environment = {
         **os.environ,
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PATH": f"{folder_for_path()}:{os.environ['PATH']}",
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "ACME_TOKEN": "sk-123",
     }

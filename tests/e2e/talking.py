@@ -10,6 +10,8 @@ import sys
 import time
 from typing import TYPE_CHECKING
 
+from starting import skillwire_command
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -17,11 +19,12 @@ PATIENCE = 60
 
 
 class Talking:
-    """The process of ``skillwire WORDS``."""
+    """The process of ``skillwire WORDS``: a fork, or a new one where it matters how it starts."""
 
-    def __init__(self, *words: str, folder: Path | None = None) -> None:
+    def __init__(self, *words: str, folder: Path | None = None, new: bool = False) -> None:
+        command = [sys.executable, "-m", "skillwire"] if new else skillwire_command()
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", "skillwire", *words],
+            [*command, *words],
             cwd=folder,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

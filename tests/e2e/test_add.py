@@ -18,6 +18,7 @@ from skillwire import Limits, RemoteCatalog
 from skillwire.cli.main import run
 from skillwire.errors import UpstreamError
 from skillwire.install.fetching import fetch
+from starting import skillwire_command
 from trees import files_of, skill_md, small_tree, write_tree
 
 HERE = Path(__file__).parent
@@ -58,7 +59,7 @@ def served(tmp_path: Path) -> Path:
 
 
 def serving(root: Path) -> list[str]:
-    return [sys.executable, "-m", "skillwire", "serve", str(root)]
+    return [*skillwire_command(), "serve", str(root)]
 
 
 def add(root: Path, *words: str) -> int:

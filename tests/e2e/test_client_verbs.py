@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from skillwire.cli.main import run
+from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, files_of, small_tree, write_tree
 
 HERE = Path(__file__).parent
@@ -32,7 +33,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def serving(root: Path) -> list[str]:
-    return [sys.executable, "-m", "skillwire", "serve", str(root)]
+    return [*skillwire_command(), "serve", str(root)]
 
 
 def configured(path: Path, servers: dict[str, Any], key: str = "mcpServers") -> Path:

@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 import pytest
 
 from skillwire.cli.main import run
+from starting import skillwire_command
 from trees import small_tree, write_tree
 
 HERE = Path(__file__).parent
@@ -25,7 +26,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def serving(root: Path) -> list[str]:
-    return [sys.executable, "-m", "skillwire", "serve", str(root)]
+    return [*skillwire_command(), "serve", str(root)]
 
 
 @pytest.fixture(autouse=True)
@@ -125,7 +126,7 @@ def conform(*words: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_host_is_watched_and_its_own_words_do_not_mix_with_the_report() -> None:
     """V5."""
-    host = [sys.executable, "-m", "skillwire", "list", "{url}"]
+    host = [*skillwire_command(), "list", "{url}"]
     done = conform("host", "--json", "-", "--", *host)
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
@@ -135,7 +136,7 @@ def test_a_host_is_watched_and_its_own_words_do_not_mix_with_the_report() -> Non
 
 
 def test_a_broken_duty_ends_with_one_and_says_how_to_see_the_others() -> None:
-    host = [sys.executable, "-m", "skillwire", "read", "{url}", "skill://spare/SKILL.md"]
+    host = [*skillwire_command(), "read", "{url}", "skill://spare/SKILL.md"]
     done = conform("host", "--", *host)
     assert done.returncode == 1, done.stderr
     assert "V5\tBROKEN\tnothing is fetched ahead of need\n" in done.stdout
@@ -161,7 +162,7 @@ def test_without_a_command_whoever_connects_is_watched_until_an_interrupt() -> N
         assert watching.stderr is not None
         lines = [watching.stderr.readline() for _ in range(3)]
         [url] = [line.partition("=")[2].strip() for line in lines if line.startswith("SKILLWIRE_URL=")]
-        listing = [sys.executable, "-m", "skillwire", "list", url]
+        listing = [*skillwire_command(), "list", url]
         subprocess.run(listing, check=True, capture_output=True, timeout=60)
         watching.send_signal(signal.SIGINT)
         out, _ = watching.communicate(timeout=60)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -14,6 +13,7 @@ from mcp_types import ElicitResult
 
 from e2e.gateways import running
 from interaction.conftest import Wire
+from starting import skillwire_command
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_tree(tmp_path / "tree", small_tree())
-    entry = {"command": sys.executable, "args": ["-m", "skillwire", "serve", "tree"], "cwd": str(tmp_path)}
+    command, *words = [*skillwire_command(), "serve", "tree"]
+    entry = {"command": command, "args": words, "cwd": str(tmp_path)}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"acme": entry}}))
     (tmp_path / "gateway.toml").write_text('mode = "admit"\nservers = "servers.json"\n')
     return tmp_path
@@ -54,9 +55,9 @@ def folder(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def connected(folder: Path, transport: Transport, mode: str, person: Person | None) -> AsyncIterator[Wire]:
     policy, state = folder / "gateway.toml", folder / "state"
-    words = ["-m", "skillwire", "gateway", "--policy", str(policy), "--state", str(state)]
     if transport == "stdio":
-        target: Any = stdio_client(StdioServerParameters(command=sys.executable, args=words))
+        command, *words = [*skillwire_command(), "gateway", "--policy", str(policy), "--state", str(state)]
+        target: Any = stdio_client(StdioServerParameters(command=command, args=words))
         async with Client(target, mode=mode, elicitation_callback=person) as client:
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
         return

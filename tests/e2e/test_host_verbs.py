@@ -12,6 +12,7 @@ import pytest
 
 from e2e.terminal import Terminal
 from skillwire.cli.main import run
+from starting import skillwire_command
 from trees import skill_md, write_tree
 
 REFUNDS = "skill://acme/refunds/SKILL.md"
@@ -58,7 +59,7 @@ def acme(root: Path, capsys: pytest.CaptureFixture[str]) -> Path:
 
 
 def serving(root: Path, *words: str) -> list[str]:
-    return [sys.executable, "-m", "skillwire", "serve", str(root), *words]
+    return [*skillwire_command(), "serve", str(root), *words]
 
 
 def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

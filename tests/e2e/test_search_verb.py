@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
 from skillwire.cli.main import run
+from starting import skillwire_command
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def serving(root: Path) -> list[str]:
-    return ["--", sys.executable, "-m", "skillwire", "serve", str(root), "--unlisted", "secret"]
+    return ["--", *skillwire_command(), "serve", str(root), "--unlisted", "secret"]
 
 
 def test_a_folder_is_searched_with_its_bodies(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

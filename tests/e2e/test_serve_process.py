@@ -47,7 +47,7 @@ class Process(Talking):
     """A running ``skillwire serve``."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__("serve", *words)
+        super().__init__("serve", *words, new=True)
 
     @property
     def port(self) -> int:

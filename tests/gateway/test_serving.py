@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -19,6 +18,7 @@ from skillwire.client.remote import RemoteCatalog
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill import digest_of
+from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ async def test_each_upstream_is_under_its_label_with_its_own_digests(state: Path
 async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: Path) -> None:
     """N1, O1: the same skill of four upstreams is four skills."""
     root = write_tree(tmp_path / "tree", small_tree())
-    command = [sys.executable, "-m", "skillwire", "serve", str(root)]
+    command = [*skillwire_command(), "serve", str(root)]
     async with serving_http(build_server(Skills(small_catalog()))) as url:
         servers = {"web": url, "process": command, "memory": small_catalog()}
         async with gateway_of(state, servers, folders={"mine": root}) as gateway:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -18,6 +17,7 @@ from skillwire.server.endpoints import Dialects, Fallback
 from skillwire.server.http import HttpServer, listen
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from starting import skillwire_command
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -90,17 +90,9 @@ def connect(setting: Setting, root: Path) -> Callable[..., AbstractAsyncContextM
 @asynccontextmanager
 async def _target(transport: Transport, root: Path, dialects: Dialects) -> AsyncIterator[Any]:
     if transport == "stdio":
-        words = [
-            "-m",
-            "skillwire",
-            "serve",
-            str(root),
-            "--dialect",
-            dialects.default,
-            "--fallback",
-            dialects.fallback,
-        ]
-        yield stdio_client(StdioServerParameters(command=sys.executable, args=words))
+        options = ("--dialect", dialects.default, "--fallback", dialects.fallback)
+        command, *words = [*skillwire_command(), "serve", str(root), *options]
+        yield stdio_client(StdioServerParameters(command=command, args=words))
     elif transport == "memory":
         yield build_server(Skills(root, dialects=dialects))
     else:

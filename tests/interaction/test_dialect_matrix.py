@@ -6,7 +6,6 @@ stdio and HTTP, in both eras; ``make test`` prints the table.
 
 from __future__ import annotations
 
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +21,7 @@ from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill.uri import parse_uri
+from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, small_tree
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ async def place(setting: Setting, root: Path, endpoint: Any) -> AsyncIterator[An
     if setting.transport == "memory":
         yield build_server(Skills(root, dialects=Dialects(endpoint)))
     elif setting.transport == "stdio":
-        yield [sys.executable, "-m", "skillwire", "serve", str(root), "--dialect", endpoint]
+        yield [*skillwire_command(), "serve", str(root), "--dialect", endpoint]
     else:
         async with serving_http(build_server(Skills(root))) as url:
             yield url if endpoint == "extension" else f"{url}/{endpoint}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ from skillwire import NotFoundError, RemoteCatalog, SkillsExtension, Verificatio
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from starting import skillwire_command
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ async def opened(setting: Setting, root: Path) -> AsyncIterator[SkillsClient]:
         ):
             yield client
         return
-    target: Any = [sys.executable, "-m", "skillwire", "serve", str(root), "--dialect", "sep-2076"]
+    target: Any = [*skillwire_command(), "serve", str(root), "--dialect", "sep-2076"]
     if setting.transport == "memory":
         target = build_server(Skills(root, dialects=Dialects("sep-2076")))
     async with connect(target, mode=mode) as client:

@@ -126,7 +126,9 @@ class UpstreamReads:
         return file
 
     async def _keep(self, file: VerifiedFile) -> None:
-        if self._cache is not None:
+        if self._cache is None:
+            return
+        with anyio.CancelScope(shield=True):  # what was fetched is kept, also if the gateway is being stopped
             await anyio.sleep(_ANSWER_FIRST)
             await to_thread.run_sync(self._cache.put, self._link.label, file)
 

@@ -11,7 +11,6 @@ from mcp.shared.exceptions import MCPError
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
-from prometheus_client.utils import floatToGoString
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,7 +87,7 @@ class Metrics(Collector):
         for method, tallies in together.items():
             columns = zip(*(tally.buckets for tally in tallies), strict=True)
             counts = accumulate(sum(column) for column in columns)
-            bounds = [*(floatToGoString(bound) for bound in _BUCKETS), "+Inf"]
+            bounds = [*(str(float(bound)) for bound in _BUCKETS), "+Inf"]
             durations.add_metric(
                 [method], list(zip(bounds, counts, strict=True)), sum(tally.seconds for tally in tallies)
             )

@@ -1,0 +1,56 @@
+"""``skillwire`` in a process of its own without its second of imports: forked off one that has them.
+
+Most tests that start a server over stdio are about what it says, not about how it starts. For those there is
+``skillwire_command()``: everything after it is as after ``python -m skillwire``, with real pipes, its own
+environment, folder, signals and exit code. Tests of how a process starts and ends start a new one.
+
+- ``warm.py``: the process that has imported everything and forks. One for each process of pytest, on first use.
+- ``asking.py``: what is started instead of ``skillwire``. It asks for a fork, and ends as the fork ends.
+"""
+
+from __future__ import annotations
+
+import atexit
+import shlex
+import subprocess
+import sys
+import tempfile
+from functools import cache
+from pathlib import Path
+
+_HERE = Path(__file__).parent
+
+
+def skillwire_command() -> list[str]:
+    """The words before ``serve …``."""
+    return [sys.executable, "-I", "-S", str(_HERE / "asking.py"), _warm()]
+
+
+@cache
+def folder_for_path() -> str:
+    """A folder with a ``skillwire`` in it that is such a command, to be put before all others in ``PATH``."""
+    folder = Path(_warm()).parent / "bin"
+    folder.mkdir()
+    script = folder / "skillwire"
+    script.write_text(f'#!/bin/sh\nexec {shlex.join(skillwire_command())} "$@"\n')
+    script.chmod(0o755)
+    return f"{folder}:{Path(sys.executable).parent}"
+
+
+@cache
+def _warm() -> str:
+    folder = tempfile.TemporaryDirectory(prefix="warm-")
+    socket = f"{folder.name}/socket"
+    process = subprocess.Popen(
+        [sys.executable, str(_HERE / "warm.py"), socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    assert process.stdin is not None
+    assert process.stdout.readline() == b"warm\n"
+
+    def end() -> None:
+        process.communicate()  # the end of its input ends it
+        folder.cleanup()
+
+    atexit.register(end)
+    return socket
