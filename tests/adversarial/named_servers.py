@@ -43,7 +43,7 @@ def speak_sep2076(server: HostileServer) -> None:
 
 def speak_native(server: HostileServer) -> set[str]:
     """One skill with a tool, a prompt, a resource and a nested skill; which skills are active."""
-    server.capabilities = {"resources": {}, "tools": {}, "prompts": {}}
+    server.capabilities = {"resources": {}, "tools": {}, "prompts": {}, "skills": {"listChanged": False}}
     server.files = {}
     active: set[str] = set()
     tool = {"name": "pay", "description": "Pays.", "inputSchema": {"type": "object"}}

@@ -60,8 +60,8 @@ SERVERS: dict[str, tuple[Callable[[HostileServer], object], str | None, list[str
     "an index": (speak_index, "index", [READ], [READ]),
     "resources": (speak_nothing_but_resources, "fallback", [READ, LIST], [READ, LIST]),
     "sep-2076": (speak_sep2076, "sep-2076", [READ, LIST, SKILLS, GET], [SKILLS, GET]),
-    "native": (speak_native, "native", [READ, LIST, SKILLS, GET], [READ, LIST, SKILLS, GET]),
-    "nothing": (speak_of_no_skills, None, [READ, LIST, SKILLS], [READ, LIST, SKILLS]),
+    "native": (speak_native, "native", [READ, LIST, SKILLS, GET], [SKILLS, GET]),
+    "nothing": (speak_of_no_skills, None, [READ, LIST, SKILLS], [READ, LIST]),
 }
 
 
@@ -103,6 +103,28 @@ async def test_a_server_of_the_drafts_is_known_by_what_it_lacks(transport: Trans
         assert await client.dialect() == "index"
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert server.methods() == [GET, SKILLS, READ, READ]
+
+
+UNDECLARED: dict[str, Callable[[HostileServer], object]] = {
+    "extension": speak_extension,
+    "sep-2076": speak_sep2076,
+    "native": speak_native,
+}
+
+
+@pytest.mark.parametrize("kind", UNDECLARED)
+async def test_skills_that_are_not_declared_are_looked_for_in_the_handshake_era_only(
+    server: HostileServer, kind: str
+) -> None:
+    """K2: there, a declaration may be lost on its way; in the stateless era it is whole, and nothing is asked."""
+    UNDECLARED[kind](server)
+    server.capabilities = {"resources": {}}
+    if kind == "native":
+        server.answers[GET] = Refusal(-32601, "unknown method")
+    async with server.connect() as client:
+        assert await client.dialect() == (kind if server.era == "legacy" else None)
+        assert ("skills/list" in server.methods()) == (server.era == "legacy")
+        assert bool(await listed(client)) == (server.era == "legacy")
 
 
 async def test_a_server_without_a_sign_of_skills_says_so(server: HostileServer) -> None:

@@ -185,8 +185,6 @@ async def test_an_index_that_rotates_is_read_anew(server: HostileServer) -> None
 
 
 MANIFESTS: dict[str, tuple[str, Any]] = {
-    "prose": ("E2", "no manifest here"),
-    "no files": ("E2", {"skill": "flat"}),
     "no SKILL.md": ("E2", {"files": [{"path": "x", "size": 1, "hash": "0" * 64}]}),
     "a way out": ("U7", {"files": [{"path": "../x", "size": 1, "hash": "0" * 64}]}),
     "an absolute path": ("U7", {"files": [{"path": "/etc/passwd", "size": 1, "hash": "0" * 64}]}),
@@ -207,6 +205,20 @@ async def test_a_manifest_that_breaks_a_rule_is_refused(server: HostileServer, l
             await client.get_skill(SKILL)
     assert caught.value.rule == rule
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"prose", b"", b"\xff", b"[]", b'{"skill": "flat"}', b'{"files": []}', b'{"files": ["SKILL.md"]}'],
+)
+async def test_a_file_that_only_has_the_name_of_a_manifest_is_a_file(server: HostileServer, data: bytes) -> None:
+    """I4, V1, V7: it promises nothing, and is read as any other."""
+    server.capabilities = {"resources": {}}
+    server.files["skill://flat/_manifest"] = data
+    async with server.connect(dialect="fallback") as client:
+        entry = await client.get_skill(SKILL)
+        assert {"manifest", "digest"} <= entry.gaps
+        assert (await client.read_unverified("skill://flat/_manifest")).data == data
 
 
 async def test_a_manifest_that_lies_about_bytes_is_refused(server: HostileServer) -> None:

@@ -13,6 +13,7 @@ from skillwire.conform.outcome import Verdict
 from skillwire.conform.watching.duties import DUTIES
 from skillwire.conform.watching.running import watch_host
 from skillwire.errors import FormatError, NotFoundError, UpstreamError
+from starting import skillwire_command
 
 if TYPE_CHECKING:
     from skillwire.conform.outcome import Report
@@ -37,15 +38,15 @@ def said(report: Report, rule: str) -> list[str]:
 
 @pytest.mark.parametrize("stdio", [False, True], ids=["http", "stdio"])
 async def test_our_own_host_keeps_every_duty(stdio: bool) -> None:
-    """K3, L3, B3, V1, V2, V3, V4, V5, O3: each was in danger."""
+    """K2, K3, L3, B3, V1, V2, V3, V4, V5, O3: each was in danger."""
     report = await watch_host(script("good_host.py"), stdio=stdio, seconds=100)
     assert rules(report) == set()
-    assert rules(report, Verdict.WARNING) == {"K2"}  # it looks once for dialects that nobody declares
+    assert rules(report, Verdict.WARNING) == set()
     assert rules(report, Verdict.NOT_CHECKED) == {
         "V7",
         "W3",
     }  # it declines without asking, and lists from the entry
-    assert rules(report, Verdict.PASS) == set(DUTIES) - {"K2", "V7", "W3"}
+    assert rules(report, Verdict.PASS) == set(DUTIES) - {"V7", "W3"}
     assert report.notes[1] == "the command ended with exit code 0"
 
 
@@ -62,7 +63,7 @@ async def test_a_careless_host_breaks_every_duty() -> None:
 
 async def test_a_host_that_only_lists_keeps_what_listing_can_break() -> None:
     """V5: what was not seen is not kept."""
-    words = [sys.executable, "-m", "skillwire", "list", "{url}"]
+    words = [*skillwire_command(), "list", "{url}"]
     report = await watch_host(words, seconds=100)
     assert rules(report) == set()
     assert rules(report, Verdict.PASS) == {"K2", "K3", "L3", "V5"}
@@ -71,7 +72,7 @@ async def test_a_host_that_only_lists_keeps_what_listing_can_break() -> None:
 
 async def test_a_reader_of_everything_fetches_ahead_of_need() -> None:
     """V5: right for ``verify``, and wrong for a host."""
-    report = await watch_host([sys.executable, "-m", "skillwire", "verify", "{url}"], seconds=100)
+    report = await watch_host([*skillwire_command(), "verify", "{url}"], seconds=100)
     assert "V5" in rules(report)
     assert said(report, "V5") == ["the SKILL.md of a skill that nobody needs was read"]
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from adversarial.expecting import refused
 from skillwire.errors import VerificationError
 from skillwire.skill import digest_of
-from skillwire.skill.approval import Approval, change_since, contents_of, covers, fingerprint
+from skillwire.skill.approval import Approval, agrees, change_since, contents_of, covers, fingerprint
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
 
 ROOT = "skill://acme/refunds"
@@ -128,6 +128,21 @@ def test_what_promises_no_content_is_covered_by_no_approval(resources: object) -
     skill = replace(entry({}), resources=resources)
     assert not covers(approval(entry({})), "acme", skill)
     assert not covers(Approval("acme", skill.uri, frozenset(), "ada", 0.0), "acme", skill)
+
+
+@given(files)
+def test_a_listing_that_says_less_agrees_unless_it_says_otherwise(content: dict[str, str]) -> None:
+    """A2, L2: only what it says counts, in whatever spelling; one that says all, or is dynamic, is another."""
+    whole = entry(content)
+    approved = contents_of(whole)
+    for known in ((), whole.files[:1], tuple(Resource(file.uri, None, None) for file in whole.files)):
+        assert agrees(approved, replace(whole, resources=Partial(known)))
+    manual = Resource(f"{ROOT}/%53KILL.md", dict(approved)[f"{ROOT}/SKILL.md"], None)
+    assert agrees(approved, replace(whole, resources=Partial((manual,))))
+    for other in (manual._replace(digest=digest_of(b"other")), Resource(f"{ROOT}/new/x", digest_of(b""), 0)):
+        assert not agrees(approved, replace(whole, resources=Partial((other,))))
+    assert not agrees(approved, whole)
+    assert not agrees(approved, replace(whole, resources=DYNAMIC))
 
 
 @given(files, st.integers(0, 10**12))

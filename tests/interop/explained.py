@@ -61,11 +61,10 @@ EXPLANATIONS: dict[str, Explanation] = {
     ),
     "nothing-promised": Explanation(
         "partial",
-        "Listings without digests",
-        "Plain resources, an index and FastMCP without the extension list skills without saying which bytes "
-        "they have. Our client verifies as soon as a skill is got, where a manifest or an archive says more. "
-        "Our host decides by the listing and declines by default (V7); by an explicit choice, everything is "
-        "loaded and read.",
+        "Resources that are registered by hand",
+        "Nothing says which bytes they have, so nothing can be verified, and a yes could be bound to nothing. Our "
+        "client reads them unverified, our host declines them by default (V7); by an explicit choice, everything "
+        "is loaded and read.",
     ),
     "fastmcp-modern-only": Explanation(
         "partial",
@@ -82,9 +81,7 @@ EXPLANATIONS: dict[str, Explanation] = {
         "partial",
         "A file called `_manifest`",
         "FastMCP keeps that name for itself: the extension's server leaves the skill out, the older shape "
-        "answers with its own manifest, which is refused as a mismatch. Where skills are plain resources, our "
-        "client takes such a file for FastMCP's manifest, and a broken manifest is not taken for a missing "
-        "one. Every other odd name comes through.",
+        "answers with its own manifest, which is refused as a mismatch. Every other odd name comes through.",
     ),
     "ext-skills-0.12-generation": Explanation(
         "partial",
@@ -149,8 +146,9 @@ EXPLANATIONS: dict[str, Explanation] = {
     "fastmcp-description": _defect(
         "R1",
         "FastMCP lists other descriptions in the handshake era",
-        "Its server without the extension describes a skill as `Skill: NAME`. Our host, told by a person to "
-        "load what nothing is promised of, still compares what was shown with what was read, and declines.",
+        "Its server without the extension describes a skill as `Skill: NAME`, which is all that a model sees "
+        "before it wants the skill. Then our host asks for it, shows the author's words to the person, and "
+        "everything is loaded and read.",
     ),
     "fastmcp-old-text": _defect(
         "F6",

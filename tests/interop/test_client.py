@@ -217,9 +217,7 @@ async def test_a_listed_skill_is_read_if_its_listing_has_a_digest(meeting: Meeti
 
 def notes_of(setting: Setting) -> dict[str, str]:
     """What the matrix says about listing, getting and reading there."""
-    if (setting.peer, setting.era) == ("fastmcp", "legacy"):
-        return {"skills": "fastmcp-modern-only"}
-    return {"skills": "nothing-promised"} if setting.peer == "fastmcp-old" else {}
+    return {"skills": "fastmcp-modern-only"} if (setting.peer, setting.era) == ("fastmcp", "legacy") else {}
 
 
 async def test_every_file_is_read_and_verified(cell: Record, meeting: Meeting) -> None:

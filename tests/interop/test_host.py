@@ -24,9 +24,9 @@ SERVERS = [name for name, peer in PEERS["host"].items() if peer.features != SCEN
 GENERATED = ["typescript", "ext-skills", "ext-skills-0.12"]
 
 
-def promises(peer: str, era: Era) -> bool:
-    """Whether a listing says of every file which bytes it has, so that a yes can be bound to them (A1, V7)."""
-    return peer in ("typescript", "ext-skills", "ext-skills-0.12") or (peer, era) == ("fastmcp", "modern")
+def promises(peer: str) -> bool:
+    """Whether a server says of a skill that is wanted which bytes it has, so that a yes can be bound (A1)."""
+    return peer not in ("bare-python", "bare-typescript")
 
 
 @pytest.mark.parametrize("peer", SERVERS)
@@ -41,10 +41,10 @@ async def test_every_skill_is_approved_loaded_and_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A1, O1, O2, V1, V4, V7, W1: and what nothing is promised of is declined, unless a rule says to ask."""
-    is_promised, notes = promises(peer, era), {"skills": "nothing-promised"}
+    is_promised, notes = promises(peer), {} if promises(peer) else {"skills": "nothing-promised"}
     if (peer, era) == ("fastmcp", "legacy"):
         notes = {"skills": "fastmcp-description"}
-    cell("host", peer, transport, era, "skills", notes={} if is_promised else notes)
+    cell("host", peer, transport, era, "skills", notes=notes)
     speak(era, monkeypatch)
     served = peer_server(peer)
     if not is_promised and transport == "http":
@@ -52,9 +52,6 @@ async def test_every_skill_is_approved_loaded_and_read(
         assert (declined.loaded, declined.asked) == ({}, [])
         assert declined.refused == dict.fromkeys(manuals(served.tree), "not-approved")
     visit = await visit_all(served, transport, tmp_path / "asked", None if is_promised else BY_CHOICE)
-    if (peer, era) == ("fastmcp", "legacy"):  # what it shows to a person is not what the skill says
-        assert visit.refused == dict.fromkeys(manuals(served.tree), "frontmatter-mismatch")
-        return
     assert visit.refused == {}
     assert visit.read == served.tree
     assert sorted(visit.asked) == sorted(visit.loaded) == manuals(served.tree)
@@ -73,7 +70,7 @@ async def test_honest_skills_come_through_unless_their_server_spoils_them(
     traits = list(dict.fromkeys(TRAITS.values()))
     cell("host", peer, "http", "modern", *traits, notes=NOTES[peer])
     served = peer_server(peer, "disputed")
-    is_promised = promises(peer, "modern")
+    is_promised = promises(peer)
     visit = await visit_all(served, "http", tmp_path, None if is_promised else BY_CHOICE)
     wrong = {path for path, data in visit.read.items() if data != served.tree[path]}
     if is_promised:
@@ -89,7 +86,7 @@ async def test_skills_as_large_as_they_may_be_are_loaded(
     cell("host", peer, "http", "modern", "limits", notes=NOTES[peer])
     served = peer_server(peer, "limits")
     paths = [path for path in served.tree if path.startswith("big/") or path.endswith(("0.md", "SKILL.md"))]
-    policy = None if promises(peer, "modern") else BY_CHOICE
+    policy = None if promises(peer) else BY_CHOICE
     visit = await visit_all(served, "http", tmp_path, policy, only=paths)
     expected = {path: served.tree[path] for path in paths}
     if peer == "ext-skills-0.12":

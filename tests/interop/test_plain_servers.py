@@ -49,7 +49,7 @@ async def test_skills_are_found_and_read_by_choice(
     cell: Record, peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
     """I1, I2, I4, V7: nothing that is not promised is taken for verified."""
-    cell("client", peer, transport, era, "skills", notes={"skills": "nothing-promised"})
+    cell("client", peer, transport, era, "skills", notes={"skills": "nothing-promised"} if peer in BARE else {})
     served = peer_server(peer)
     async with connected(served, transport, era) as client:
         assert await client.dialect() == ("index" if peer == "index" else "fallback")
@@ -69,7 +69,7 @@ async def test_what_an_index_promises_is_verified(
     cell: Record, peer_server: PeerServer, transport: Transport, era: Era
 ) -> None:
     """I1, I2, V1: a manual by its digest, and every file of an archive."""
-    cell("client", "index", transport, era, "skills", notes={"skills": "nothing-promised"})
+    cell("client", "index", transport, era, "skills")
     served = peer_server("index")
     async with connected(served, transport, era) as client:
         for uri in map(format_uri, (f"{skill}/SKILL.md" for skill in skills_of(served.tree))):
@@ -85,14 +85,13 @@ async def test_honest_skills_come_through_unless_their_server_spoils_them(
     cell: Record, peer_server: PeerServer, peer: str, era: Era
 ) -> None:
     """F4, F5, F6, U7, E5, R2."""
-    reserved = {"names": "reserved-name"} if peer in BARE else {}
-    cell("client", peer, "http", era, *dict.fromkeys(TRAITS.values()), notes={**NOTES[peer], **reserved})
+    cell("client", peer, "http", era, *dict.fromkeys(TRAITS.values()), notes=NOTES[peer])
     served = peer_server(peer, "disputed")
     async with connected(served, "http", era) as client:
         assert sorted([entry.path async for entry in client.list_skills()]) == skills_of(served.tree)
         read = await read_by_choice(client, served)
     wrong = {path for path, data in read.items() if data != served.tree[path]}
-    assert hurt(served.tree.keys() - read.keys() | wrong) == disputed(peer) | reserved.keys()
+    assert hurt(served.tree.keys() - read.keys() | wrong) == disputed(peer)
 
 
 @pytest.mark.parametrize("peer", PEERS)

@@ -2,9 +2,13 @@
 
 A server of the stateless era that declares the extension is asked nothing more. In the era before, servers of the
 drafts declared it too, and have an index instead: whether ``skills/*`` is known tells them apart. Of the others,
-one in the stateless era says all its capabilities at once; else its index is asked for, then its list of
-resources; and only where none of these knows of skills, ``skills/list``, which in that case means one of the
-dialects that know skills by name.
+the index is asked for, then the list of resources.
+
+``skills/*`` is for servers that declare skills (K2). In the stateless era a server says all that it declares when
+asked, so one that names neither the extension nor ``skills`` gets no such request. In the handshake era its words
+do not reach us whole: the SDK drops ``skills`` where it reads capabilities, and a server of the Python SDK loses
+``extensions`` where it writes them. There, and only if there is neither an index nor a skill among the resources,
+one ``skills/list`` finds out.
 """
 
 from __future__ import annotations
@@ -34,25 +38,34 @@ DIALECTS: dict[DialectName, type[Dialect]] = {
 
 async def detect_dialect(connection: Connection) -> DialectName | None:
     """The dialect, or ``None`` if the server shows no sign of skills, which proves nothing (L2)."""
-    declared = connection.capabilities
-    if (
-        declared is not None
-        and EXTENSION_ID in (declared.extensions or {})
-        and await _serves_extension(connection)
-    ):
+    declared = await _declared(connection)
+    if EXTENSION_ID in as_object(declared.get("extensions")) and await _serves_extension(connection):
         return "extension"
-    if await _declares_named(connection):
-        named = await _named(connection)
+    if "skills" in declared or "skills" in as_object(declared.get("experimental")):  # P1
+        named = await _by_listing(connection)
         if named is not None:
             return named
     listed: bool | None = False
-    if declared is None or declared.resources is not None:
+    if connection.capabilities is None or "resources" in declared:
         if await _has_index(connection):
             return "index"
         listed = await _lists_skills(connection)
     if listed:
         return "fallback"
-    return await _named(connection) or ("fallback" if listed is None else None)
+    hidden = None if connection.is_modern else await _by_listing(connection)
+    return hidden or ("fallback" if listed is None else None)
+
+
+async def _declared(connection: Connection) -> dict[str, Any]:
+    """The capabilities as the server sent them, where that can be had: the SDK drops those it does not know."""
+    parsed = connection.capabilities
+    known = {} if parsed is None else parsed.model_dump(by_alias=True, exclude_none=True)
+    if not connection.is_modern or EXTENSION_ID in as_object(known.get("extensions")):
+        return known
+    try:
+        return as_object((await connection.discover()).get("capabilities"))
+    except (NotFoundError, ProtocolError, UpstreamError):
+        return known  # a server that cannot repeat itself still has its resources
 
 
 async def _serves_extension(connection: Connection) -> bool:
@@ -62,19 +75,6 @@ async def _serves_extension(connection: Connection) -> bool:
         or await _knows(connection, SKILLS_GET, uri=INDEX_URI)
         or await _knows(connection, SKILLS_LIST)
     )
-
-
-async def _declares_named(connection: Connection) -> bool:
-    """P1: the ``skills`` capability, which the SDK drops from what it parses."""
-    declared = connection.capabilities
-    if declared is not None and "skills" in (declared.experimental or {}):
-        return True
-    if not connection.is_modern:
-        return False
-    try:
-        return "skills" in as_object((await connection.discover()).get("capabilities"))
-    except (NotFoundError, ProtocolError, UpstreamError):
-        return False  # a server that cannot repeat itself still has its resources
 
 
 async def _has_index(connection: Connection) -> bool:
@@ -97,12 +97,17 @@ async def _lists_skills(connection: Connection) -> bool | None:
     return None if result.get("nextCursor") is not None else False
 
 
-async def _named(connection: Connection) -> DialectName | None:
-    """``skills/list`` is known to both; whoever gives instructions by ``skills/get`` is ``sep-2076``."""
+async def _by_listing(connection: Connection) -> DialectName | None:
+    """By the answer to ``skills/list``: entries have URIs only in the extension, which may have gone undeclared.
+
+    Of the others, whoever gives instructions by ``skills/get`` is ``sep-2076``.
+    """
     listed = await _answer(connection, SKILLS_LIST)
     if listed is None or not isinstance(listed.get("skills"), list):
         return None
     skills = list(map(as_object, as_list(listed["skills"])))
+    if any("uri" in skill and "frontmatter" in skill for skill in skills):
+        return "extension"
     plain = next((skill for skill in skills if not wants_arguments(skill)), None)
     if plain is None:
         return "sep-2076" if skills or await _knows(connection, SKILLS_GET, name="") else "native"

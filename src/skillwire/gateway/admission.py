@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from skillwire.gateway.holding import root_of
 from skillwire.gateway.provenance import SNAPSHOT
 from skillwire.gateway.recording import contents_name
-from skillwire.skill.approval import covers
+from skillwire.skill.approval import agrees, covers
 from skillwire.skill.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ class Admission:
             approval = self._standing.approval(self.label, entry.uri)
             if approval is None or covers(approval, self.label, entry) or approval.at >= seen_at:
                 continue
+            if agrees(approval.contents, entry):
+                continue  # the listing says too little to tell; asked for, the skill may be the same
             if not entry.is_complete and self._policy.materializes(self.label, self.path_of(entry)):
                 continue  # its snapshot is being taken, and may be the same
             await self._approvals.revoke(

@@ -4,6 +4,10 @@ What an origin listed last is remembered, so that a host knows its skills before
 server has a task of its own that connects, lists, and tries again with growing pauses; nobody waits for one that
 is dead.
 
+Servers of older dialects list less of a skill than they promise once it is asked for: files, digests. Nothing is
+asked ahead of need (V5), so this waits until somebody wants the skill (``wanted``); what was got then is held
+until the listing says otherwise.
+
     connecting    nothing is known yet
     complete      the whole listing, from this run
     partial       a listing that ended in an error, or with entries that had to be left out
@@ -15,7 +19,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
@@ -23,11 +27,12 @@ import anyio
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
-from skillwire.errors import OriginError, SkillwireError, StoreError
+from skillwire.errors import OriginError, SkillwireError, StoreError, UpstreamError
+from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.store.contract import SeenEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
     from skillwire.client.opening import ConnectTarget
@@ -80,10 +85,14 @@ class FolderOrigin(Origin):
 
 @dataclass
 class ServerOrigin(Origin):
-    """An MCP server. ``client`` is there while it is connected."""
+    """An MCP server. ``client`` is there while it is connected.
+
+    ``short`` are the entries, by URI, of which its listing may say less than the server does when it is asked.
+    """
 
     target: ConnectTarget | None = None
     client: SkillsClient | None = None
+    short: dict[str, SkillEntry] = field(default_factory=dict[str, "SkillEntry"], repr=False)
     running: anyio.CancelScope | None = field(default=None, repr=False)
 
 
@@ -196,14 +205,35 @@ class Origins:
             error = raised
         if origin.removed:
             return
-        origin.entries, origin.error, origin.seen_at = tuple(entries), error, time.time()
+        origin.short = {entry.uri: entry for entry in entries if _is_short(entry)}
+        origin.entries, origin.error, origin.seen_at = _with_got(entries, origin), error, time.time()
         origin.state = "partial" if error is not None or client.problems else "complete"
         self._changed()
-        await self._remember(origin, SeenEntries(origin.entries, origin.seen_at, is_complete=error is None))
+        await self._remember(origin)
         if not origin.removed:
             self._settled[origin.label].set()
 
-    async def _remember(self, origin: ServerOrigin, seen: SeenEntries) -> None:
+    async def wanted(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
+        """The entry to decide on, now that somebody wants the skill (G1, V5): a short one is asked for anew.
+
+        Where all its files have digests then, it is held with exactly these: an unlisted file is never read (V2).
+        Where not, it stays as it was listed, and cannot be verified (V7).
+        """
+        if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or _is_short(entry)):
+            return entry
+        if origin.client is None:
+            return _still_known(origin, entry)
+        got = await origin.client.get_skill(entry.uri)
+        fresh = _promised(got) or origin.short.get(entry.uri, got)
+        known = origin.entry(fresh.uri)
+        if known is not None and known != fresh and not origin.removed:
+            origin.entries = tuple(fresh if each.uri == fresh.uri else each for each in origin.entries)
+            self._changed()
+            await self._remember(origin)
+        return fresh
+
+    async def _remember(self, origin: ServerOrigin) -> None:
+        seen = SeenEntries(origin.entries, origin.seen_at or time.time(), is_complete=origin.error is None)
         try:
             await self._store.put_entries(origin.label, seen)
         except StoreError as error:
@@ -225,6 +255,37 @@ class Origins:
                 "origin-invalid", f"{label!r:.80} cannot be a label", "use letters, digits, - _ .", rule="O1"
             )
         return label
+
+
+def _is_short(entry: SkillEntry) -> bool:
+    """Whether getting the skill may say more. What is known by name promises no more when it is got (P2, M2)."""
+    return not entry.is_complete and not entry.is_dynamic and not entry.is_named
+
+
+def _with_got(listed: Iterable[SkillEntry], origin: ServerOrigin) -> tuple[SkillEntry, ...]:
+    """A listing, with what was got of its skills before in place of what says less and nothing else."""
+    got = {entry.uri: entry for entry in origin.entries if entry.uri in origin.short and has_contents(entry)}
+    held = {uri: entry for uri, entry in got.items() if agrees(contents_of(entry), origin.short[uri])}
+    return tuple(held.get(entry.uri, entry) for entry in listed)
+
+
+def _promised(entry: SkillEntry) -> SkillEntry | None:
+    """The skill with exactly the files that its server names, if the ``SKILL.md`` and all others have digests."""
+    if entry.resource(entry.uri) is None or "digest" in entry.gaps:
+        return None
+    return replace(entry, resources=entry.files)
+
+
+def _still_known(origin: Origin, entry: SkillEntry) -> SkillEntry:
+    """What was got of a skill before its server went away."""
+    if not has_contents(entry):
+        raise UpstreamError(
+            "origin-away",
+            f"{origin.label!r} cannot be reached now, and lists too little of {entry.uri!r:.300} to decide on it",
+            "try again later",
+            rule="V7",
+        )
+    return entry
 
 
 def has_same_files(one: SkillEntry, other: SkillEntry) -> bool:

@@ -15,6 +15,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from skillwire.errors import VerificationError
+from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
     from skillwire.skill.entry import SkillEntry
@@ -53,10 +54,15 @@ class ContentChange:
         return bool(self.added or self.removed or self.rotated)
 
 
+def has_contents(entry: SkillEntry) -> bool:
+    """Whether ``entry`` says of all its files what they are, so that a yes can be bound to it (A1, V7)."""
+    return entry.is_complete and "digest" not in entry.gaps
+
+
 def contents_of(entry: SkillEntry) -> Contents:
     """The set that an approval of ``entry`` is bound to; ``VerificationError`` if it promises none."""
     pairs = frozenset((file.uri, file.digest) for file in entry.files if file.digest is not None)
-    if not entry.is_complete or len(pairs) != len(entry.files):
+    if not has_contents(entry):
         raise VerificationError(
             "approval-unbound",
             f"{entry.uri!r:.300} does not promise what its files are, so that an approval would bind to nothing",
@@ -66,11 +72,27 @@ def contents_of(entry: SkillEntry) -> Contents:
     return pairs
 
 
+def fingerprint_of(entry: SkillEntry) -> str:
+    """The fingerprint that an approval of ``entry`` would have; empty if there is nothing to bind one to (V7)."""
+    return fingerprint(contents_of(entry)) if has_contents(entry) else ""
+
+
 def covers(approval: Approval, origin: str, entry: SkillEntry) -> bool:
     """A1, A2: whether ``approval`` is for this skill of this origin, with exactly this content."""
     if (approval.origin, approval.uri) != (origin, entry.uri) or not entry.is_complete:
         return False
     return approval.contents == frozenset((file.uri, file.digest) for file in entry.files)
+
+
+def agrees(contents: Contents, listed: SkillEntry) -> bool:
+    """Whether ``listed`` says less than all of a skill, and nothing in it is other than ``contents``.
+
+    Older dialects list skills so. That such a listing says nothing about a file proves nothing about it (L2).
+    """
+    if listed.is_complete or listed.is_dynamic:
+        return False
+    said = {parse_uri(file.uri): file.digest for file in listed.files if file.digest is not None}
+    return not said or said.items() <= {parse_uri(uri): digest for uri, digest in contents}.items()
 
 
 def change_since(approval: Approval, entry: SkillEntry) -> ContentChange:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from answering import Answering, serving, text
-from skillwire.client.dialects.plain import PlainDialect, parse_manifest
+from skillwire.client.dialects.plain import PlainDialect, is_manifest, parse_manifest
 from skillwire.errors import FormatError, NotFoundError, VerificationError
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import Partial, Resource
@@ -165,6 +165,7 @@ async def test_every_resource_that_is_a_skill_md_is_taken_for_a_skill() -> None:
             {"uri": "skill://acme/refunds/inner/SKILL.md"},
             {"uri": "skill://acme/refunds/inner/a.md", "size": -1},
             {"uri": "skill://acme/refunds/_manifest"},
+            {"uri": "skill://acme/refunds/deep/_manifest"},
             {"uri": "skill://acme/other.md"},
             {"uri": "skill://acme/refunds-2/x.md"},
         )
@@ -174,6 +175,7 @@ async def test_every_resource_that_is_a_skill_md_is_taken_for_a_skill() -> None:
         URI: Partial(
             (
                 Resource(URI, None, 5),
+                Resource("skill://acme/refunds/deep/_manifest", None, None),
                 Resource(f"{inner}/SKILL.md", None, None),
                 Resource(f"{inner}/a.md", None, None),
                 Resource("skill://acme/refunds/z.md", None, 7),
@@ -230,11 +232,28 @@ async def test_a_skill_md_that_is_not_what_its_manifest_says_is_refused() -> Non
     assert caught.value.reference == "digest-mismatch"
 
 
+NO_MANIFEST = [b"", b"{", b"prose", b"null", b"[]", b"{}", b"[" * 100_000, b'{"skill": "refunds"}',
+               b'{"files": {}}', b'{"files": []}', b'{"files": ["SKILL.md"]}', b'{"files": [{"name": "x"}]}',
+               json.dumps({"files": [file("SKILL.md"), "x"]}).encode()]  # fmt: skip
+BROKEN = [manifest({"path": "SKILL.md"}), manifest(file("x")), manifest(file("SKILL.md", "no hash")),
+          manifest(file("SKILL.md"), file("../x")), manifest(file(None))]  # fmt: skip
+
+
 @pytest.mark.anyio
-async def test_a_broken_manifest_is_not_taken_for_a_missing_one() -> None:
+@pytest.mark.parametrize("data", NO_MANIFEST)
+async def test_a_file_that_only_has_the_name_is_no_manifest(data: bytes) -> None:
+    """I4, V7: an author may call a file so."""
+    assert not is_manifest(data)
+    assert (await with_manifest(data).get_skill(URI)).resources == Partial((Resource(URI, None, None),))
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize("data", BROKEN)
+async def test_a_broken_manifest_is_not_taken_for_a_missing_one(data: bytes) -> None:
     """E2: less would be promised than the server meant."""
+    assert is_manifest(data)
     with pytest.raises(FormatError):
-        await with_manifest(b"prose").get_skill(URI)
+        await with_manifest(data).get_skill(URI)
 
 
 @pytest.mark.anyio

@@ -2,7 +2,8 @@
 
 Every listed resource whose URI ends in ``/SKILL.md`` is taken for a skill. Its name is the folder's; fields,
 digests and the list of files are not promised. Where a skill has a ``_manifest`` beside it (FastMCP's older
-shape), getting the skill reads that, and digests, sizes and the list of files are promised after all.
+shape), getting the skill reads that, and digests, sizes and the list of files are promised after all. A file that
+only has this name is a file like any other; one that has the shape, and is broken, is an error.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class PlainDialect(Dialect):
             if place is not None and len(place.segments) > 1 and place.segments[-1] == SKILL_MD:
                 skills[(place.scheme, *place.parent.segments)] = (uri, [])
         for uri, place in parsed.items():
-            if place is not None and place.segments[-1] != MANIFEST:
+            if place is not None and not _may_be_manifest(skills, place):
                 for files in _around(skills, place):
                     files.append(Resource(uri, None, as_size(listed[uri].get("size"))))
         return [_entry(uri, listed[uri], files) for uri, files in skills.values()]
@@ -80,7 +81,7 @@ class PlainDialect(Dialect):
     async def _manifest(self, root: SkillUri) -> tuple[Resource, ...] | None:
         uri = format_uri(f"{root.path}/{MANIFEST}", root.scheme)
         data = await read_if_there(self.connection, uri, self.limits.max_index_bytes)
-        return None if data is None else parse_manifest(data, root)
+        return None if data is None or not is_manifest(data) else parse_manifest(data, root)
 
 
 async def entry_from_skill_md(
@@ -107,14 +108,16 @@ async def entry_from_skill_md(
     return entry
 
 
+def is_manifest(data: bytes) -> bool:
+    """Whether ``data`` has the shape of FastMCP's manifest: an object with ``files`` that have paths."""
+    files = _files(data)
+    return bool(files) and all("path" in as_object(file) for file in files)
+
+
 def parse_manifest(data: bytes, root: SkillUri) -> tuple[Resource, ...]:
     """FastMCP's ``{skill, files: [{path, size, hash}]}`` as resources; ``FormatError`` for anything else."""
-    try:
-        document = as_object(json.loads(data))
-    except (ValueError, RecursionError) as error:
-        raise invalid_entry("the manifest is not JSON", "E2") from error
     resources: dict[str, Resource] = {}
-    for file in map(as_object, as_list(document.get("files"))):
+    for file in map(as_object, _files(data)):
         path, size = parse_path(as_text(file.get("path"))), as_size(file.get("size"))
         if size is None:
             raise invalid_entry(f"the size of {path!r:.200} is not a number of bytes", "E3")
@@ -127,6 +130,13 @@ def parse_manifest(data: bytes, root: SkillUri) -> tuple[Resource, ...]:
     return tuple(sorted(resources.values()))
 
 
+def _files(data: bytes) -> list[Any]:
+    try:
+        return as_list(as_object(json.loads(data)).get("files"))
+    except (ValueError, RecursionError):
+        return []
+
+
 def _digest(value: object) -> str:
     text = as_text(value).lower()
     return parse_digest(text if ":" in text else f"sha256:{text}")
@@ -137,6 +147,11 @@ def _parsed(uri: str) -> SkillUri | None:
         return parse_uri(uri)
     except FormatError:
         return None  # some other resource of the server's; none of ours
+
+
+def _may_be_manifest(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> bool:
+    """Whether it stands where FastMCP's manifest would: nobody can tell from a listing which it is."""
+    return place.segments[-1] == MANIFEST and (place.scheme, *place.segments[:-1]) in skills
 
 
 def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> list[list[Resource]]:
