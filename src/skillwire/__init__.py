@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import ApprovalRequest as ApprovalRequest
     from skillwire.host.approvals import Policy as Policy
     from skillwire.host.approvals import Rule as Rule
+    from skillwire.host.desk import ask_at_desk as ask_at_desk
     from skillwire.host.opening import SkillHost as SkillHost
     from skillwire.host.refusal import Refusal as Refusal
     from skillwire.host.results import LoadedFile as LoadedFile
@@ -137,6 +138,7 @@ _HOMES = {
     "VerificationError": "errors",
     "VerifiedFile": "skill.verify",
     "VerifiedSkill": "skill.verify",
+    "ask_at_desk": "host.desk",
     "build_catalog": "skill.model",
     "build_summary": "skill.model",
     "check_path": "catalog.check",

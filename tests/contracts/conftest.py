@@ -1,4 +1,4 @@
-"""Every catalog, each holding the same small tree."""
+"""Every catalog, each holding the same small tree; and every store, empty."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill.packing import pack
 from skillwire.store.memory import MemoryStore
+from skillwire.store.sqlite import SqliteStore
 from trees import files_of, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire import Catalog
+    from skillwire.store.contract import Store
 
 TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]
 
@@ -273,3 +275,10 @@ async def opened(sample: Sample | AsyncIterator[Sample]) -> AsyncIterator[Sample
     else:
         async with asynccontextmanager(lambda: sample)() as connected:
             yield connected
+
+
+@pytest.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    store = MemoryStore() if request.param == "memory" else await SqliteStore.open(tmp_path / "own" / "store.db")
+    yield store
+    await store.close()

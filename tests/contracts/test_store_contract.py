@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from skillwire.skill.approval import EXECUTE, Approval, contents_of, covers
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
-from skillwire.store.contract import LogLine, SeenEntries, StoredOrigin
+from skillwire.store.contract import Answered, LogLine, Question, SeenEntries, StoredOrigin
 from skillwire.store.memory import MemoryStore
 from skillwire.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from skillwire.store.contract import Store
 
@@ -37,13 +37,6 @@ ODD_TEXTS = [
     "%_?*",
     "ends in \ud800",
 ]
-
-
-@pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = MemoryStore() if request.param == "memory" else await SqliteStore.open(tmp_path / "own" / "store.db")
-    yield store
-    await store.close()
 
 
 def entry(name: str = "refunds", digest: str = DIGEST) -> SkillEntry:
@@ -377,6 +370,10 @@ steps = st.one_of(
     st.tuples(st.just("put_entries"), labels, st.integers(0, 2)),
     st.tuples(st.just("put_approval"), labels, uris, contents),
     st.tuples(st.just("remove_approval"), labels, uris),
+    st.tuples(st.just("put_denial"), labels, uris, contents),
+    st.tuples(st.just("put_question"), labels, uris, st.integers(0, 3)),
+    st.tuples(st.just("answer_question"), st.integers(0, 3), st.integers(0, 9)),
+    st.tuples(st.just("withdraw_question"), st.integers(0, 3)),
 )
 
 
@@ -390,6 +387,17 @@ async def take(store: Store, step: tuple[Any, ...]) -> object:
             return await store.put_entries(label, SeenEntries((entry(),) * count, 1.0))
         case ("put_approval", label, uri, pairs):
             return await store.put_approval(approval(label, uri, contents=pairs), line(origin=label, uri=uri))
+        case ("put_denial", label, uri, pairs):
+            return await store.put_denial(pairs, line("denied", label, uri))
+        case ("put_question", label, uri, number):
+            asked = SkillEntry(uri, {}, (Resource("f", DIGEST, None),))
+            return await store.put_question(
+                Question(str(number), "load", label, asked, "x", number, 2.0 * number + 1)
+            )
+        case ("answer_question", number, at):
+            return await store.answer_question(str(number), Answered(at % 2 == 0, "y", at))
+        case ("withdraw_question", number):
+            return await store.withdraw_question(str(number))
         case (_, label, uri):
             return await store.remove_approval(label, uri, line("revoked", label, uri))
 
@@ -397,11 +405,14 @@ async def take(store: Store, step: tuple[Any, ...]) -> object:
 async def all_of(store: Store) -> list[object]:
     """Whatever can be asked of a store."""
     asked: list[Sequence[object]] = [await store.origins(), await store.approvals(), await store.lines()]
+    asked += [await store.decisions(), await store.questions(0.0), await store.questions(4.0)]
+    asked.append([await store.answer_to(str(number)) for number in range(4)])
     for label in ("a", "b", "\udc80", ""):
         asked.append(
             [await store.entries(label), await store.approval(label, "x"), await store.approval(label, "ü")]
         )
         asked += [await store.approvals(label), await store.lines(origin=label, uri="y", limit=2)]
+        asked += [await store.decisions(label), await store.decisions(label, "x")]
     return [list(each) for each in asked]
 
 

@@ -23,7 +23,8 @@ import pytest
 
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
-from skillwire.store.contract import LogLine, SeenEntries
+from skillwire.skill.entry import build_entry
+from skillwire.store.contract import Answered, LogLine, Question, SeenEntries
 from skillwire.store.migrations import MIGRATIONS, migrate
 from skillwire.store.sqlite import SqliteStore
 
@@ -97,6 +98,15 @@ async def open_each() -> None:
             say(error)
 
 
+async def answer_each(path: str, who: str) -> None:
+    """Answer each question whose id comes in, and say whether that was the answer."""
+    store = await SqliteStore.open(path, patience=PATIENCE)
+    say("ready")
+    for key in sys.stdin:
+        say(await store.answer_question(key.strip(), Answered(yes=True, by=who, at=1.0)))
+    await store.close()
+
+
 async def migrate_each() -> None:
     """Bring the store at each path that comes in to a version that is still to come."""
     say("ready")
@@ -140,7 +150,8 @@ async def use(path: str, user: str = "") -> None:
 
 
 TASKS: dict[str, Callable[..., Awaitable[None]]] = {
-    each.__name__: each for each in (write, write_by_half, open_each, migrate_each, migrate_by_half, use)
+    each.__name__: each
+    for each in (write, write_by_half, open_each, answer_each, migrate_each, migrate_by_half, use)
 }
 
 
@@ -290,6 +301,31 @@ def test_a_process_killed_between_an_approval_and_its_line_leaves_neither(
     assert look(made) == before
     with running("use", str(made)) as process:
         assert process.hear_all() == ["1 approvals", "written", "end"]
+
+
+def test_of_processes_that_answer_at_once_one_is_first_and_others_notice(path: Path) -> None:
+    """The asker learns the answer of the one who was told that theirs is it."""
+
+    async def ask_all(processes: list[Process]) -> None:
+        store = await SqliteStore.open(path)
+        entry = build_entry("flat", {"name": "flat", "description": "x"}, [("SKILL.md", f"sha256:{0:064}", 1)])
+        for number in range(20):
+            await store.put_question(Question(str(number), "load", "acme", entry, "test", 0.0, 2.0))
+            version = await store.version()
+            for process in processes:
+                process.tell(str(number))
+            told = [process.hear() for process in processes]
+            assert sorted(told) == ["False", "False", "True"]
+            assert await store.version() != version
+            assert await store.withdraw_question(str(number)) == Answered(
+                yes=True, by=str(told.index("True")), at=1.0
+            )
+        await store.close()
+
+    with ExitStack() as stack:
+        processes = [stack.enter_context(running("answer_each", str(path), str(who))) for who in range(3)]
+        assert {process.hear() for process in processes} == {"ready"}
+        anyio.run(ask_all, processes)
 
 
 def test_processes_that_write_at_once_lose_nothing(path: Path) -> None:

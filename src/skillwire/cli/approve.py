@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
+from skillwire.cli.deciding import add_decision_options, check_decision, say_answered, waiting_for
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, listed, run_with_host
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:
     import argparse
@@ -24,8 +23,10 @@ examples:
   skillwire approve refunds
   skillwire approve refunds --fingerprint sha256:…  only what was looked at
   skillwire approve refunds --grant execute --grant 'Bash(git:*)'
+  skillwire approve refunds --by anna --note 'read it whole'
 
-An approval is for exactly these files. Another content of the skill has to be approved again.
+An approval is for exactly these files. Another content of the skill has to be approved again. Whoever waits for an
+answer about it (skillwire questions) has one.
 
 exit codes: 0 approved, 1 refused: it promises no content (V7), or has another fingerprint, 2 usage, or unknown
 """
@@ -49,30 +50,29 @@ def add_arguments(verbs: Verbs) -> None:
         metavar="TOOL",
         help="also grant this tool, or 'execute' to let code run while the model acts on the skill (repeatable)",
     )
-    parser.add_argument("--by", default="user", metavar="WHO", help="who says yes, for the log (default: user)")
+    add_decision_options(parser, "says yes")
     parser.add_argument("--fingerprint", metavar="SHA256", help="refuse if it is not this content any more")
     add_host_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Approve."""
-    for text in (arguments.by, *arguments.grant):
-        if not text.strip() or not text.isprintable():
-            raise FormatError(
-                "argument-invalid", "--by and --grant take a line of text", "leave it out, or name one"
-            )
+    check_decision(arguments, arguments.grant)
     return run_with_host(arguments, printer, _approve)
 
 
 async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.skill.approval import fingerprint_of
+
     found = await find_skill(host, arguments.name, printer)
     if found.origin.is_local:
         printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
         return Exit.OK
-    _check_fingerprint(found, arguments.fingerprint)
-    grants = frozenset(arguments.grant)
-    fingerprint = await host.approve(arguments.name, by=arguments.by, grants=grants)
-    label, uri = found.origin.label, found.entry.uri
+    label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
+    askers = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
+    fingerprint = await host.approve(
+        arguments.name, by=arguments.by, grants=grants, note=arguments.note, fingerprint=arguments.fingerprint
+    )
     if arguments.json:
         printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint, "grants": sorted(grants)})
     else:
@@ -80,20 +80,8 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
         printer.data(f"fingerprint: {fingerprint}")
         printer.data(f"granted: {listed(sorted(grants)) or 'nothing'}")
     _say_more(found, grants, printer)
+    say_answered(askers, printer)
     return Exit.OK
-
-
-def _check_fingerprint(found: NamedEntry, wanted: str | None) -> None:
-    """What a person looked at may have changed since."""
-    from skillwire.skill.approval import contents_of, fingerprint
-
-    if wanted is not None and fingerprint(contents_of(found.entry)) != wanted:
-        raise ApprovalError(
-            "fingerprint-other",
-            f"{found.entry.uri!r:.300} from {found.origin.label!r} has another content than that fingerprint's",
-            f"look at what it is now: skillwire review {shlex.quote(found.name)}",
-            rule="A1",
-        )
 
 
 def _say_more(found: NamedEntry, grants: frozenset[str], printer: Printer) -> None:

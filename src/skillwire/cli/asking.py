@@ -15,6 +15,7 @@ from skillwire.cli.hosting import line, listed, moment
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
+    from pathlib import Path
 
     from rich.text import Text
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
     from skillwire.skill.review import Review
+    from skillwire.store.contract import LogLine, Question
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
 YES = ("y", "yes")
@@ -96,6 +98,24 @@ def say_yes(printer: Printer) -> Ask:
     return ask
 
 
+def ask_elsewhere(printer: Printer, state: Path, by: str, options: str) -> Ask:
+    """Wait for whoever is at the desk or at another terminal, and say so. ``options`` end the commands."""
+
+    def say(question: Question) -> None:
+        about = f"{line(question.entry.name)} from {line(question.origin)} ({question.kind})"
+        printer.talk(f"waiting for an answer about {about}")
+        printer.talk(f"it is given with: skillwire ui{options}, or: skillwire questions {question.id}{options}")
+
+    async def ask(request: ApprovalRequest) -> Answer:
+        from skillwire.host.desk import ask_at_desk
+
+        given = await ask_at_desk(state, by=by, when_asked=say)(request)
+        printer.talk(f"{line(given.by)} says {'yes' if given.yes else 'no'}")
+        return given
+
+    return ask
+
+
 def show(request: ApprovalRequest, printer: Printer) -> None:
     """The page, beside the data."""
     for each in page(request, None, at_most=_ROWS):
@@ -140,6 +160,7 @@ async def answer(question: str, printer: Printer) -> str:
 def page(
     request: ApprovalRequest,
     approval: Approval | None,
+    decision: LogLine | None = None,
     *,
     is_local: bool = False,
     at_most: int | None = None,
@@ -147,6 +168,7 @@ def page(
 ) -> Iterator[Text]:
     """Everything about one skill, line by line. What deserves a second look stands out, and last.
 
+    ``decision`` is the newest one about it, for a skill that is not approved.
     ``at_most`` is for a question: however much a server lists, what warns of it stays on the screen.
     ``to_install`` is for a skill that an agent will treat as its own: no host of ours stands between them then.
     """
@@ -155,7 +177,8 @@ def page(
     review = request.review
     yield Text.assemble((_cut(review.name), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {_cut(review.description)}")
-    yield from _facts(request, approval, is_local=is_local, to_install=to_install)
+    standing = "" if to_install else _standing(request, approval, decision, is_local=is_local)
+    yield from _facts(request, approval, standing)
     for title, style, rows in _sections(request, _INSTALLED if to_install else _HOSTED):
         if rows:
             yield Text(title, style=style)
@@ -166,18 +189,17 @@ def page(
     yield Text("A digest says that bytes are the same, not that they are good (V6).", style="dim")
 
 
-def _facts(
-    request: ApprovalRequest, approval: Approval | None, *, is_local: bool, to_install: bool
-) -> Iterator[Text]:
+def _facts(request: ApprovalRequest, approval: Approval | None, standing: str) -> Iterator[Text]:
     from rich.text import Text
 
+    from skillwire.skill.approval import fingerprint_of
     from skillwire.skill.model import estimate_tokens
 
     tokens = estimate_tokens(request.entry)
     shown = {
         "uri": line(request.entry.uri),
         "fingerprint": fingerprint_of(request.entry),
-        "standing": "" if to_install else _standing(request, approval, is_local=is_local),
+        "standing": standing,
         "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
         "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
     }
@@ -186,11 +208,18 @@ def _facts(
             yield Text.assemble((f"  {key:12}", "dim"), value)
 
 
-def _standing(request: ApprovalRequest, approval: Approval | None, *, is_local: bool) -> str:
+def _standing(
+    request: ApprovalRequest, approval: Approval | None, decision: LogLine | None, *, is_local: bool
+) -> str:
+    from skillwire.host.approvals import declines
     from skillwire.skill.approval import covers
 
     if is_local:
         return "local: needs no approval"
+    if decision is not None and declines(decision, request.entry):
+        note = decision.facts.get("note")
+        said = f": {line(str(note))}" if note else ""
+        return f"declined by {line(decision.by)} on {moment(decision.at)}{said}"
     if approval is None:
         return "changed: another content was approved" if request.change else "unapproved"
     said = f"by {line(approval.by)} on {moment(approval.at)}"
@@ -199,20 +228,10 @@ def _standing(request: ApprovalRequest, approval: Approval | None, *, is_local: 
     return f"changed: another content was approved {said}"
 
 
-def fingerprint_of(entry: SkillEntry) -> str:
-    """The fingerprint that an approval of ``entry`` would have; empty if there is nothing to bind one to (V7)."""
-    from skillwire.errors import VerificationError
-    from skillwire.skill.approval import contents_of, fingerprint
-
-    try:
-        return fingerprint(contents_of(entry))
-    except VerificationError:
-        return ""
-
-
 def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, str, Sequence[str]]]:
     """Title, style, rows; what matters most comes last, where the person looks."""
     from skillwire.cli.printer import counted, size_of
+    from skillwire.skill.approval import fingerprint_of
 
     entry, review = request.entry, request.review
     yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)

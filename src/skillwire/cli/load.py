@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import ask_on_terminal, can_ask, say_yes
+from skillwire.cli.asking import ask_elsewhere, ask_on_terminal, can_ask, say_yes
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, run_with_host
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, run_with_host, state_of
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import SkillwireError
+from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +27,7 @@ examples:
   skillwire load refunds                 asks on a terminal, if it is not approved yet
   skillwire load acme:refunds > block    loads what was approved before; refuses anything else
   skillwire load refunds --yes           approves it as it is now, granting nothing
+  skillwire load refunds --ask desk      waits until somebody answers: skillwire ui, skillwire questions
 
 exit codes: 0 loaded, 1 refused, 2 usage, unknown, or not to be reached
 """
@@ -39,11 +41,18 @@ def add_arguments(verbs: Verbs) -> None:
         "load",
         "load a skill as an agent would",
         "Load a skill as an agent would, and write the block that the model would get to stdout. What was not"
-        " approved before is asked about on a terminal, and refused without one.",
+        " approved before is asked about on a terminal, or where --ask says, and refused without one.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
-    parser.add_argument("--yes", action="store_true", help="say yes before the question; nothing is granted")
+    who = parser.add_mutually_exclusive_group()
+    who.add_argument("--yes", action="store_true", help="say yes before the question; nothing is granted")
+    who.add_argument(
+        "--ask",
+        choices=("terminal", "desk", "nobody"),
+        help="who is asked: whoever is here, whoever looks at the questions elsewhere, or nobody"
+        " (default: the terminal, if there is one)",
+    )
     parser.add_argument(
         "--dynamic",
         action="store_true",
@@ -62,7 +71,12 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 def _ask(arguments: argparse.Namespace, printer: Printer) -> Ask | None:
     if arguments.yes:
         return say_yes(printer)
-    return ask_on_terminal(printer) if can_ask() else None
+    if arguments.ask == "desk":
+        options = "" if arguments.state is None else f" --state {shlex.quote(str(arguments.state))}"
+        return ask_elsewhere(printer, state_of(arguments), "skillwire load", options)
+    if arguments.ask == "terminal" and not can_ask():
+        raise FormatError("no-terminal", "there is no terminal to ask on", "ask elsewhere: --ask desk")
+    return ask_on_terminal(printer) if can_ask() and arguments.ask != "nobody" else None
 
 
 def _policy(*, dynamic: bool) -> Policy:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "diff", "gateway", "list", "load",
-    "log", "ls", "origins", "outdated", "pull", "read", "remove", "review", "revoke", "search", "serve", "show",
-    "skills", "token", "tree", "update", "verify",
+    "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "decline", "diff", "gateway",
+    "list", "load", "log", "ls", "origins", "outdated", "pull", "questions", "read", "remove", "review", "revoke",
+    "search", "serve", "show", "skills", "token", "tree", "ui", "update", "verify",
 )  # fmt: skip
 
 _EXAMPLES = """\
@@ -37,6 +37,7 @@ examples:
   skillwire skills                           what would a model see of all origins?
   skillwire review refunds                   what should I know before I say yes?
   skillwire load refunds                     give me the block for the model's context
+  skillwire ui                               review, approve and answer in a browser
 """
 
 

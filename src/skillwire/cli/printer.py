@@ -16,6 +16,9 @@ from rich.cells import cell_len, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
+from skillwire.amounts import counted as counted
+from skillwire.amounts import size_of as size_of
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
@@ -130,20 +133,3 @@ def said_ignored(paths: Sequence[str]) -> str:
     shown = ", ".join(visible(path) for path in paths[:_IGNORED_SHOWN])
     more = f" and {len(paths) - _IGNORED_SHOWN} more" if len(paths) > _IGNORED_SHOWN else ""
     return f"left out by name: {shown}{more}"
-
-
-def size_of(count: int) -> str:
-    """A number of bytes as people read it."""
-    if count < 1024:
-        return f"{count} B"
-    for unit in ("KiB", "MiB", "GiB", "TiB"):
-        count_in_unit = count / 1024
-        if count_in_unit < 1024 or unit == "TiB":
-            return f"{count_in_unit:.1f} {unit}"
-        count = int(count_in_unit)
-    return f"{count} B"
-
-
-def counted(count: int, noun: str) -> str:
-    """``1 skill``, ``2 skills``."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

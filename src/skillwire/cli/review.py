@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import fingerprint_of, page, path_inside
+from skillwire.cli.asking import page, path_inside
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host, stamp
 from skillwire.cli.parsing import add_verb
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skillwire.host.names import NamedEntry
     from skillwire.host.runtime import Host
     from skillwire.skill.approval import Approval
+    from skillwire.store.contract import LogLine
 
 _EXAMPLES = """\
 examples:
@@ -53,13 +54,16 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.skill.approval import fingerprint_of
+
     found = await find_skill(host, arguments.name, printer)
     approval = await host.store.approval(found.origin.label, found.entry.uri)
+    decision = next(iter(await host.store.decisions(found.origin.label, found.entry.uri)), None)
     request = await _request(host, found, approval, printer)
     if arguments.json:
-        printer.json(_document(found, request, approval))
+        printer.json(_document(found, request, approval, decision))
         return Exit.OK
-    for each in page(request, approval, is_local=found.origin.is_local):
+    for each in page(request, approval, decision, is_local=found.origin.is_local):
         printer.data(each)
     if not found.origin.is_local and found.entry.is_complete and "digest" not in found.entry.gaps:
         name = shlex.quote(line(found.name))
@@ -121,10 +125,13 @@ def _compared(path: str, old: bytes, new: bytes) -> Iterator[str]:
         yield f"… and {len(lines) - _DIFF_LINES} more lines"
 
 
-def _document(found: NamedEntry, request: ApprovalRequest, approval: Approval | None) -> dict[str, Any]:
+def _document(
+    found: NamedEntry, request: ApprovalRequest, approval: Approval | None, decision: LogLine | None
+) -> dict[str, Any]:
     from dataclasses import asdict
 
     from skillwire.host.results import status_of
+    from skillwire.skill.approval import fingerprint_of
     from skillwire.skill.model import estimate_tokens
 
     entry, facts = request.entry, asdict(request.review)
@@ -134,7 +141,7 @@ def _document(found: NamedEntry, request: ApprovalRequest, approval: Approval | 
         "name": found.name,
         "origin": request.origin,
         "uri": entry.uri,
-        "standing": status_of(found, approval).standing,
+        "standing": status_of(found, approval, decision).standing,
         "fingerprint": fingerprint_of(request.entry) or None,
         "approval": None if approval is None else _approval_document(approval),
         "tokens": estimate_tokens(entry)._asdict(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from skillwire.cli.deciding import add_decision_options, check_decision
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import add_state_options, line, listed, run_with_store
 from skillwire.cli.parsing import add_verb
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   skillwire revoke refunds
-  skillwire revoke acme:billing/refunds --by anna
+  skillwire revoke acme:billing/refunds --by anna --note 'asks for too much'
 """
 
 
@@ -35,12 +36,13 @@ def add_arguments(verbs: Verbs) -> None:
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help="a name, origin:name, origin:path, a URI or origin:URI")
-    parser.add_argument("--by", default="user", metavar="WHO", help="who says no, for the log (default: user)")
+    add_decision_options(parser, "takes it back")
     add_state_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Revoke."""
+    check_decision(arguments)
     return run_with_store(arguments, printer, _revoke)
 
 
@@ -49,7 +51,7 @@ async def _revoke(store: Store, arguments: argparse.Namespace, printer: Printer)
 
     found = _find(await store.approvals(), arguments.name)
     approvals = Approvals(store, Policy(), nobody)
-    await approvals.revoke(found.origin, found.uri, by=arguments.by, why="asked to")
+    await approvals.revoke(found.origin, found.uri, by=arguments.by, why="asked to", note=arguments.note)
     if arguments.json:
         printer.json({"origin": found.origin, "uri": found.uri, "fingerprint": found.fingerprint})
     else:

@@ -24,7 +24,8 @@ examples:
   skillwire skills --prompt                 the very text for the model's system prompt
 
 standings: local (your folder, needs no approval), approved, unapproved, changed (another content was approved),
-dynamic (nothing about it can be verified)
+revoked (the yes to it was taken back), declined (somebody said no to it), dynamic (nothing about it can be
+verified)
 
 exit codes: 0 every origin answered, 1 some did not or left skills out, 2 usage
 """

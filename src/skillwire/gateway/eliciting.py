@@ -4,7 +4,8 @@ In ``admit`` mode, for whoever may see the skill. A request that was refused onl
 where its client can put a form before its person (MCP elicitation) and the gateway is not read-only. The form says
 what a review says. A yes is recorded in the name of whoever is behind that client, for exactly the content that
 the form was about, and the request is answered; a no is recorded too and not asked about again for a while.
-Where nobody can be asked, the client is told what is missing, and which command gives it.
+Where nobody can be asked, the client is told what is missing, and which command gives it; whoever looks at this
+host's questions is asked instead (``wishing.py``). What they declined is not asked about anywhere.
 
 - Handshake era: the form is a request to the client while its own request waits.
 - Stateless era: the answer to ``resources/read``, ``tools/call`` and ``prompts/get`` is that input is required,
@@ -24,10 +25,11 @@ import anyio
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
-from skillwire.errors import FormatError, NotFoundError, SkillwireError
+from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError
 from skillwire.gateway.forms import FIELD, approval_form, is_yes
 from skillwire.gateway.recording import contents_name
 from skillwire.gateway.wanting import can_ask, given_answer, is_refused, waiting_answer, wanted_word, who_asks
+from skillwire.gateway.wishing import Wish
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.binding import is_modern
 from skillwire.skill.uri import SkillUri, parse_uri, skill_md_uri
@@ -100,7 +102,8 @@ class Eliciting:
         self, ctx: Context, word: str, wanted: Wanted, call_next: CallNext, refused: HandlerResult
     ) -> HandlerResult:
         """The answer to a request that was refused for want of a yes alone."""
-        if self._may_ask(ctx, wanted):
+        is_askable = await self._is_askable(wanted)
+        if is_askable and can_ask(ctx):
             required = await self._ask(ctx, wanted)
             if required is not None:
                 return required
@@ -108,13 +111,26 @@ class Eliciting:
             if still is None:
                 return await call_next(ctx)
             wanted = still
+        if is_askable:
+            self._wish(wanted)
         admission = wanted.upstream.admitting.admission
         how = admission.how_to_approve(wanted.entry)
         return waiting_answer(ctx, refused, admission.missing(wanted.entry), how)
 
-    def _may_ask(self, ctx: Context, wanted: Wanted) -> bool:
-        is_askable = wanted.content != "dynamic" and not self._gateway.policy.read_only  # V7
-        return is_askable and can_ask(ctx)
+    async def _is_askable(self, wanted: Wanted) -> bool:
+        """Whether a yes can be given through this gateway, or because of it."""
+        if wanted.content == "dynamic" or self._gateway.policy.read_only:  # V7
+            return False
+        try:
+            return not await self._gateway.wishes.is_declined(wanted.upstream.label, wanted.entry)
+        except StoreError as error:
+            log.warning("nobody is asked, because decisions cannot be looked up: %s", error.message)
+            return False
+
+    def _wish(self, wanted: Wanted) -> None:
+        """Ask whoever looks at the questions of this host; nobody waits for it."""
+        label, review = wanted.upstream.label, wanted.upstream.admitting.review
+        self._gateway.wishes.note(Wish(label, wanted.entry, wanted.content, wanted.who, review))
 
     async def _ask(self, ctx: Context, wanted: Wanted) -> dict[str, Any] | None:
         """A result that requires input, or ``None`` when all was said that can be."""
@@ -164,7 +180,8 @@ class Eliciting:
         self._refused[wanted.key] = time.monotonic()
         while len(self._refused) > _MOST_REFUSED:
             self._refused.popitem(last=False)
-        facts = {"kind": "load", "fingerprint": wanted.content}
+        # Their own no: it does not speak for whoever decides for this host, and ends no question of others.
+        facts = {"kind": "elicitation", "fingerprint": wanted.content}
         await gateway.store.log(LogLine("denied", label, entry.uri, wanted.who, time.time(), facts))
 
     async def _waiting(self, ctx: Context, word: str) -> Wanted | None:

@@ -29,6 +29,7 @@ from skillwire.gateway.recording import Recorder
 from skillwire.gateway.snapshots import SnapshotStore
 from skillwire.gateway.standing import Standing
 from skillwire.gateway.upstream import UpstreamCatalog
+from skillwire.gateway.wishing import Wishes
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.host.opening import open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -69,6 +70,7 @@ class Gateway:
     approvals: Approvals
     recorder: Recorder
     cache: ContentCache
+    wishes: Wishes
     _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope, repr=False)
     _stopped: anyio.Event = field(default_factory=anyio.Event, repr=False)
 
@@ -109,6 +111,7 @@ async def open_gateway(
             for work in (
                 gateway.standing.run,
                 gateway.recorder.run,
+                gateway.wishes.run,
                 gateway.catalog.follow,
                 partial(_tidy, cache),
             ):
@@ -131,7 +134,15 @@ def _build(plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> Gat
     upstreams = {label: building.upstream(label) for label in sorted({*plan.servers, *plan.folders})}
     catalog = FederatedCatalog({label: each.addressed for label, each in upstreams.items()})
     return Gateway(
-        catalog, upstreams, plan.policy, store, building.standing, building.approvals, building.recorder, cache
+        catalog,
+        upstreams,
+        plan.policy,
+        store,
+        building.standing,
+        building.approvals,
+        building.recorder,
+        cache,
+        Wishes(store),
     )
 
 

@@ -15,7 +15,14 @@ from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillwire.errors import ApprovalError
-from skillwire.skill.approval import Approval, ContentChange, change_since, contents_of, covers
+from skillwire.skill.approval import (
+    Approval,
+    ContentChange,
+    change_since,
+    contents_of,
+    covers,
+    fingerprint_of,
+)
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -27,6 +34,7 @@ if TYPE_CHECKING:
 
 RequestKind: TypeAlias = Literal["load", "dynamic", "execute", "tool", "cross-origin"]
 _REMEMBERED = 50  # log lines in which a revoked approval is looked for
+_LONGEST_NOTE = 1000
 Decision: TypeAlias = Literal["allow", "deny", "ask"]
 
 
@@ -49,12 +57,18 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer. ``grants`` are tools that the skill asks for, or ``"execute"``: each its own decision."""
+    """A person's answer. ``grants`` are tools that the skill asks for, or ``"execute"``: each its own decision.
+
+    ``note`` is theirs, for the log. ``recorded`` says that the store has the answer already, as an approval or a
+    denial of exactly the request's content: it is not written again, and counts for as long as it stands there.
+    """
 
     yes: bool
     by: str = "user"
     remember: bool = True
     grants: frozenset[str] = frozenset()
+    note: str = ""
+    recorded: bool = False
 
 
 Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
@@ -112,9 +126,20 @@ async def nobody(request: ApprovalRequest) -> Answer:
     raise ApprovalError(
         "nobody-to-ask",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes, and nobody can be asked here",
-        f"run: skillwire approve {shlex.quote(f'{request.origin}:{request.entry.uri}')}",
+        f"run: {approve_command(request)}",
         rule="A1",
     )
+
+
+def approve_command(request: ApprovalRequest) -> str:
+    """What a person types to say yes."""
+    return f"skillwire approve {shlex.quote(f'{request.origin}:{request.entry.uri}')}"
+
+
+def declines(line: LogLine, entry: SkillEntry) -> bool:
+    """Whether a decision is a no to exactly the content that ``entry`` has now."""
+    content = fingerprint_of(entry)
+    return line.what == "denied" and content != "" and line.facts.get("fingerprint") == content
 
 
 class Approvals:
@@ -163,17 +188,27 @@ class Approvals:
         decision = self._policy.decide(request)
         answer = await self._ask(request) if decision == "ask" else Answer(decision == "allow", by="policy")
         if not answer.yes:
-            await self._store.log(self._line("denied", request, answer, time.time()))
-            raise ApprovalError(
-                "not-approved",
-                f"{request.entry.uri!r:.300} from {request.origin!r} was not approved ({request.kind})",
-                "a person has to approve it first",
-                rule=_RULES[request.kind],
-            )
+            await self.decline(request, answer)
+            raise _not_approved(request, answer.note)
         return answer
+
+    async def decline(self, request: ApprovalRequest, answer: Answer) -> None:
+        """Log a no. A person's no to a skill is to exactly this content.
+
+        An approval of that ends, and whoever else asks about it has their answer.
+        """
+        if answer.recorded:
+            return
+        line = self._line("denied", request, answer, time.time())
+        if request.kind == "load" and answer.by != "policy":
+            await self._store.put_denial(contents_of(request.entry), line)
+        else:
+            await self._store.log(line)
 
     async def remember(self, request: ApprovalRequest, answer: Answer) -> Approval:
         """A1: the approval, bound to exactly the content of the request's entry; kept if it may be."""
+        if answer.recorded:
+            return await self._recorded(request)
         now = time.time()
         approval = Approval(
             request.origin, request.entry.uri, contents_of(request.entry), answer.by, now, answer.grants
@@ -184,10 +219,18 @@ class Approvals:
             await self._store.log(self._line("approved", request, answer, now))
         return approval
 
-    async def grant(self, approval: Approval, grant: str, by: str) -> Approval:
+    async def _recorded(self, request: ApprovalRequest) -> Approval:
+        """The approval that was given elsewhere, unless somebody took it back since (A2)."""
+        approval = await self.current(request.origin, request.entry.uri)
+        if approval is None or not covers(approval, request.origin, request.entry):
+            raise _not_approved(request, "the yes was taken back")
+        return approval
+
+    async def grant(self, approval: Approval, grant: str, by: str, note: str = "") -> Approval:
         """A4, A5: one more grant for the same content."""
         granted = replace(approval, grants=approval.grants | {grant})
-        line = LogLine("granted", approval.origin, approval.uri, by, time.time(), {"grant": grant})
+        facts = {"grant": grant, **_noted(note)}
+        line = LogLine("granted", approval.origin, approval.uri, by, time.time(), facts)
         if not await self._store.change_grants(approval, granted.grants, line):
             raise ApprovalError(
                 "skill-changed",
@@ -197,11 +240,14 @@ class Approvals:
             )
         return granted
 
-    async def revoke(self, origin: str, uri: str, *, by: str, why: str, only: Approval | None = None) -> bool:
+    async def revoke(
+        self, origin: str, uri: str, *, by: str, why: str, note: str = "", only: Approval | None = None
+    ) -> bool:
         """Take an approval back; whether there was one. With ``only``, exactly that one and no newer one."""
-        facts: dict[str, Any] = {"why": why}
-        if only is not None:  # a person will want to know how the new content differs
-            facts["contents"] = sorted(only.contents)
+        facts: dict[str, Any] = {"why": why, **_noted(note)}
+        known = only or await self.current(origin, uri)
+        if known is not None:  # a person will want to know how the new content differs
+            facts["contents"] = sorted(known.contents)
         line = LogLine("revoked", origin, uri, by, time.time(), facts)
         return await self._store.remove_approval(origin, uri, line, only=only)
 
@@ -215,9 +261,26 @@ class Approvals:
         facts: dict[str, Any] = {"kind": request.kind}
         if request.target:
             facts["target"] = request.target
+        if request.kind == "load":
+            facts["fingerprint"] = fingerprint_of(request.entry)
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
-        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts)
+        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts | _noted(answer.note))
+
+
+def _noted(note: str) -> dict[str, str]:
+    """The fact that a person wrote a note, if they did."""
+    return {"note": note.strip()[:_LONGEST_NOTE]} if note.strip() else {}
+
+
+def _not_approved(request: ApprovalRequest, why: str) -> ApprovalError:
+    said = f": {why.strip()!r:.300}" if why.strip() else ""
+    return ApprovalError(
+        "not-approved",
+        f"{request.entry.uri!r:.300} from {request.origin!r} was not approved ({request.kind}){said}",
+        "a person has to approve it first",
+        rule=_RULES[request.kind],
+    )
 
 
 _RULES: dict[RequestKind, str] = {

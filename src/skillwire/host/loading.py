@@ -21,15 +21,16 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.host.approvals import Answer, ApprovalRequest, Approvals
+from skillwire.host.approvals import ApprovalRequest, Approvals
 from skillwire.host.origins import FolderOrigin, ServerOrigin, has_same_files
-from skillwire.skill.approval import Approval, covers
+from skillwire.skill.approval import Approval, covers, has_contents
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_frontmatter
 
 if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
+    from skillwire.host.approvals import Answer
     from skillwire.host.cache import ContentCache
     from skillwire.host.origins import Origin
     from skillwire.limits import Limits
@@ -79,7 +80,7 @@ class Loader:
         """The skill with a standing approval, or with a new one; ``ApprovalError`` without."""
         if origin.is_local:
             return ApprovedSkill(origin, entry)
-        is_bound = entry.is_complete and "digest" not in entry.gaps
+        is_bound = has_contents(entry)
         previous = await self._approvals.previous(origin.label, entry)
         standing = await self._approvals.standing(origin.label, entry)
         change = Approvals.change(previous, entry)
@@ -116,10 +117,13 @@ class Loader:
         approval = await self._approvals.current(skill.origin.label, skill.entry.uri)
         return approval is not None and covers(approval, skill.origin.label, skill.entry)
 
-    async def approve_as(self, origin: Origin, entry: SkillEntry, by: str, grants: frozenset[str]) -> Approval:
+    async def approve_as(self, origin: Origin, entry: SkillEntry, answer: Answer) -> Approval:
         """A person's yes, given outside a conversation: no policy decides, nobody is asked."""
-        request = ApprovalRequest("load", origin.label, entry, review_entry(entry))
-        return await self._approvals.remember(request, Answer(yes=True, by=by, grants=grants))
+        return await self._approvals.remember(_load_request(origin, entry), answer)
+
+    async def decline_as(self, origin: Origin, entry: SkillEntry, answer: Answer) -> None:
+        """A person's no, given outside a conversation."""
+        await self._approvals.decline(_load_request(origin, entry), answer)
 
     async def grant(self, skill: ApprovedSkill, tool: str) -> frozenset[str]:
         """A4, A5: the grants of a skill with one more, or ``ApprovalError``."""
@@ -128,7 +132,7 @@ class Loader:
         answer = await self._approvals.request(request)
         approval = await self._approvals.standing(origin.label, entry)
         if approval is not None and answer.remember and answer.by != "policy":
-            await self._approvals.grant(approval, tool, answer.by)
+            await self._approvals.grant(approval, tool, answer.by, answer.note)
         return skill.grants | {tool}
 
     async def read_skill(self, skill: ApprovedSkill) -> tuple[Content, str]:
@@ -300,6 +304,10 @@ def _client(origin: ServerOrigin) -> SkillsClient:
             rule="C1",
         )
     return origin.client
+
+
+def _load_request(origin: Origin, entry: SkillEntry) -> ApprovalRequest:
+    return ApprovalRequest("load", origin.label, entry, review_entry(entry))
 
 
 def _parsed(reference: str) -> SkillUri:

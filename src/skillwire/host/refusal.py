@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 _FOR_MODEL = {
     "not-approved": "A person has not approved this skill. Go on without it, or ask the user to approve it.",
     "nobody-to-ask": "This skill needs a person's approval, and nobody can be asked now. Go on without it.",
+    "nobody-answered": "This skill needs a person's approval, and nobody answered. Go on without it.",
+    "declined": "A person declined this skill. Go on without it.",
     "skill-changed": "The skill changed after it was approved. It has to be approved again before it can be used.",
     "name-ambiguous": "Several skills have that name. Use one of the full names from the list.",
     "skill-unknown": "There is no such skill. Use a name from the list.",

@@ -5,15 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from skillwire.skill.approval import covers
+from skillwire.host.approvals import declines
+from skillwire.skill.approval import agrees, covers, fingerprint, fingerprint_of
 from skillwire.skill.model import TokenEstimate, estimate_tokens
 
 if TYPE_CHECKING:
     from skillwire.host.names import NamedEntry
     from skillwire.host.refusal import Refusal
     from skillwire.skill.approval import Approval
+    from skillwire.skill.entry import SkillEntry
+    from skillwire.store.contract import LogLine
 
-Standing: TypeAlias = Literal["local", "approved", "changed", "unapproved", "dynamic"]
+Standing: TypeAlias = Literal["local", "approved", "changed", "revoked", "declined", "unapproved", "dynamic"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,9 @@ class ToolResult:
 class SkillStatus:
     """A skill as the model would see it, and how a person stands to it.
 
-    ``changed`` means that another content of it was approved; ``dynamic``, that nothing about it can be verified.
+    ``changed`` means that another content of it was approved; ``revoked`` and ``declined``, that a person took
+    their yes to this very content back, or said no to it; ``dynamic``, that nothing about it can be verified.
+    Where a listing says too little to know, that is found out when somebody wants the skill.
     """
 
     name: str
@@ -64,15 +69,32 @@ class SkillStatus:
     grants: frozenset[str] = frozenset()
 
 
-def status_of(skill: NamedEntry, approval: Approval | None) -> SkillStatus:
-    """The standing of one skill, given the approval that is remembered for its URI."""
-    origin, entry = skill.origin, skill.entry
-    standing: Standing = "unapproved"
-    if origin.is_local:
-        standing = "local"
-    elif approval is not None:
-        standing = "approved" if covers(approval, origin.label, entry) else "changed"
-    elif not entry.is_complete or "digest" in entry.gaps:
-        standing = "dynamic"
+def status_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None = None) -> SkillStatus:
+    """The standing of one skill, given the approval that is remembered for its URI, and the newest decision."""
+    entry, standing = skill.entry, standing_of(skill, approval, decision)
     grants = approval.grants if approval is not None and standing == "approved" else frozenset[str]()
-    return SkillStatus(skill.name, origin.label, entry.uri, standing, estimate_tokens(entry), grants)
+    return SkillStatus(skill.name, skill.origin.label, entry.uri, standing, estimate_tokens(entry), grants)
+
+
+def standing_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None = None) -> Standing:
+    """How a person stands to a skill."""
+    origin, entry = skill.origin, skill.entry
+    if origin.is_local:
+        return "local"
+    if approval is not None:
+        is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)
+        return "approved" if is_same else "changed"
+    if entry.is_dynamic or entry.is_named:
+        return "dynamic"
+    return "unapproved" if decision is None else _decided(decision, entry)
+
+
+def _decided(decision: LogLine, entry: SkillEntry) -> Standing:
+    """What the newest decision means for what is not approved."""
+    if declines(decision, entry):
+        return "declined"
+    if decision.what != "revoked":
+        return "unapproved"
+    before = decision.facts.get("contents")  # older lines do not say
+    content = fingerprint_of(entry) if before is None else fingerprint(frozenset(map(tuple, before)))
+    return "revoked" if content == fingerprint_of(entry) else "changed"

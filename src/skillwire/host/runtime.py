@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import secrets
+import shlex
 import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import replace
@@ -17,9 +18,16 @@ from typing import TYPE_CHECKING, Any
 import anyio
 from anyio import to_thread
 
-from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, StoreError
+from skillwire.errors import (
+    ApprovalError,
+    FormatError,
+    NotFoundError,
+    OriginError,
+    SkillwireError,
+    StoreError,
+)
 from skillwire.host import context
-from skillwire.host.approvals import Approvals, Policy, nobody
+from skillwire.host.approvals import Answer, Approvals, Policy, nobody
 from skillwire.host.loading import ApprovedSkill, Content, Loader
 from skillwire.host.names import NamedEntry, Names
 from skillwire.host.origins import Origins, ServerOrigin
@@ -28,7 +36,7 @@ from skillwire.host.results import LoadedFile, LoadedSkill, SkillStatus, ToolRes
 from skillwire.host.tools import LIST, LOAD, READ, tool_definitions
 from skillwire.host.windows import Windows
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.approval import EXECUTE
+from skillwire.skill.approval import EXECUTE, contents_of, fingerprint_of, has_contents
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -125,9 +133,12 @@ class Host:
 
     async def skills(self) -> list[SkillStatus]:
         """What the model would see, each with its standing and what it costs. Nothing is fetched."""
-        approved = {(a.origin, a.uri): a for a in await self.store.approvals()}
+        approved = {(each.origin, each.uri): each for each in await self.store.approvals()}
+        decided = {(line.origin, line.uri): line for line in await self.store.decisions()}
+        places = [(skill.origin.label, skill.entry.uri) for skill in self.names.skills]
         return [
-            status_of(skill, approved.get((skill.origin.label, skill.entry.uri))) for skill in self.names.skills
+            status_of(skill, approved.get(place), decided.get(place))
+            for skill, place in zip(self.names.skills, places, strict=True)
         ]
 
     def catalog_prompt(self) -> str:
@@ -166,8 +177,8 @@ class Host:
         """A skill by name or URI: approved, fetched, verified, and from now on acted on (W1)."""
         found: NamedEntry | None = None
         try:
-            found = await self.find(name, origin)
-            return await self._load(found)
+            found = await self._named(name, origin)
+            return await self._load(await self._wanted(found))
         except SkillwireError as error:
             return await self._refused(error, name, found)
 
@@ -246,13 +257,36 @@ class Host:
         else:
             self._windows.tell(*self._place(name), "leave")
 
-    async def approve(self, name: str, *, by: str = "user", grants: frozenset[str] = frozenset()) -> str:
-        """A person's yes to a skill as it is now, outside any conversation; its fingerprint is returned."""
-        found = await self.find(name)
-        approval = await self._loader.approve_as(found.origin, found.entry, by, grants)
-        return approval.fingerprint
+    async def approve(
+        self,
+        name: str,
+        *,
+        by: str = "user",
+        grants: frozenset[str] = frozenset(),
+        note: str = "",
+        fingerprint: str | None = None,
+    ) -> str:
+        """A person's yes to a skill as it is now, outside any conversation; its fingerprint is returned.
 
-    async def revoke(self, name: str, *, by: str = "user") -> bool:
+        With ``fingerprint``, to exactly that content: ``ApprovalError`` if the skill has another by now.
+        """
+        found = await self._held(name)
+        _check_content(found, fingerprint)
+        answer = Answer(yes=True, by=by, grants=grants, note=note)
+        return (await self._loader.approve_as(found.origin, found.entry, answer)).fingerprint
+
+    async def decline(self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None) -> str:
+        """A person's no to a skill as it is now, outside any conversation; its fingerprint is returned.
+
+        An approval of that content ends. Another content is another question.
+        """
+        found = await self._held(name)
+        _check_content(found, fingerprint)
+        await self._loader.decline_as(found.origin, found.entry, Answer(yes=False, by=by, note=note))
+        self._windows.tell(found.origin.label, found.entry.uri, "revoke")
+        return fingerprint_of(found.entry)
+
+    async def revoke(self, name: str, *, by: str = "user", note: str = "") -> bool:
         """Take an approval back; a skill that is being acted on may cause nothing more.
 
         ``label:URI`` works for a skill that is not listed any more, too, and no server is asked.
@@ -264,12 +298,16 @@ class Host:
             if "://" not in uri:
                 raise
         self._windows.tell(label, uri, "revoke")
-        return await self.approvals.revoke(label, uri, by=by, why="asked to")
+        return await self.approvals.revoke(label, uri, by=by, why="asked to", note=note)
 
     async def review(self, name: str) -> Review:
         """What a person should know before saying yes: every text file is read for it (B6)."""
-        found = await self.find(name)
+        found = await self._held(name)
         return await self._loader.inspect(found.origin, found.entry, everything=True)
+
+    async def look_at(self, skill: NamedEntry, uri: str) -> Content:
+        """One file of a skill, for a person: verified, and not kept, since nobody said yes to it yet (V1, B6)."""
+        return await self._loader.read_file(ApprovedSkill(skill.origin, skill.entry), uri, keep=False)
 
     async def _load(self, found: NamedEntry) -> LoadedSkill:
         skill = await self._loader.approve(found.origin, found.entry)
@@ -278,13 +316,20 @@ class Host:
         self._loader.check_current(found.origin, found.entry)
         self._windows.load(replace(skill, shown=None), found.name)
         notes = ["read from the cache: the origin cannot be reached"] if content.offline else []
-        if found.entry.is_dynamic:
-            notes.append("generated when read: nothing about it could be verified")
+        if not has_contents(found.entry):
+            why = "generated when read" if found.entry.is_dynamic else "its server promises no digests"
+            notes.append(f"{why}: nothing about it could be verified")
         block = context.skill_block(found.name, found.origin, found.entry, body, mark=_mark(), notes=notes)
         return LoadedSkill(found.name, found.origin.label, found.entry.uri, block, content.offline)
 
     async def find(self, name: str, origin: str | None = None) -> NamedEntry:
-        """A known skill, or an unlisted one by its URI and origin (G1); ``label:URI`` names both."""
+        """A known skill, or an unlisted one by its URI and origin (G1); ``label:URI`` names both.
+
+        Where a listing says less than its server promises, the server is asked about this one skill.
+        """
+        return await self._wanted(await self._named(name, origin))
+
+    async def _named(self, name: str, origin: str | None = None) -> NamedEntry:
         try:
             return self.names.find(name, origin)
         except NotFoundError:
@@ -297,6 +342,14 @@ class Host:
         if not isinstance(place, ServerOrigin) or place.client is None:
             raise OriginError("origin-away", f"{origin!r:.80} cannot be asked now", "try again later", rule="O1")
         return NamedEntry(f"{origin}:{name}", place, await place.client.get_skill(name))
+
+    async def _wanted(self, found: NamedEntry) -> NamedEntry:
+        return replace(found, entry=await self.origins.wanted(found.origin, found.entry))
+
+    async def _held(self, name: str) -> NamedEntry:
+        """The skill as it is known: what a person looked at is what they say yes to, if nobody asks in between."""
+        found = await self._named(name)
+        return found if has_contents(found.entry) else await self._wanted(found)
 
     def _place(self, name: str) -> tuple[str, str]:
         """Origin and URI of the skill that ``name`` means: one that is loaded before one that is only known."""
@@ -333,7 +386,7 @@ class Host:
                 rule="O3",
             )
         await self._loader.allow_across(skill, f"{origin} {uri}")
-        theirs = await self._loader.approve(other, entry)
+        theirs = await self._loader.approve(other, await self.origins.wanted(other, entry))
         return await self._loader.read_file(theirs, uri), theirs
 
     async def _log(self, what: Happening, skill: ApprovedSkill, *, uri: str = "", **facts: Any) -> None:
@@ -366,6 +419,18 @@ class Host:
             origin = next((o for o in self.origins if o.label == window.origin), None)
             if origin is not None and origin.has_other(window.entry):
                 self._windows.tell(window.origin, window.entry.uri, "change")
+
+
+def _check_content(found: NamedEntry, wanted: str | None) -> None:
+    """A1: what a person looked at may have changed since."""
+    contents_of(found.entry)  # or there is nothing that they could have looked at (V7)
+    if wanted is not None and fingerprint_of(found.entry) != wanted:
+        raise ApprovalError(
+            "fingerprint-other",
+            f"{found.entry.uri!r:.300} from {found.origin.label!r} has another content than that fingerprint's",
+            f"look at what it is now: skillwire review {shlex.quote(found.name)}",
+            rule="A1",
+        )
 
 
 def _mark() -> str:

@@ -23,6 +23,15 @@ class HiddenText(NamedTuple):
     says: str
 
 
+class HiddenRun(NamedTuple):
+    """Characters side by side that are not seen: what they are, where, and what they say."""
+
+    kind: str
+    start: int
+    end: int
+    says: str
+
+
 _TAGS = "[\U000e0001-\U000e007f]"
 _ZERO_WIDTH = (
     "\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
@@ -37,12 +46,20 @@ _PATTERN = re.compile(
     f"|(?P<selector>[{_SELECTORS}]{{2,}})"
     f"|(?P<zero>[{_ZERO_WIDTH}{_SELECTORS}]{{3,}}|[{_ZERO_WIDTH}]{{2,}})"
 )
+# One alone is often innocent, so that no check reports it; whoever shows text marks it all the same. Not the
+# joiners and selectors that emoji and many scripts are written with.
+_ALONE = (
+    "\x80-\x9f\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
+    "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000"
+)
+_ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_ALONE}])")
 _KINDS = {
     "tag": "Unicode tag characters",
     "control": "control characters",
     "bidi": "bidirectional control characters",
     "selector": "a run of variation selectors",
     "zero": "a run of zero-width characters",
+    "single": "a character that is not seen",
 }
 # The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.
 _FLAG = re.compile(
@@ -60,12 +77,13 @@ _MARKDOWN_COMMENT = re.compile(
 
 def find_hidden_characters(text: str) -> Iterator[HiddenText]:
     """Invisible and reordering characters, in any text."""
-    if text.isascii() and text.isprintable():
-        return
-    text = _FLAG.sub(_blank, text)
-    for match in _PATTERN.finditer(text):
-        kind = match.lastgroup or ""
-        yield HiddenText(_KINDS[kind], match.start(), _spell(kind, match.group()))
+    for run in _runs(_PATTERN, text):
+        yield HiddenText(run.kind, run.start, run.says)
+
+
+def find_hidden_runs(text: str) -> Iterator[HiddenRun]:
+    """The same, and single characters that are not seen: for whoever shows the text."""
+    return _runs(_ANY, text)
 
 
 def find_html_comments(text: str) -> Iterator[HiddenText]:
@@ -79,6 +97,14 @@ def find_markdown_comments(text: str) -> Iterator[HiddenText]:
     for match in _MARKDOWN_COMMENT.finditer(text):
         words = next(group for group in match.groups() if group is not None)
         yield HiddenText("a Markdown comment", match.start(), " ".join(words.split()))
+
+
+def _runs(pattern: re.Pattern[str], text: str) -> Iterator[HiddenRun]:
+    if text.isascii() and text.isprintable():
+        return
+    for match in pattern.finditer(_FLAG.sub(_blank, text)):
+        kind = match.lastgroup or ""
+        yield HiddenRun(_KINDS[kind], *match.span(), _spell(kind, match.group()))
 
 
 def _blank(match: re.Match[str]) -> str:

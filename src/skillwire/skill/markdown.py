@@ -66,7 +66,7 @@ def read_markdown(text: str) -> MarkdownFacts:
     """The links and comments of ``text``, with their places."""
     if "[" not in text and "<" not in text:  # neither link nor comment: most files, and reading costs
         return MarkdownFacts([], [])
-    if len(text) > _MAX_READ or _bracket_depth(text) > _MAX_BRACKETS:
+    if not is_tame(text):
         return _search_plainly(text)
     tokens = _reader().parse(text)
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
@@ -89,6 +89,11 @@ def read_markdown(text: str) -> MarkdownFacts:
         if before < 0 or comment.offset >= visible_code[before][1]:
             facts.comments.append(comment)
     return facts
+
+
+def is_tame(text: str) -> bool:
+    """Whether reading ``text`` as Markdown takes a bounded time: it is not huge, nor nested out of hand."""
+    return len(text) <= _MAX_READ and _bracket_depth(text) <= _MAX_BRACKETS
 
 
 class _Inline:

@@ -6,19 +6,32 @@ One contract; ``tests/contracts/test_store_contract.py`` holds every implementat
 - Two processes may use one store at once; a writer waits for the other for a while, then ``StoreError``.
 - The log only grows. Nothing here decides anything: rules live in ``skill/``, choices in ``host/``.
 - Times are seconds since 1970 and are passed in; no clock is read here.
+
+Questions are how processes reach a person who is elsewhere: whoever asks puts one, and renews it while they live;
+whoever has the person before them answers it. A decision about a content answers every question about it.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+
+from skillwire.limits import MIB
+from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillwire.skill.approval import Approval
+    from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.entry import SkillEntry
+
+MOST_QUESTIONS: Final = 200
+"""That are open at once."""
+LARGEST_QUESTION: Final = 4 * MIB
+"""In bytes, as it is kept."""
+KEPT_SECONDS: Final = 3600.0
+"""How long an answer waits for an asker who was not heard of."""
 
 Happening: TypeAlias = Literal[
     "approved",
@@ -65,6 +78,45 @@ class LogLine:
     number: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What an agent or a gateway asks a person who is elsewhere, as a host's ``ApprovalRequest`` says it.
+
+    ``kind`` and ``target`` are those of the request; ``by`` names the asker, for people. Whoever asks is alive
+    until ``waits_until``, and says so again before. ``hidden`` and ``diff`` are what the asker found in the
+    ``SKILL.md``: whoever answers may not be able to read it.
+    """
+
+    id: str
+    kind: str
+    origin: str
+    entry: SkillEntry
+    by: str
+    asked_at: float
+    waits_until: float
+    target: str = ""
+    hidden: tuple[str, ...] = ()
+    diff: tuple[str, ...] = ()
+
+    @property
+    def content(self) -> str:
+        """The fingerprint of the content that it is about; empty if nothing about it can be verified (V7)."""
+        return fingerprint_of(self.entry)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A person's answer to a question. ``recorded``: it is also in the store, as an approval or a denial."""
+
+    yes: bool
+    by: str
+    at: float
+    grants: frozenset[str] = frozenset()
+    remember: bool = True
+    note: str = ""
+    recorded: bool = False
+
+
 class Store(ABC):
     """The memory of a host."""
 
@@ -93,7 +145,17 @@ class Store(ABC):
 
     @abstractmethod
     async def put_approval(self, approval: Approval, line: LogLine) -> None:
-        """Remember an approval, in place of an earlier one for the same skill, and log it, in one step."""
+        """Remember an approval, in place of an earlier one for the same skill, and log it, in one step.
+
+        Open questions of the kind ``load`` about exactly this content are answered by it, in the same step.
+        """
+
+    @abstractmethod
+    async def put_denial(self, contents: Contents, line: LogLine) -> None:
+        """Log a person's no to exactly this content of the line's skill; an approval of it goes. One step.
+
+        Open questions of the kind ``load`` about exactly this content are answered by it, in the same step.
+        """
 
     @abstractmethod
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
@@ -126,6 +188,46 @@ class Store(ABC):
         self, *, limit: int = 100, origin: str | None = None, uri: str | None = None
     ) -> Sequence[LogLine]:
         """The newest lines, newest first."""
+
+    @abstractmethod
+    async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
+        """The newest line ``approved``, ``denied`` or ``revoked`` of each skill, by origin and URI.
+
+        Of those about reading a skill: not what a policy decided, nor what was said about tools or other origins.
+        """
+
+    @abstractmethod
+    async def put_question(self, question: Question) -> None:
+        """Ask. Questions whose askers are gone are forgotten. What has that id already stays as it is.
+
+        ``LimitError`` if too many are open, or it is too large.
+        """
+
+    # ``key`` is the id of a question.
+
+    @abstractmethod
+    async def renew_question(self, key: str, until: float) -> bool:
+        """The asker still waits, until then; whether the question is still there."""
+
+    @abstractmethod
+    async def questions(self, now: float) -> Sequence[Question]:
+        """What is open, and whose asker is alive, in the order of asking."""
+
+    @abstractmethod
+    async def answer_question(self, key: str, answered: Answered) -> bool:
+        """Answer; whether that was the answer. ``False`` if the question is gone, or had one: the first counts."""
+
+    @abstractmethod
+    async def answer_to(self, key: str) -> Answered | None:
+        """What was answered, if anything."""
+
+    @abstractmethod
+    async def withdraw_question(self, key: str) -> Answered | None:
+        """Take a question back; the answer, if it had one. Nobody can answer it afterwards."""
+
+    @abstractmethod
+    async def version(self) -> int:
+        """Another number than before if anything in the store changed since, whoever changed it. Cheap."""
 
     @abstractmethod
     async def close(self) -> None:

@@ -11,12 +11,23 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from skillwire.store.contract import LogLine, SeenEntries, Store, StoredOrigin
+from skillwire.skill.approval import fingerprint
+from skillwire.store.contract import (
+    KEPT_SECONDS,
+    MOST_QUESTIONS,
+    Answered,
+    LogLine,
+    Question,
+    SeenEntries,
+    Store,
+    StoredOrigin,
+)
+from skillwire.store.questions import question_as_text, too_many
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillwire.skill.approval import Approval
+    from skillwire.skill.approval import Approval, Contents
 
 
 class MemoryStore(Store):
@@ -27,13 +38,18 @@ class MemoryStore(Store):
         self._entries: dict[str, SeenEntries] = {}
         self._approvals: dict[tuple[str, str], Approval] = {}
         self._log: list[LogLine] = []
+        self._questions: dict[str, Question] = {}
+        self._answers: dict[str, Answered] = {}
+        self._version = 0
 
     async def put_origin(self, origin: StoredOrigin) -> None:
         """Add or replace an origin."""
         self._origins[origin.label] = _copy_of_origin(origin)
+        self._version += 1
 
     async def remove_origin(self, label: str) -> bool:
         """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays."""
+        self._version += 1
         for key in [key for key in self._entries if f"{key}#".startswith(f"{label}#")]:
             del self._entries[key]
         self._approvals = {key: approval for key, approval in self._approvals.items() if key[0] != label}
@@ -46,6 +62,7 @@ class MemoryStore(Store):
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
         """Remember what an origin lists."""
         self._entries[label] = seen
+        self._version += 1
 
     async def entries(self, label: str) -> SeenEntries | None:
         """What an origin listed last, if it was ever asked."""
@@ -55,6 +72,15 @@ class MemoryStore(Store):
         """Remember an approval, in place of an earlier one for the same skill, and log it (A1, A4)."""
         await self.log(line)
         self._approvals[approval.origin, approval.uri] = approval
+        self._answer_all(line, approval.contents, yes=True, grants=approval.grants)
+
+    async def put_denial(self, contents: Contents, line: LogLine) -> None:
+        """Log a person's no to exactly this content; an approval of it goes, and whoever asks is answered (A2)."""
+        await self.log(line)
+        known = self._approvals.get((line.origin, line.uri))
+        if known is not None and known.contents == contents:
+            del self._approvals[line.origin, line.uri]
+        self._answer_all(line, contents, yes=False)
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
         """Give exactly ``approval`` other grants; whether it was still there (A4, A5)."""
@@ -84,6 +110,7 @@ class MemoryStore(Store):
     async def log(self, line: LogLine) -> None:
         """Add a line."""
         self._log.append(replace(_copy_of_line(line), number=len(self._log) + 1))
+        self._version += 1
 
     async def lines(
         self, *, limit: int = 100, origin: str | None = None, uri: str | None = None
@@ -94,8 +121,85 @@ class MemoryStore(Store):
         )
         return [_copy_of_line(line) for line in islice(wanted, max(0, min(limit, len(self._log))))]
 
+    async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
+        """The newest decision about each skill, by origin and URI."""
+        newest = {
+            (line.origin, line.uri): line
+            for line in self._log
+            if _is_decision(line) and origin in (None, line.origin) and uri in (None, line.uri)
+        }
+        return [_copy_of_line(newest[key]) for key in sorted(newest)]
+
+    async def put_question(self, question: Question) -> None:
+        """Ask, if there is room."""
+        question_as_text(question)  # as large as elsewhere
+        for key, known in list(self._questions.items()):
+            kept = KEPT_SECONDS if key in self._answers else 0.0
+            if known.waits_until + kept <= question.asked_at:
+                await self.withdraw_question(key)
+        if len(self._questions) - len(self._answers) >= MOST_QUESTIONS:
+            raise too_many()
+        self._questions.setdefault(question.id, question)
+        self._version += 1
+
+    async def renew_question(self, key: str, until: float) -> bool:
+        """The asker still waits; whether the question is still there."""
+        if key not in self._questions:
+            return False
+        self._questions[key] = replace(self._questions[key], waits_until=until)
+        self._version += 1
+        return True
+
+    async def questions(self, now: float) -> Sequence[Question]:
+        """What is open, and whose asker is alive, in the order of asking."""
+        return sorted(
+            (each for each in self._questions.values() if self._is_open(each, now)),
+            key=lambda question: (question.asked_at, question.id),
+        )
+
+    async def answer_question(self, key: str, answered: Answered) -> bool:
+        """Answer; whether that was the answer: the first counts."""
+        question = self._questions.get(key)
+        if question is None or not self._is_open(question, answered.at):
+            return False
+        self._answers[key] = answered
+        self._version += 1
+        return True
+
+    async def answer_to(self, key: str) -> Answered | None:
+        """What was answered, if anything."""
+        return self._answers.get(key)
+
+    async def withdraw_question(self, key: str) -> Answered | None:
+        """Take a question back; the answer, if it had one."""
+        self._questions.pop(key, None)
+        self._version += 1
+        return self._answers.pop(key, None)
+
+    async def version(self) -> int:
+        """Another number if anything changed."""
+        return self._version
+
     async def close(self) -> None:
         """Nothing is held open."""
+
+    def _is_open(self, question: Question, now: float) -> bool:
+        return question.id not in self._answers and question.waits_until > now
+
+    def _answer_all(
+        self, line: LogLine, contents: Contents, *, yes: bool, grants: frozenset[str] = frozenset()
+    ) -> None:
+        """A decision about a content answers whoever asks about it."""
+        note = str(line.facts.get("note", ""))
+        about = ("load", line.origin, line.uri, fingerprint(contents))
+        for key, each in self._questions.items():
+            if (each.kind, each.origin, each.entry.uri, each.content) == about:
+                self._answers.setdefault(key, Answered(yes, line.by, line.at, grants, note=note, recorded=True))
+
+
+def _is_decision(line: LogLine) -> bool:
+    is_about_reading = line.facts.get("kind", "load") in ("load", "import")
+    return line.what in ("approved", "denied", "revoked") and line.by != "policy" and is_about_reading
 
 
 def _copy_of_origin(origin: StoredOrigin) -> StoredOrigin:

@@ -51,6 +51,15 @@ MIGRATIONS: tuple[Migration, ...] = (
         " WHEN EXISTS (SELECT 1 FROM log WHERE number = NEW.number)"
         " BEGIN SELECT RAISE(ABORT, 'the log only grows'); END",
     ),
+    (
+        # An answer is in the row of its question: whoever answers first finds none there. ``content`` is what a
+        # decision about a skill answers; empty where nothing can be verified.
+        "CREATE TABLE questions (id TEXT NOT NULL PRIMARY KEY, kind TEXT NOT NULL, origin TEXT NOT NULL,"
+        " uri TEXT NOT NULL, content TEXT NOT NULL, question TEXT NOT NULL, asked_at REAL NOT NULL,"
+        " waits_until REAL NOT NULL, answer TEXT)",
+        # The newest decision about each skill, however much was read since.
+        "CREATE INDEX log_of_decisions ON log (origin, uri) WHERE what IN ('approved', 'denied', 'revoked')",
+    ),
 )
 
 

@@ -14,7 +14,6 @@ All SQL runs in a worker thread, on one connection, one call at a time. One even
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import sqlite3
@@ -22,21 +21,24 @@ import stat
 import sys
 import threading
 import time
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
 from anyio import CancelScope, CapacityLimiter, to_thread
 
-from skillwire.catalog.listing import entry_to_document
 from skillwire.errors import StoreError
-from skillwire.skill.approval import Approval
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
-from skillwire.store.contract import LogLine, SeenEntries, Store, StoredOrigin
+from skillwire.skill.approval import fingerprint
+from skillwire.store import questions, rows
+from skillwire.store.contract import KEPT_SECONDS, MOST_QUESTIONS, Answered, Store
+from skillwire.store.failures import explained, readable
 from skillwire.store.migrations import migrate, read_version, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Sequence
+
+    from skillwire.skill.approval import Approval, Contents
+    from skillwire.store.contract import LogLine, Question, SeenEntries, StoredOrigin
 
 T = TypeVar("T")
 Statement: TypeAlias = tuple[str, tuple[Any, ...]]
@@ -81,12 +83,12 @@ class SqliteStore(Store):
 
     async def origins(self) -> Sequence[StoredOrigin]:
         """Every origin, by label."""
-        found = await self._read(_origin, "SELECT label, settings, added_at FROM origins")
+        found = await self._read(rows.to_origin, "SELECT label, settings, added_at FROM origins")
         return sorted(found, key=lambda origin: origin.label)
 
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
         """Remember what an origin lists."""
-        text = await to_thread.run_sync(_entries_as_text, seen)
+        text = await to_thread.run_sync(rows.entries_as_text, seen)
         values = (label, text, seen.at, seen.is_complete)
         await self._write(
             ("INSERT OR REPLACE INTO entries (label, entries, at, is_complete) VALUES (?, ?, ?, ?)", values)
@@ -94,42 +96,56 @@ class SqliteStore(Store):
 
     async def entries(self, label: str) -> SeenEntries | None:
         """What an origin listed last, if it was ever asked."""
-        found = await self._read(_seen, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label)
+        found = await self._read(
+            rows.to_seen, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label
+        )
         return found[0] if found else None
 
     async def put_approval(self, approval: Approval, line: LogLine) -> None:
         """Remember an approval, in place of an earlier one for the same skill, and log it: one step (A1, A4)."""
-        await self._write((_PUT_APPROVAL, _values_of(approval)), (_LOG, _values_of_line(line)))
+        await self._write(
+            (rows.PUT_APPROVAL, rows.values_of(approval)),
+            (rows.LOG, rows.values_of_line(line)),
+            _answering(line, approval.contents, approval.grants),
+        )
+
+    async def put_denial(self, contents: Contents, line: LogLine) -> None:
+        """Log a person's no to exactly this content; an approval of it goes, and whoever asks is answered (A2)."""
+        await self._write(
+            (rows.REMOVE_CONTENTS, (line.origin, line.uri, rows.contents_as_text(contents))),
+            (rows.LOG, rows.values_of_line(line)),
+            _answering(line, contents),
+        )
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
         """Give exactly ``approval`` other grants; whether it was still there (A4, A5)."""
         return await self._write(
-            (_CHANGE_GRANTS, (json.dumps(sorted(grants)), *_values_of(approval))),
-            (f"{_LOG} WHERE changes() > 0", _values_of_line(line)),
+            (rows.CHANGE_GRANTS, (json.dumps(sorted(grants)), *rows.values_of(approval))),
+            (f"{rows.LOG} WHERE changes() > 0", rows.values_of_line(line)),
         )
 
     async def remove_approval(self, origin: str, uri: str, line: LogLine, *, only: Approval | None = None) -> bool:
         """Forget an approval and its grants; whether there was one. Only then is there anything to log (A2)."""
-        statement = (_REMOVE, (origin, uri)) if only is None else (_REMOVE_EXACTLY, _values_of(only))
+        statement = (rows.REMOVE, (origin, uri)) if only is None else (rows.REMOVE_EXACTLY, rows.values_of(only))
         return await self._write(
             statement,
-            (f"{_LOG} WHERE changes() > 0", _values_of_line(line)),
+            (f"{rows.LOG} WHERE changes() > 0", rows.values_of_line(line)),
         )
 
     async def approval(self, origin: str, uri: str) -> Approval | None:
         """The approval of one skill."""
-        found = await self._read(_approval, f"{_APPROVALS} WHERE origin = ? AND uri = ?", origin, uri)
+        found = await self._read(rows.to_approval, f"{rows.APPROVALS} WHERE origin = ? AND uri = ?", origin, uri)
         return found[0] if found else None
 
     async def approvals(self, origin: str | None = None) -> Sequence[Approval]:
         """Every approval, by origin and URI."""
         which = ("", ()) if origin is None else (" WHERE origin = ?", (origin,))
-        found = await self._read(_approval, _APPROVALS + which[0], *which[1])
+        found = await self._read(rows.to_approval, rows.APPROVALS + which[0], *which[1])
         return sorted(found, key=lambda approval: (approval.origin, approval.uri))
 
     async def log(self, line: LogLine) -> None:
         """Add a line."""
-        await self._write((_LOG, _values_of_line(line)))
+        await self._write((rows.LOG, rows.values_of_line(line)))
 
     async def lines(
         self, *, limit: int = 100, origin: str | None = None, uri: str | None = None
@@ -138,8 +154,66 @@ class SqliteStore(Store):
         wanted = {"origin = ?": origin, "uri = ?": uri}
         given = {test: value for test, value in wanted.items() if value is not None}
         which = f" WHERE {' AND '.join(given)}" if given else ""
-        query = f"{_LINES}{which} ORDER BY number DESC LIMIT ?"
-        return await self._read(_line, query, *given.values(), max(0, min(limit, sys.maxsize)))
+        query = f"{rows.LINES}{which} ORDER BY number DESC LIMIT ?"
+        return await self._read(rows.to_line, query, *given.values(), max(0, min(limit, sys.maxsize)))
+
+    async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
+        """The newest decision about each skill, by origin and URI."""
+        given = {"origin = ?": origin, "uri = ?": uri}
+        tests = [rows.DECISION, *(test for test, value in given.items() if value is not None)]
+        query = f"{rows.NEWEST_OF} WHERE {' AND '.join(tests)} GROUP BY origin, uri)"
+        values = [value for value in given.values() if value is not None]
+        found = await self._read(rows.to_line, query, *values)
+        return sorted(found, key=lambda line: (line.origin, line.uri))
+
+    async def put_question(self, question: Question) -> None:
+        """Ask, if there is room."""
+        text = await to_thread.run_sync(questions.question_as_text, question)
+        now, values = question.asked_at, rows.bound(questions.values_of(question, text))
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(questions.FORGET, (now, now - KEPT_SECONDS))
+            if connection.execute(questions.COUNT).fetchone()[0] >= MOST_QUESTIONS:
+                raise questions.too_many()
+            connection.execute(questions.PUT, values)
+
+        await self._change(work)
+
+    async def renew_question(self, key: str, until: float) -> bool:
+        """The asker still waits; whether the question is still there."""
+        return await self._write((questions.RENEW, (until, key)))
+
+    async def questions(self, now: float) -> Sequence[Question]:
+        """What is open, and whose asker is alive, in the order of asking."""
+        return await self._read(questions.to_question, questions.OPEN_QUESTIONS, now)
+
+    async def answer_question(self, key: str, answered: Answered) -> bool:
+        """Answer; whether that was the answer: the first counts."""
+        return await self._write((questions.ANSWER, (questions.answer_as_text(answered), key, answered.at)))
+
+    async def answer_to(self, key: str) -> Answered | None:
+        """What was answered, if anything."""
+        found = await self._read(questions.to_answered, questions.GIVEN, key)
+        return found[0] if found else None
+
+    async def withdraw_question(self, key: str) -> Answered | None:
+        """Take a question back; the answer, if it had one."""
+
+        def work(connection: sqlite3.Connection) -> Answered | None:
+            found = connection.execute(questions.GIVEN, (key,)).fetchone()
+            connection.execute(questions.WITHDRAW, (key,))
+            with readable(self._name):
+                return None if found is None else questions.to_answered(*found)
+
+        return await self._change(work)
+
+    async def version(self) -> int:
+        """Another number if anything changed: SQLite counts what others commit, and what we change ourselves."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            return connection.execute("PRAGMA data_version").fetchone()[0] + connection.total_changes
+
+        return await to_thread.run_sync(self._run, work, limiter=self._turn)
 
     async def close(self) -> None:
         """Let go of the file. A call that is under way ends first; later ones are refused."""
@@ -148,9 +222,9 @@ class SqliteStore(Store):
 
     async def _read(self, decode: Callable[..., T], query: str, *values: Any) -> list[T]:
         def work(connection: sqlite3.Connection) -> list[T]:
-            rows = connection.execute(query, _bound(values)).fetchall()
-            with _readable(self._name):
-                return [decode(*map(_unbound, row)) for row in rows]
+            found = connection.execute(query, rows.bound(values)).fetchall()
+            with readable(self._name):
+                return [decode(*map(rows.unbound, row)) for row in found]
 
         return await to_thread.run_sync(self._run, work, limiter=self._turn)
 
@@ -158,17 +232,25 @@ class SqliteStore(Store):
         """All statements or none; whether the first one changed anything."""
 
         def work(connection: sqlite3.Connection) -> bool:
+            counts = [connection.execute(text, rows.bound(values)).rowcount for text, values in statements]
+            return counts[0] > 0
+
+        return await self._change(work)
+
+    async def _change(self, work: Callable[[sqlite3.Connection], T]) -> T:
+        """All of ``work`` or nothing."""
+
+        def change(connection: sqlite3.Connection) -> T:
             with transaction(connection):
                 read_version(connection)  # a newer skillwire may have changed the shape since we opened it
-                counts = [connection.execute(text, _bound(values)).rowcount for text, values in statements]
-                return counts[0] > 0
+                return work(connection)
 
-        return await to_thread.run_sync(self._run, work, limiter=self._turn)
+        return await to_thread.run_sync(self._run, change, limiter=self._turn)
 
     def _run(self, work: Callable[[sqlite3.Connection], T]) -> T:
         if self._connection is None:
             raise StoreError("store-closed", f"the store {self._name!r:.100} was closed", "open it again")
-        with _explained(self._name):
+        with explained(self._name):
             return work(self._connection)
 
     def _close(self) -> None:
@@ -177,12 +259,21 @@ class SqliteStore(Store):
             self._connection = None
 
 
+def _answering(line: LogLine, contents: Contents, grants: frozenset[str] | None = None) -> Statement:
+    """A decision about a content answers whoever asks about it; without ``grants`` it is a no."""
+    note = str(line.facts.get("note", ""))
+    yes = grants is not None
+    answered = Answered(yes, line.by, line.at, grants or frozenset(), note=note, recorded=True)
+    values = (questions.answer_as_text(answered), line.origin, line.uri, fingerprint(contents))
+    return questions.ANSWER_ALL, values
+
+
 # Opening
 
 
 def _open(named: str | os.PathLike[str], patience: float) -> sqlite3.Connection:
     path = Path(os.path.realpath(named))  # SQLite puts its other files beside the real one
-    with _explained(path.name):
+    with explained(path.name):
         _prepare(path)
         connection = sqlite3.connect(
             f"{path.as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None, check_same_thread=False
@@ -238,138 +329,3 @@ def _use_wal(connection: sqlite3.Connection, patience: float) -> None:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= deadline:
                 raise
         time.sleep(_PAUSE)
-
-
-# What went wrong, in our words
-
-_BUSY = ("store-busy", "is held by another program", "try again, or end the other program")
-_FULL = (
-    "store-full",
-    "cannot grow: the disk is full",
-    "free some space; what was remembered before is still there",
-)
-_READONLY = ("store-readonly", "cannot be written", "make the file and its folder writable for you")
-_DAMAGED = ("store-damaged", "is damaged, or no store", "move it aside and start anew; nothing of it was deleted")
-_FAILURES = {
-    sqlite3.SQLITE_BUSY: _BUSY,
-    sqlite3.SQLITE_LOCKED: _BUSY,
-    sqlite3.SQLITE_PROTOCOL: _BUSY,
-    sqlite3.SQLITE_FULL: _FULL,
-    sqlite3.SQLITE_READONLY: _READONLY,
-    sqlite3.SQLITE_CORRUPT: _DAMAGED,
-    sqlite3.SQLITE_NOTADB: _DAMAGED,
-}
-_OS_FAILURES = {
-    errno.ENOSPC: _FULL,
-    errno.EDQUOT: _FULL,
-    errno.EROFS: _READONLY,
-    errno.EACCES: _READONLY,
-    errno.EPERM: _READONLY,
-}
-
-
-@contextmanager
-def _explained(name: str) -> Generator[None]:
-    """What SQLite and the disk raise, as ``StoreError``. Their words may name places on the machine, ours not."""
-    try:
-        yield
-    except sqlite3.Error as error:
-        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        known = _FAILURES.get(code & 0xFF)  # the rest of the code says more than anybody acts on
-        raise _failure(name, known, getattr(error, "sqlite_errorname", type(error).__name__)) from error
-    except OSError as error:
-        raise _failure(name, _OS_FAILURES.get(error.errno or 0), error.strerror or type(error).__name__) from error
-
-
-@contextmanager
-def _readable(name: str) -> Generator[None]:
-    """A row that does not hold what we write is damage too."""
-    try:
-        yield
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise _failure(name, _DAMAGED, "") from error
-
-
-def _failure(name: str, known: tuple[str, str, str] | None, otherwise: str) -> StoreError:
-    reference, what, hint = known or (
-        "store-unusable",
-        f"cannot be used ({otherwise})",
-        "look at the disk and the folder it is in",
-    )
-    return StoreError(reference, f"the store {name!r:.100} {what}", hint)
-
-
-# Values and rows. JSON is written as ASCII.
-
-_APPROVALS = "SELECT origin, uri, contents, who, at, grants FROM approvals"
-_PUT_APPROVAL = (
-    "INSERT OR REPLACE INTO approvals (origin, uri, contents, who, at, grants) VALUES (?, ?, ?, ?, ?, ?)"
-)
-_REMOVE = "DELETE FROM approvals WHERE origin = ? AND uri = ?"
-_REMOVE_EXACTLY = f"{_REMOVE} AND contents = ? AND who = ? AND at = ? AND grants = ?"
-_CHANGE_GRANTS = (
-    "UPDATE approvals SET grants = ?"
-    " WHERE origin = ? AND uri = ? AND contents = ? AND who = ? AND at = ? AND grants = ?"
-)
-_LINES = "SELECT what, origin, uri, who, at, facts, number FROM log"
-_LOG = "INSERT INTO log (what, origin, uri, who, at, facts) SELECT ?, ?, ?, ?, ?, ?"
-
-
-def _bound(values: Sequence[Any]) -> tuple[Any, ...]:
-    """What a hostile server calls a skill may be no Unicode; it is logged all the same, as bytes."""
-    return tuple(
-        value.encode(errors="surrogatepass") if isinstance(value, str) and not _is_unicode(value) else value
-        for value in values
-    )
-
-
-def _unbound(value: Any) -> Any:
-    return value.decode(errors="surrogatepass") if isinstance(value, bytes) else value
-
-
-def _is_unicode(text: str) -> bool:
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
-
-
-def _values_of(approval: Approval) -> tuple[Any, ...]:
-    contents, grants = json.dumps(sorted(approval.contents)), json.dumps(sorted(approval.grants))
-    return approval.origin, approval.uri, contents, approval.by, approval.at, grants
-
-
-def _values_of_line(line: LogLine) -> tuple[Any, ...]:
-    return line.what, line.origin, line.uri, line.by, line.at, json.dumps(dict(line.facts))
-
-
-def _origin(label: str, settings: str, added_at: float) -> StoredOrigin:
-    return StoredOrigin(label, json.loads(settings), added_at)
-
-
-def _approval(origin: str, uri: str, contents: str, who: str, at: float, grants: str) -> Approval:
-    pairs = frozenset((file, digest) for file, digest in json.loads(contents))
-    return Approval(origin, uri, pairs, who, at, frozenset(json.loads(grants)))
-
-
-def _line(what: Any, origin: str, uri: str, who: str, at: float, facts: str, number: int) -> LogLine:
-    return LogLine(what, origin, uri, who, at, json.loads(facts), number)
-
-
-def _entries_as_text(seen: SeenEntries) -> str:
-    return json.dumps([entry_to_document(entry) for entry in seen.entries], separators=(",", ":"))
-
-
-def _seen(entries: str, at: float, is_complete: int) -> SeenEntries:
-    return SeenEntries(tuple(map(_entry, json.loads(entries))), at, bool(is_complete))
-
-
-def _entry(document: dict[str, Any]) -> SkillEntry:
-    """The entry that ``entry_to_document`` wrote, as it was.
-
-    Not ``entry_from_document``: that checks a file from anywhere, which takes most of the time, and spells URIs
-    anew. These were checked when they came, and whoever can write here can write approvals too.
-    """
-    whole = "frontmatter" not in document["notPromised"]
-    if document["resources"] == DYNAMIC:
-        return SkillEntry(document["uri"], document["frontmatter"], DYNAMIC, whole_frontmatter=whole)
-    files = tuple(Resource(file["uri"], file.get("digest"), file.get("size")) for file in document["resources"])
-    resources = files if document["complete"] else Partial(files)
-    return SkillEntry(document["uri"], document["frontmatter"], resources, whole_frontmatter=whole)

@@ -63,6 +63,21 @@ def test_an_old_store_gets_what_it_has_not_had_and_keeps_what_it_holds(connectio
     assert connection.execute("SELECT count(*) FROM log").fetchone() == (1,)
 
 
+def test_a_store_without_questions_gets_them_and_keeps_its_decisions(connection: sqlite3.Connection) -> None:
+    """The store of the first version, as it was released."""
+    migrate(connection, MIGRATIONS[:1])
+    connection.execute(
+        "INSERT INTO log (what, origin, uri, who, at, facts) VALUES ('revoked', 'a', 'b', 'ada', 1, '{}')"
+    )
+    migrate(connection)
+    assert version(connection) == len(MIGRATIONS)
+    assert connection.execute("SELECT count(*) FROM questions").fetchone() == (0,)
+    query = "SELECT max(number) FROM log WHERE what IN ('approved', 'denied', 'revoked') GROUP BY origin, uri"
+    assert connection.execute(query).fetchall() == [(1,)]
+    plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
+    assert "log_of_decisions" in plan[0]
+
+
 def test_a_migration_that_fails_leaves_the_store_as_it_was(connection: sqlite3.Connection) -> None:
     migrate(connection)
     before = shape(connection)

@@ -1,0 +1,20 @@
+"""Amounts as people read them, the same words everywhere. PURE."""
+
+from __future__ import annotations
+
+
+def size_of(count: int) -> str:
+    """A number of bytes as people read it."""
+    if count < 1024:
+        return f"{count} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB"):
+        count_in_unit = count / 1024
+        if count_in_unit < 1024 or unit == "TiB":
+            return f"{count_in_unit:.1f} {unit}"
+        count = int(count_in_unit)
+    return f"{count} B"
+
+
+def counted(count: int, noun: str) -> str:
+    """``1 skill``, ``2 skills``."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

@@ -1,0 +1,51 @@
+"""What every decision on the command line has: who decides, a note for the log, and who was waiting for it."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from skillwire.errors import FormatError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable
+
+    from skillwire.cli.printer import Printer
+    from skillwire.store.contract import Store
+
+
+def add_decision_options(parser: argparse.ArgumentParser, what: str) -> None:
+    """``--by`` and ``--note``."""
+    parser.add_argument("--by", default="user", metavar="WHO", help=f"who {what}, for the log (default: user)")
+    parser.add_argument("--note", default="", metavar="TEXT", help="why, for the log")
+
+
+def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) -> None:
+    """``FormatError`` if what goes into the log is not a line of text."""
+    for text in (arguments.by, *grants):
+        if not text.strip() or not text.isprintable():
+            raise FormatError(
+                "argument-invalid", "--by and --grant take a line of text", "leave it out, or name one"
+            )
+    if arguments.by == "policy":
+        raise FormatError("argument-invalid", "a policy is nobody who decides", "say who you are with --by")
+    if not arguments.note.isprintable():
+        raise FormatError("argument-invalid", "--note takes a line of text", "leave out what cannot be printed")
+
+
+async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list[str]:
+    """Who waits for a yes or no to this content."""
+    return [
+        question.by
+        for question in await store.questions(time.time())
+        if (question.kind, question.origin, question.entry.uri, question.content) == ("load", origin, uri, content)
+    ]
+
+
+def say_answered(askers: Iterable[str], printer: Printer) -> None:
+    """Who has their answer now."""
+    from skillwire.cli.hosting import listed
+
+    if names := listed(sorted(set(askers))):
+        printer.talk(f"answered: {names}")

@@ -1,0 +1,71 @@
+"""``skillwire decline``: a person's no to a skill exactly as it is now (A1, A2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from skillwire.cli.deciding import add_decision_options, check_decision, say_answered, waiting_for
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host
+from skillwire.cli.parsing import add_verb
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.host.runtime import Host
+
+_EXAMPLES = """\
+examples:
+  skillwire decline refunds --note 'sends mail to everybody'
+  skillwire decline acme:refunds --fingerprint sha256:…   only what was looked at
+
+A no is to exactly these files: an approval of them ends, and whoever waits for an answer about them has one.
+Another content of the skill can be asked about again. Whoever changes their mind says: skillwire approve.
+
+exit codes: 0 declined, 1 refused: it promises no content (V7), or has another fingerprint, 2 usage, or unknown
+"""
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "decline",
+        "say no to a skill as it is now",
+        "Decline a skill with exactly the files it has now: nobody is asked about it at the desk again until it"
+        " changes. Nothing is read for it.",
+        _EXAMPLES,
+    )
+    parser.add_argument("name", metavar="NAME", help=NAME_HELP)
+    add_decision_options(parser, "says no")
+    parser.add_argument("--fingerprint", metavar="SHA256", help="refuse if it is not this content any more")
+    add_host_options(parser)
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Decline."""
+    check_decision(arguments)
+    return run_with_host(arguments, printer, _decline)
+
+
+async def _decline(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.skill.approval import fingerprint_of
+
+    found = await find_skill(host, arguments.name, printer)
+    if found.origin.is_local:
+        printer.talk(f"{line(found.name)} is in a folder of yours, whose skills need no approval")
+        return Exit.OK
+    label, uri = found.origin.label, found.entry.uri
+    askers = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
+    fingerprint = await host.decline(
+        arguments.name, by=arguments.by, note=arguments.note, fingerprint=arguments.fingerprint
+    )
+    if arguments.json:
+        printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint})
+    else:
+        printer.data(f"declined {line(uri)} from {line(label)}")
+        printer.data(f"fingerprint: {fingerprint}")
+    say_answered(askers, printer)
+    return Exit.OK

@@ -1,0 +1,129 @@
+"""Approvals as a document, and from one (A1).
+
+An export is data from somewhere: it is checked whole before anything of it is stored, its fingerprints included,
+and an approval is only ever stored for the origin, the skill and the very content that it was given for.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from skillwire.errors import FormatError, SkillwireError
+from skillwire.skill.approval import Approval
+from skillwire.skill.received import parse_entry
+from skillwire.skill.uri import parse_uri, skill_root
+from skillwire.store.contract import LogLine
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from skillwire.skill.approval import Contents
+    from skillwire.store.contract import Store
+
+LARGEST_EXPORT = 64 * 1024 * 1024
+_FORMAT = 1
+_LATEST = 4_102_444_800  # the year 2100
+
+
+class LeftOut(NamedTuple):
+    """An approval that was not stored, and why."""
+
+    approval: Approval
+    reason: str
+
+
+def approvals_as_document(approvals: Iterable[Approval]) -> dict[str, Any]:
+    """An export of ``approvals``."""
+    return {"version": _FORMAT, "approvals": [_document(approval) for approval in approvals]}
+
+
+def parse_approvals(data: bytes) -> Sequence[Approval]:
+    """Every approval of an export, or ``FormatError`` for the first thing that is wrong with it."""
+    try:
+        document: Any = json.loads(data) if len(data) <= LARGEST_EXPORT else None
+        if document["version"] != _FORMAT:
+            raise _invalid("its version is not known here")
+        return [_parse(item) for item in cast("list[Any]", document["approvals"])]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise _invalid("it is not the JSON of an export") from error
+
+
+async def import_approvals(store: Store, wanted: Iterable[Approval]) -> list[LeftOut]:
+    """Store each for the same origin, skill and content; what was left out, and why."""
+    known = {origin.label for origin in await store.origins()}
+    left_out = [LeftOut(approval, await _store(store, approval, known)) for approval in wanted]
+    return [each for each in left_out if each.reason]
+
+
+def _document(approval: Approval) -> dict[str, Any]:
+    when = datetime.fromtimestamp(approval.at, UTC).isoformat(timespec="milliseconds")
+    return {
+        "origin": approval.origin,
+        "uri": approval.uri,
+        "by": approval.by,
+        "at": approval.at,
+        "when": when.replace("+00:00", "Z"),
+        "fingerprint": approval.fingerprint,
+        "grants": sorted(approval.grants),
+        "contents": [{"uri": uri, "digest": digest} for uri, digest in sorted(approval.contents)],
+    }
+
+
+async def _store(store: Store, approval: Approval, known: set[str]) -> str:
+    """Store one, or say why not. What was decided here, about another content, is not overruled by a file."""
+    if approval.origin not in known and await store.entries(approval.origin) is None:
+        return "no such origin is known here"
+    before = await store.approval(approval.origin, approval.uri)
+    what = "approved" if before is None else "granted"
+    facts = {"kind": "import", "grants": sorted(approval.grants)}
+    entry = LogLine(what, approval.origin, approval.uri, approval.by, time.time(), facts)
+    if before is None:
+        await store.put_approval(approval, entry)
+    elif before.contents != approval.contents:
+        return "another content is approved here"
+    elif before.grants >= approval.grants:
+        return ""
+    elif not await store.change_grants(before, before.grants | approval.grants, entry):
+        return "the approval here changed just now"
+    return ""
+
+
+def _parse(item: dict[str, Any]) -> Approval:
+    grants = cast("list[str]", item["grants"] if isinstance(item["grants"], list) else [None])
+    texts: list[Any] = [item["origin"], item["uri"], item["by"], *grants]
+    if not all(isinstance(text, str) and text and text.isprintable() for text in texts):
+        raise _invalid("a field is not a line of text")
+    at = float(item["at"])
+    if not (math.isfinite(at) and 0 <= at < _LATEST):
+        raise _invalid("'at' is not a time")
+    contents = _contents(item["uri"], item["contents"])
+    approval = Approval(item["origin"], item["uri"], contents, item["by"], at, frozenset(grants))
+    if approval.fingerprint != item["fingerprint"]:
+        raise _invalid(f"the contents of {approval.uri!r:.200} are not those of its fingerprint")
+    return approval
+
+
+def _contents(uri: str, items: list[dict[str, Any]]) -> Contents:
+    """The files, checked as those of an entry are: well-formed digests, all inside the skill, each once."""
+    files = [{"uri": file["uri"], "digest": file["digest"]} for file in items]
+    try:
+        name = skill_root(parse_uri(uri)).segments[-1]
+        entry = parse_entry(
+            {"uri": uri, "frontmatter": {"name": name, "description": "-"}, "resources": files}, sized=False
+        )
+    except SkillwireError as error:
+        raise _invalid(f"{uri!r:.200}: {error.message}") from error
+    return frozenset((file.uri, file.digest or "") for file in entry.files)
+
+
+def _invalid(reason: str) -> FormatError:
+    return FormatError(
+        "export-invalid",
+        f"the file is no export of approvals: {reason}; nothing was imported",
+        "make one: skillwire approvals --json",
+        rule="A1",
+    )
