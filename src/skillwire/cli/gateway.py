@@ -21,6 +21,8 @@ from skillwire.cli.serving import (
     add_serving_options,
     check_serving,
     log_access,
+    page_address_of,
+    page_of,
     parse_address,
     read_instructions,
     skills_of,
@@ -37,6 +39,7 @@ if TYPE_CHECKING:
     from skillwire.gateway.opening import Gateway
     from skillwire.gateway.planning import Plan
     from skillwire.server.access import Access
+    from skillwire.server.skills import Skills
 
 _EXAMPLES = """\
 examples:
@@ -119,7 +122,7 @@ async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Pl
     from skillwire.server.run import serve_stdio
 
     async with open_gateway(plan, state_of(arguments)) as gateway:
-        server = _server(gateway, arguments, None)
+        server = _server(gateway, _skills(gateway, arguments, None), arguments, None)
         async with anyio.create_task_group() as group:
             group.start_soon(_leave_on_signal, gateway)
             say_how_to_start(_with_files(arguments), printer)
@@ -133,19 +136,23 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
 
     from skillwire.gateway.opening import open_gateway
     from skillwire.server.access import read_access
-    from skillwire.server.http import HttpOptions, HttpServer, listen
+    from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 
     access = None if arguments.access is None else read_access(arguments.access)
     is_open = access is None and host != LOOPBACK
     listener: socket.socket = listen(host, port)
     async with open_gateway(plan, state_of(arguments)) as gateway:
-        server = _server(gateway, arguments, access, may_approve=not is_open)
+        skills = _skills(gateway, arguments, access)
+        server = _server(gateway, skills, arguments, access, may_approve=not is_open)
         asks = plan.policy.mode == "admit" and not plan.policy.read_only and not is_open
         room = arguments.replay * MIB
         options = HttpOptions(access, arguments.public_url, asks=asks, replay_bytes=room)
-        http = HttpServer(server, listener, options, catalog=lambda: gateway.catalog)
+        page = page_of(skills, arguments, access, url_of(listener))
+        http = HttpServer(server, listener, options, catalog=lambda: gateway.catalog, page=page)
         log_access(arguments)
-        say_how_to_connect(arguments, http.url, printer, is_open=is_open)
+        say_how_to_connect(
+            arguments, http.url, printer, is_open=is_open, page=page_address_of(arguments, http.url)
+        )
         if is_open and plan.policy.mode == "admit":
             printer.talk("note: nobody can approve skills through this gateway, since anybody could; see --access")
         async with anyio.create_task_group() as group:
@@ -156,15 +163,23 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
     printer.talk("stopped")
 
 
+def _skills(gateway: Gateway, arguments: argparse.Namespace, access: Access | None) -> Skills:
+    return skills_of(gateway.catalog, arguments, access, watch=False)  # the gateway follows its upstreams itself
+
+
 def _server(
-    gateway: Gateway, arguments: argparse.Namespace, access: Access | None, *, may_approve: bool = True
+    gateway: Gateway,
+    skills: Skills,
+    arguments: argparse.Namespace,
+    access: Access | None,
+    *,
+    may_approve: bool = True,
 ) -> Any:
     from skillwire.gateway.eliciting import attach_eliciting
     from skillwire.server.access import Policy
     from skillwire.server.notices import everything
     from skillwire.server.run import build_server
 
-    skills = skills_of(gateway.catalog, arguments, access, watch=False)  # the gateway follows its upstreams itself
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     if may_approve:
         attach_eliciting(server, gateway, lambda: everything if access is None else Policy(access).sees())

@@ -61,21 +61,18 @@ def say_how_to_start(arguments: argparse.Namespace, printer: Printer) -> None:
         printer.talk(f"  {line}")
 
 
-def say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
-    """Over HTTP: what a host has to know to connect, and what to try."""
-    name, url = shlex.quote(arguments.name), arguments.public_url or url
-    entry: dict[str, object] = {"type": "http", "url": url}
-    if arguments.access is not None:
-        entry["headers"] = {"Authorization": "Bearer YOUR-TOKEN"}
+def say_how_to_connect(
+    arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool, page: str | None
+) -> None:
+    """Over HTTP: what a host has to know to connect, what to try, and where the page for people is."""
+    from skillwire.install.commands import http_commands, http_entry
+
+    url, token = arguments.public_url or url, arguments.access is not None
+    entry = http_entry(url, token=token)
     printer.talk("a host connects with this entry:")
     printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
     printer.talk("or with one line:")
-    for line in (
-        f"claude mcp add --transport http {name} {url}",
-        f"codex mcp add {name} --url {url}",
-        f"gemini mcp add --transport http {name} {url}",
-        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, **entry})]),
-    ):
+    for line in http_commands(arguments.name, url, token=token).values():
         printer.talk(f"  {line}")
     printer.talk(f"clients of older proposals: {url}/sep-2076 and {url}/native (docs/dialects.md)")
     printer.talk("try next, in another terminal:")
@@ -83,6 +80,8 @@ def say_how_to_connect(arguments: argparse.Namespace, url: str, printer: Printer
     printer.talk(f"  {_curl(url)}")
     if is_open:
         printer.talk("note: whoever can reach this address can read every skill; --access decides who may")
+    if page is not None:
+        printer.talk(f"to look at the skills in a browser, open {page}")
     printer.talk(f"listening at {url} (Ctrl-C ends)")
 
 

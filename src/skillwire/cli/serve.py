@@ -17,6 +17,8 @@ from skillwire.cli.serving import (
     add_serving_options,
     check_serving,
     log_access,
+    page_address_of,
+    page_of,
     parse_address,
     read_instructions,
     skills_of,
@@ -108,7 +110,7 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
         import anyio
 
         from skillwire.server.access import read_access
-        from skillwire.server.http import HttpOptions, HttpServer, listen
+        from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
         from skillwire.server.run import build_server
 
         access = None if arguments.access is None else read_access(arguments.access)
@@ -116,9 +118,11 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
         skills = _skills(finish(), arguments, printer, access)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
-    http = HttpServer(server, listener, options, catalog=lambda: skills.catalog)
+    page = page_of(skills, arguments, access, url_of(listener))
+    http = HttpServer(server, listener, options, catalog=lambda: skills.catalog, page=page)
     log_access(arguments)
-    say_how_to_connect(arguments, http.url, printer, is_open=access is None and host != LOOPBACK)
+    is_open = access is None and host != LOOPBACK
+    say_how_to_connect(arguments, http.url, printer, is_open=is_open, page=page_address_of(arguments, http.url))
     _keep_what_is_there()
     anyio.run(http.run)
 

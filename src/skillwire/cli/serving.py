@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.server.access import Access
+    from skillwire.server.page import Page
     from skillwire.server.skills import Skills
 
 LOOPBACK = "127.0.0.1"
@@ -42,6 +43,7 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
     add("--public-url", metavar="URL", help="how clients reach the server, if not by its address (HTTP)")
     add("--replay", type=_number(0, 4096), default=128, metavar="MIB", help=_REPLAY_HELP)
     add("--access-log", action="store_true", help="a line of JSON on stderr for each request (HTTP)")
+    add("--no-page", action="store_true", help="no page for people beside the protocol (HTTP)")
 
 
 def skills_of(
@@ -75,6 +77,24 @@ def skills_of(
     )
 
 
+def page_of(skills: Skills, arguments: argparse.Namespace, access: Access | None, url: str) -> Page | None:
+    """The page for people, unless it was turned off."""
+    if arguments.no_page:
+        return None
+    from skillwire.web.catalog import catalog_page
+
+    return catalog_page(skills, name=arguments.name, url=url, public_url=arguments.public_url, access=access)
+
+
+def page_address_of(arguments: argparse.Namespace, url: str) -> str | None:
+    """Where people open it."""
+    if arguments.no_page:
+        return None
+    from skillwire.web.catalog.site import page_address
+
+    return page_address(url, arguments.public_url)
+
+
 def log_access(arguments: argparse.Namespace) -> None:
     """A line for each request, if it was asked for."""
     if arguments.access_log:
@@ -103,7 +123,7 @@ def check_serving(arguments: argparse.Namespace) -> None:
             "option-needs-stdio", "--dialect is for stdio", f"over HTTP, connect to /mcp/{arguments.dialect}"
         )
     if arguments.http is None:
-        for option in ("access", "public_url", "access_log"):
+        for option in ("access", "public_url", "access_log", "no_page"):
             if getattr(arguments, option):
                 name = option.replace("_", "-")
                 raise FormatError("option-needs-http", f"--{name} is for HTTP", "add --http 8000")

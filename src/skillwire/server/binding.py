@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
     from pydantic import BaseModel
 
+    from skillwire.server.fallback.searching import Searching
+
     Context: TypeAlias = ServerRequestContext[Any, Any]
     Route: TypeAlias = Callable[[Context, CallNext], Awaitable[HandlerResult]]
     Handler: TypeAlias = Callable[[Context, Any], Awaitable[dict[str, Any]]]
@@ -52,6 +54,7 @@ class Served:
     whole: Callable[[], Catalog]  # everything, whoever asks
     catalog_for: Callable[[Any], Catalog]  # what the caller of this context may see of it
     sees: Callable[[], Callable[[str], bool]]  # whether the caller of the current request may see a URI
+    searching: Searching
     scheme: str = DEFAULT_SCHEME
     page_size: int = DEFAULT_PAGE_SIZE
     freshness: Freshness = field(default_factory=Freshness)

@@ -26,6 +26,7 @@ from skillwire.errors import UpstreamError
 from skillwire.limits import MIB
 from skillwire.server.access import Access, Verifier
 from skillwire.server.metrics import Metrics
+from skillwire.server.page import Guard
 from skillwire.server.replay import COMPRESS_FROM, DEFAULT_BYTES, Replay
 from skillwire.server.routing import DialectPaths
 
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.server.page import Page
 
 MCP_PATH = "/mcp"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
@@ -77,6 +79,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
+def url_of(listener: socket.socket) -> str:
+    """Where the protocol is spoken, by the address that is listened at."""
+    host, port = listener.getsockname()[:2]
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}{MCP_PATH}"
+
+
 class HttpServer:
     """One server on one listening socket."""
 
@@ -87,18 +95,22 @@ class HttpServer:
         options: HttpOptions | None = None,
         *,
         catalog: Callable[[], Catalog] | None = None,
+        page: Page | None = None,
     ) -> None:
-        """``catalog`` is all that ``server`` serves, if it serves nothing else: then answers can be replayed."""
+        """``catalog`` is all that ``server`` serves, if it serves nothing else: then answers can be replayed.
+
+        ``page`` is for people, beside it.
+        """
         self._server = server
+        self._page = page
         self._catalog = catalog
         self._listener = listener
         self._options = options or HttpOptions()
         self._metrics = Metrics()
         self._draining = False
         server.middleware.insert(0, self._metrics)
-        host, port = listener.getsockname()[:2]
-        self.url = f"http://{f'[{host}]' if ':' in host else host}:{port}{MCP_PATH}"
-        self._host = str(host)
+        self.url = url_of(listener)
+        self._host = str(listener.getsockname()[0])
 
     def app(self) -> ASGIApp:
         """The whole web application."""
@@ -137,21 +149,29 @@ class HttpServer:
 
     def _starlette(self) -> Starlette:
         options = self._options
+        security = _security(self._host, options.public_url)
         auth = _auth_settings(options, self.url) if options.access else None
         return self._server.streamable_http_app(
             streamable_http_path=MCP_PATH,
             json_response=not options.asks,
             host=self._host,
             max_request_body_size=options.max_body_bytes,
-            transport_security=_security(self._host, options.public_url),
+            transport_security=security,
             auth=auth,
             token_verifier=Verifier(options.access) if options.access else None,
-            custom_starlette_routes=[
-                Route("/healthz", self._health),
-                Route("/readyz", self._ready),
-                Route("/metrics", self._page),
-            ],
+            custom_starlette_routes=self._routes(security),
         )
+
+    def _routes(self, security: TransportSecuritySettings) -> list[Route]:
+        routes = [
+            Route("/healthz", self._health),
+            Route("/readyz", self._ready),
+            Route("/metrics", self._measured),
+        ]
+        if self._page is not None:
+            guard = Guard(self._page, security)
+            routes += [Route(path, guard) for path in self._page.paths]
+        return routes
 
     async def _health(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
         return PlainTextResponse("ok\n")
@@ -161,7 +181,7 @@ class HttpServer:
             return PlainTextResponse("draining\n", status_code=503)
         return PlainTextResponse("ready\n")
 
-    async def _page(self, request: Request) -> Response:  # noqa: ARG002
+    async def _measured(self, request: Request) -> Response:  # noqa: ARG002
         return Response(self._metrics.page(), media_type=Metrics.content_type)
 
 
@@ -232,10 +252,8 @@ def _line(scope: Scope, status: int, size: int, seconds: float) -> dict[str, Any
     }
 
 
-def _security(host: str, public_url: str | None) -> TransportSecuritySettings | None:
-    """``None`` leaves it to the SDK, which knows loopback addresses; see the module's docstring for the rest."""
-    if host in ("127.0.0.1", "localhost", "::1") and public_url is None:
-        return None
+def _security(host: str, public_url: str | None) -> TransportSecuritySettings:
+    """Which hosts and origins a request may name; see the module's docstring."""
     names = [f"[{host}]" if ":" in host else host, "127.0.0.1", "localhost", "[::1]"]
     if public_url is not None:
         names.append(AnyHttpUrl(public_url).host or "")

@@ -22,6 +22,7 @@ from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError
 from skillwire.server.binding import Served
 from skillwire.server.endpoints import Dialects, bind
+from skillwire.server.fallback.searching import Searching
 from skillwire.server.lowlevel import lowlevel_server, subscription_bus
 from skillwire.server.native.scopes import Scope, Scopes
 from skillwire.server.notices import NoticeBus, Notices, everything
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.generated import MakeFiles
     from skillwire.catalog.template import MakeSkill, Values
+    from skillwire.search.index import Hit
+    from skillwire.skill import SkillEntry
 
 S = TypeVar("S")
 F = TypeVar("F", bound="MakeFiles")
@@ -87,6 +90,12 @@ class Skills:
         self._dialects = dialects or Dialects()
         self._scopes = Scopes()
         self._combined: CombinedCatalog | None = None
+        self._searching: Searching | None = None
+
+    @property
+    def scheme(self) -> str:
+        """The scheme of the skills' URIs."""
+        return self._scheme
 
     @property
     def catalog(self) -> Catalog:
@@ -126,11 +135,13 @@ class Skills:
             )
         self._scopes.attach(server)
         notices = Notices(subscription_bus(low, NoticeBus(self._sees)), self._sees)
+        self._searching = Searching(low)
         served = Served(
             low,
             lambda: self.catalog,
-            self._caller_catalog,
+            lambda ctx: self.visible(),  # noqa: ARG005 - the caller is known from the request's context
             self._sees,
+            self._searching,
             self._scheme,
             self._page_size,
             self._freshness,
@@ -141,8 +152,13 @@ class Skills:
         self._tell_with(served, notices)
         return server
 
-    def _caller_catalog(self, ctx: Any) -> Catalog:  # noqa: ARG002 - the caller is known from the request's context
+    def visible(self) -> Catalog:
+        """What the caller of the current request may see of it."""
         return self.catalog if self._viewer is None else self._viewer.catalog(self.catalog)
+
+    async def search(self, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
+        """The search of ``search_skills``, in what the caller of the current request may see; best first."""
+        return [] if self._searching is None else await self._searching.search(self.visible(), query, limit)
 
     def _sees(self) -> Callable[[str], bool]:
         return everything if self._viewer is None else self._viewer.sees()

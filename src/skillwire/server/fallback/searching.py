@@ -16,28 +16,25 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.search.index import SearchIndex
-    from skillwire.server.binding import Context, Served
+    from skillwire.search.index import Hit, SearchIndex
     from skillwire.skill import SkillEntry
 
 _MOST_VIEWS = 16
 
 
 class Searching:
-    """Finds skills for callers of ``served``. Ends with the server."""
+    """Finds skills in what callers of ``server`` may see. Ends with the server."""
 
-    def __init__(self, served: Served) -> None:
-        self._served = served
+    def __init__(self, server: Server[Any]) -> None:
         self._indexes: OrderedDict[Catalog, SearchIndex] = OrderedDict()  # used last stands last
         self._running = 0
-        self._end_with(served.server)
+        self._end_with(server)
 
-    async def search(self, ctx: Context, query: str, limit: int) -> list[SkillEntry]:
-        """The best skills for ``query``, best first."""
-        catalog = self._served.catalog_for(ctx)
+    async def search(self, catalog: Catalog, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
+        """The best skills of ``catalog`` for ``query``, best first."""
         hits = await self._index(catalog).search(query, limit)
-        entries = [await catalog.peek_skill(hit.uri) for hit in hits]
-        return [entry for entry in entries if entry is not None]
+        found = [(hit, await catalog.peek_skill(hit.uri)) for hit in hits]
+        return [(hit, entry) for hit, entry in found if entry is not None]
 
     def _index(self, catalog: Catalog) -> SearchIndex:
         from skillwire.search.index import SearchIndex  # late: only the first search needs it

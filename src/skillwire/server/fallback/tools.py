@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, MIB
-from skillwire.server.fallback.searching import Searching
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, resolve_reference, segment_problem
 from skillwire.wire import fallback as wire
 from skillwire.wire import fallback_text as words
@@ -38,7 +37,6 @@ class SkillTools:
     def __init__(self, served: Served) -> None:
         self._served = served
         self._server = served.server.name
-        self._searching = Searching(served)
 
     async def call(self, ctx: Context, tool: str, given: Mapping[str, Any]) -> Answer:
         """The result of one tool. Raises our errors."""
@@ -79,7 +77,8 @@ class SkillTools:
         return wire.skills_result(text, _for_programs(labels, page.items), words.LOAD_NEXT, page.next_cursor)
 
     async def _search(self, ctx: Context, query: str, limit: int) -> Answer:
-        entries = await self._searching.search(ctx, query, limit)
+        found = await self._served.searching.search(self._served.catalog_for(ctx), query, limit)
+        entries = [entry for _, entry in found]
         labels = [await self._label(ctx, entry) for entry in entries]
         lines = [words.skill_line(label, entry) for label, entry in zip(labels, entries, strict=True)]
         text = words.found_text(self._server, query, lines)

@@ -1,0 +1,110 @@
+"""``skillwire ui``: the review desk, in a browser on this machine."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from argparse import ArgumentTypeError
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from skillwire.cli.exits import Exit
+from skillwire.cli.hosting import run_with_host
+from skillwire.cli.parsing import add_verb
+from skillwire.errors import FormatError
+
+if TYPE_CHECKING:
+    import argparse
+
+    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.printer import Printer
+    from skillwire.host.runtime import Host
+
+_EXAMPLES = """\
+examples:
+  skillwire ui                                   the origins that were added
+  skillwire ui --config .mcp.json --as anna
+  skillwire ui --no-open --port 8765             print the link only
+
+The link works once. Whoever opened it decides until the desk ends; Ctrl-C ends it.
+
+exit codes: 0 ended, 2 usage, or the port or the memory cannot be used
+"""
+_LOOPBACK = "127.0.0.1"
+
+
+def add_arguments(verbs: Verbs) -> None:
+    """Describe the verb to the parser."""
+    parser = add_verb(
+        verbs,
+        "ui",
+        "review, approve and answer in a browser",
+        "Open the review desk: what waits for an answer, all origins and skills, what to know before saying yes,"
+        " what changed, and the log. On this machine only, for whoever opens the link that is printed, once.",
+        _EXAMPLES,
+    )
+    add = parser.add_argument
+    add(
+        "--state",
+        type=Path,
+        metavar="DIR",
+        help="what the host remembers (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
+    )
+    add("--config", type=Path, metavar="FILE", help="an mcpServers file, beside the origins that were added")
+    add(
+        "--folder", type=Path, action="append", default=[], metavar="DIR", help="a folder of your own (repeatable)"
+    )
+    add("--port", type=_port, default=0, metavar="N", help="where to listen on 127.0.0.1 (default: a free one)")
+    add("--no-open", action="store_true", help="print the link, and do not open a browser")
+    add("--as", dest="by", default="user", metavar="NAME", help="who decides, for the log (default: user)")
+
+
+def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Serve the desk until the process is told to stop."""
+    if not arguments.by.strip() or not arguments.by.isprintable():
+        raise FormatError("argument-invalid", "--as takes a line of text", "leave it out, or name somebody")
+    arguments.wait = 0.0  # the page shows who has not answered yet
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = run_with_host(arguments, printer, _serve)
+    except KeyboardInterrupt:
+        code = Exit.OK
+    printer.talk("stopped")
+    return code
+
+
+async def _serve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    from anyio import to_thread
+
+    from skillwire.server.http import listen
+    from skillwire.web.desk.serving import DeskServer
+
+    server = DeskServer(host, listen(_LOOPBACK, arguments.port), by=arguments.by)
+    printer.talk(f"open the desk, once: {server.link}")
+    printer.talk(f"listening at {server.url} for this machine only (Ctrl-C ends)")
+    if not arguments.no_open and _has_display():
+        import webbrowser
+
+        await to_thread.run_sync(webbrowser.open, server.link)
+    await server.run()
+    return Exit.OK
+
+
+def _has_display() -> bool:
+    """Whether there is a browser with windows; one in the terminal would hide what is said there."""
+    return sys.platform in ("darwin", "win32") or any(
+        os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
+    )
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or int(text) > 65535:
+        raise ArgumentTypeError(
+            f"{text!r} is not a port: a whole number from 0 to 65535; the address is 127.0.0.1"
+        )
+    return int(text)
+
+
+def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
+    raise KeyboardInterrupt

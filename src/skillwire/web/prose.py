@@ -1,0 +1,215 @@
+"""Markdown of strangers as HTML that is safe to look at.
+
+HTML in it is text. Links go where ``link`` says, and those that leave say so to the browser (no referrer, no
+opener). Nothing is loaded from elsewhere: an image of another place becomes a link with its words. What rendering
+would hide, definitions of links that nobody uses, is shown below the text (B6). Everything passes a sanitiser at
+the end, so that a mistake here, or in the reader, is not enough.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from markupsafe import Markup
+
+from skillwire.skill.markdown import is_tame
+from skillwire.web.coloured import LANGUAGES, code, snippet
+from skillwire.web.unseen import visible
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, MutableMapping, Sequence
+
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
+    Link = Callable[[str], str | None]
+
+OUTWARD = "noreferrer nofollow noopener"
+_DEEPEST = 20
+_ANCHOR = "md-"  # before every id, so that no heading takes the name of a part of the page
+_STAYS = re.compile(r"/(?!/)|[#?]")
+_LEAVES = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
+_ALIGNED = re.compile(r"text-align:(left|right|center)")
+_CAPTION = Markup('<div class="caption">{}</div>')  # a renderer keeps the words after a fence to itself
+_TAGS = {
+    "a", "blockquote", "br", "code", "div", "em", "h2", "h3", "h4", "h5", "h6", "hr", "img", "li", "mark", "ol",
+    "p", "pre", "s", "section", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
+}  # fmt: skip
+_ATTRIBUTES: dict[str, set[str]] = {
+    "a": {"href", "rel", "class", "title"},
+    "img": {"src", "alt", "loading"},
+    "mark": {"class", "title"},
+    "ol": {"start"},
+    "pre": {"class", "tabindex"},
+    **{tag: {"class"} for tag in ("code", "div", "p", "section", "span", "td", "th")},
+    **{f"h{level}": {"id"} for level in range(2, 7)},
+}
+
+
+def markdown(text: str, *, link: Link, image: Link | None = None) -> Markup:
+    """``text`` as HTML. ``link`` says where a link goes, ``None`` if it is to be shown as text.
+
+    ``image`` says where an image of the skill can be had; those of which it says ``None`` become links. Headings
+    begin one level below the page's own.
+    """
+    text = text.encode(errors="backslashreplace").decode()  # halves of characters: the sanitiser takes none
+    if not is_tame(text):
+        return _as_written(text)
+    reader, env = _reader(), dict[str, Any]()
+    tokens = reader.parse(text, env)
+    if any(token.level >= _DEEPEST - 2 for token in tokens):  # there the reader gives up
+        return _as_written(text)
+    _Rewriting(link, image).blocks(tokens)
+    html = reader.renderer.render(tokens, reader.options, env)
+    return _sanitised(html + _unshown(env, tokens))
+
+
+def _as_written(text: str) -> Markup:
+    note = "This text is too large, or nests too deep, to be rendered. It is shown as it is written."
+    return Markup('<p class="notice">{}</p>{}').format(note, code(text, ""))
+
+
+@cache
+def _reader() -> MarkdownIt:
+    from markdown_it import MarkdownIt  # late: only pages need it
+
+    reader = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
+    return reader.enable(["table", "strikethrough"])
+
+
+def _sanitised(html: str) -> Markup:
+    import nh3  # late: only pages need it
+
+    return Markup(  # noqa: S704 - this is the sanitiser
+        nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes={"http", "https", "mailto"}, link_rel=None)
+    )
+
+
+class _Rewriting:
+    """Changes the reader's tokens in place: what is not safe or not seen becomes HTML that is."""
+
+    def __init__(self, link: Link, image: Link | None) -> None:
+        self._link = link
+        self._image = image
+        self._taken: dict[str, int] = {}
+
+    def blocks(self, tokens: Sequence[Token]) -> None:
+        for place, token in enumerate(tokens):
+            if token.type == "inline":
+                self._pieces(token.children or [])
+            elif token.type in ("fence", "code_block"):
+                self._code(token)
+            elif token.type in ("heading_open", "heading_close"):
+                token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
+                if token.type == "heading_open":
+                    token.attrSet("id", self._name(words_of(tokens[place + 1].children or [])))
+            elif token.type in ("td_open", "th_open"):
+                aligned = _ALIGNED.match(str(token.attrs.pop("style", "")))
+                if aligned:
+                    token.attrSet("class", f"align-{aligned[1]}")
+
+    def _code(self, token: Token) -> None:
+        words = token.info.strip()
+        said = Markup("") if words.lower() in LANGUAGES or not words else _CAPTION.format(visible(words))
+        token.type, token.content = "html_block", str(said + snippet(token.content, words.partition(" ")[0]))
+
+    def _pieces(self, pieces: Sequence[Token]) -> None:
+        opened: list[bool] = []
+        for piece in pieces:
+            if piece.type == "text" and not (piece.content.isascii() and piece.content.isprintable()):
+                _become(piece, visible(piece.content))
+            elif piece.type == "code_inline":
+                _become(piece, Markup("<code>{}</code>").format(visible(piece.content)))
+            elif piece.type == "image":
+                piece.meta["href"] = piece.attrGet("src")
+                _become(piece, self._picture(str(piece.attrGet("src") or ""), words_of(piece.children or [])))
+            elif piece.type == "link_open":
+                html = self._opening(piece)
+                opened.append(bool(html))
+                _become(piece, html)
+            elif piece.type == "link_close":
+                _become(piece, Markup("</a>") if opened.pop() else Markup(""))
+
+    def _opening(self, piece: Token) -> Markup:
+        target, title = self._where(str(piece.attrGet("href") or "")), str(piece.attrGet("title") or "")
+        piece.meta["href"] = piece.attrGet("href")
+        return Markup("") if target is None else _anchor(target, title)
+
+    def _picture(self, source: str, words: str) -> Markup:
+        """An image of the skill; one of another place is a link that says what it is."""
+        place = None if self._image is None else self._image(source)
+        if place is not None and _STAYS.match(place):
+            return Markup('<img src="{}" alt="{}" loading="lazy">').format(place, words)
+        shown = Markup("image: {}").format(visible(words or source or "without a name"))
+        target = self._where(source)
+        if target is None:
+            return Markup('<span class="image">{}</span>').format(shown)
+        return _anchor(target, source) + shown + Markup("</a>")
+
+    def _where(self, target: str) -> str | None:
+        """Where a link goes: a place of ours, or one on the web. Nothing else is a link."""
+        place = self._link(target)
+        if place is None or not (_STAYS.match(place) or _LEAVES.match(place)):
+            return None
+        return f"#{_ANCHOR}{_slug(place[1:])}" if place.startswith("#") else place
+
+    def _name(self, words: str) -> str:
+        slug = _ANCHOR + _slug(words)
+        count = self._taken.get(slug, 0)
+        self._taken[slug] = count + 1
+        return f"{slug}-{count}" if count else slug
+
+
+def words_of(pieces: Sequence[Token]) -> str:
+    """What a reader sees of some pieces of a text."""
+    return "".join(
+        words_of(piece.children) if piece.children else " " if "break" in piece.type else piece.content
+        for piece in pieces
+        if piece.type in ("text", "code_inline", "image", "softbreak", "hardbreak")
+    )
+
+
+def _become(piece: Token, html: Markup) -> None:
+    piece.type, piece.content, piece.children = "html_inline", str(html), None
+
+
+def _anchor(target: str, title: str) -> Markup:
+    rel = "" if _STAYS.match(target) else Markup(' rel="{}" class="outward"').format(OUTWARD)
+    said = Markup(' title="{}"').format(title) if title else ""
+    return Markup('<a href="{}"{}{}>').format(target, rel, said)
+
+
+def _slug(words: str) -> str:
+    """The anchor of a heading, as it is made nearly everywhere."""
+    return re.sub(r"[^\w -]", "", words.strip().lower()).replace(" ", "-")
+
+
+def _unshown(env: MutableMapping[str, Any], tokens: Sequence[Token]) -> str:
+    """Definitions that no link uses: rendered Markdown does not show them, and a model reads them."""
+    used = set(_used(tokens))
+    lines = [
+        visible(f"[{item['label']}]: {item['href']} {item['title']}".strip())
+        for item in _definitions(env)
+        if item["title"] or item["href"] not in used
+    ]
+    if not lines:
+        return ""
+    items = Markup("").join(Markup('<li><mark class="hidden">{}</mark></li>').format(line) for line in lines)
+    note = "Rendered Markdown does not show these lines, and a model reads them:"
+    return str(Markup('<section class="notice"><p>{}</p><ul>{}</ul></section>').format(note, items))
+
+
+def _definitions(env: MutableMapping[str, Any]) -> Iterator[dict[str, Any]]:
+    for label, item in env.get("references", {}).items():
+        yield {"label": label, "href": item.get("href", ""), "title": item.get("title", "")}
+    for item in env.get("duplicate_refs", ()):
+        yield {"label": item.get("label", ""), "href": item.get("href", ""), "title": item.get("title", "")}
+
+
+def _used(tokens: Sequence[Token]) -> Iterator[str]:
+    for token in tokens:
+        for piece in token.children or ():
+            if "href" in piece.meta:
+                yield str(piece.meta["href"])

@@ -1,0 +1,184 @@
+// What makes the pages quicker to use. Everything works without it.
+//
+// [data-row]            a row that j and k go through; Enter opens its first link
+// [data-copy]           a button: copies its value, or the text of the element that [data-copy-from] names
+// [data-keys]           a button: shows the list of keys
+// form[data-live]       a search form: as one types, the part of the answer with that id replaces ours
+// [data-confirm-key]    an element that a key leads to: it gets the focus
+"use strict";
+
+const said = document.getElementById("said");
+
+function say(words) {
+  if (said) said.textContent = words;
+}
+
+// Keys ------------------------------------------------------------------------------------------------------------
+
+const keys = document.getElementById("keys");
+
+function isTyping(target) {
+  return target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName);
+}
+
+function rows() {
+  return [...document.querySelectorAll("[data-row]")].filter((row) => row.offsetParent !== null);
+}
+
+function move(step) {
+  const all = rows();
+  if (!all.length) return;
+  const at = all.findIndex((row) => row.contains(document.activeElement));
+  const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)];
+  (next.querySelector("a, button, input, summary") || next).focus();
+  next.scrollIntoView({ block: "nearest" });
+}
+
+function focusSearch() {
+  const field = document.querySelector("input[type=search]");
+  if (!field) return false;
+  field.focus();
+  field.select();
+  return true;
+}
+
+document.addEventListener("keydown", (event) => {
+  if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
+  if (isTyping(event.target) || (keys && keys.open)) return;
+  const target = document.querySelector(`[data-confirm-key="${CSS.escape(event.key)}"]`);
+  if (event.key === "j") move(1);
+  else if (event.key === "k") move(-1);
+  else if (event.key === "/") focusSearch();
+  else if (event.key === "?" && keys) keys.showModal();
+  else if (target) {
+    target.focus();
+    target.scrollIntoView({ block: "center" });
+  } else return;
+  event.preventDefault();
+});
+
+for (const button of document.querySelectorAll("[data-keys]")) {
+  button.hidden = !keys;
+  button.addEventListener("click", () => keys.showModal());
+}
+
+// Copying ---------------------------------------------------------------------------------------------------------
+
+async function copy(button) {
+  const source = button.dataset.copyFrom && document.getElementById(button.dataset.copyFrom);
+  const text = source ? source.textContent : button.dataset.copy;
+  try {
+    await navigator.clipboard.writeText(text);
+  } catch {
+    copyTheOldWay(text); // a page that is not https and not on this machine has no clipboard
+  }
+  button.classList.add("done");
+  say("Copied");
+  setTimeout(() => button.classList.remove("done"), 1500);
+}
+
+function copyTheOldWay(text) {
+  const field = document.createElement("textarea");
+  field.value = text;
+  field.className = "unseen";
+  document.body.append(field);
+  field.select();
+  document.execCommand("copy");
+  field.remove();
+}
+
+function showCopying(within) {
+  for (const button of within.querySelectorAll("[data-copy], [data-copy-from]")) button.classList.add("ready");
+}
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-copy], [data-copy-from]");
+  if (button) copy(button);
+});
+showCopying(document);
+
+// Search as one types ---------------------------------------------------------------------------------------------
+
+for (const form of document.querySelectorAll("form[data-live]")) {
+  const field = form.querySelector("input[type=search]");
+  const shown = document.getElementById(form.dataset.live);
+  if (!field || !shown) continue;
+  let timer, slow, asking, last = field.value;
+  const before = [...shown.childNodes];
+  const restored = !field.value.trim();
+
+  function settle() {
+    clearTimeout(slow);
+    slow = undefined;
+    delete form.dataset.slow;
+    shown.removeAttribute("aria-busy");
+  }
+
+  async function ask() {
+    const words = field.value;
+    if (words.trim() === last.trim()) return;
+    last = words;
+    if (asking) asking.abort();
+    if (!words.trim() && restored) {
+      shown.replaceChildren(...before);
+      settle();
+      history.replaceState(null, "", form.dataset.home || location.pathname);
+      return;
+    }
+    asking = new AbortController();
+    shown.setAttribute("aria-busy", "true");
+    slow = slow || setTimeout(() => (form.dataset.slow = ""), 300);
+    const url = `${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`;
+    try {
+      const answer = await fetch(`${url}&part=1`, { signal: asking.signal, credentials: "same-origin" });
+      if (!answer.ok) return location.assign(url); // such as: sign in again
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      shown.replaceChildren(...page.body.childNodes);
+      showCopying(shown);
+      history.replaceState(null, "", url);
+      const summary = shown.querySelector("[data-summary]");
+      say(summary ? summary.textContent : "");
+      settle();
+    } catch (error) {
+      if (error.name === "AbortError") return;
+      settle();
+      const notice = document.createElement("p");
+      notice.className = "error";
+      notice.textContent = "The server did not answer. Press Enter to try again.";
+      shown.replaceChildren(notice);
+      last = "\0"; // ask again, whatever is typed
+    }
+  }
+
+  // The first search of a large catalog makes its index; it can do that while one begins to type.
+  field.addEventListener("focus", () => fetch(`${form.getAttribute("action")}?q=skill&part=1`).catch(() => {}), { once: true });
+  field.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(ask, 120);
+  });
+}
+
+// Times stay right while a page is open ---------------------------------------------------------------------------
+
+const SPANS = [[60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [2592000, 86400, "day"]];
+
+function ago(then, now) {
+  const distance = Math.abs(now - then);
+  if (distance < 10) return "just now";
+  for (const [bound, length, noun] of SPANS) {
+    if (distance < bound) {
+      const count = Math.floor(distance / length);
+      const words = `${count} ${noun}${count === 1 ? "" : "s"}`;
+      return now > then ? `${words} ago` : `in ${words}`;
+    }
+  }
+  return null;
+}
+
+setInterval(() => {
+  for (const time of document.querySelectorAll("time[datetime]")) {
+    const words = ago(Date.parse(time.dateTime) / 1000, Date.now() / 1000);
+    if (words && words !== time.textContent) time.textContent = words;
+  }
+}, 30000);

@@ -1,0 +1,10 @@
+"""Text of strangers as HTML: what a skill says, made safe to look at, with nothing in it hidden.
+
+Only these make ``Markup`` of what somebody else wrote: ``visible`` of any text, ``code`` of a file, ``snippet`` of
+a piece of code, ``markdown`` of Markdown.
+"""
+
+from skillwire.web.coloured import code as code
+from skillwire.web.coloured import snippet as snippet
+from skillwire.web.prose import markdown as markdown
+from skillwire.web.unseen import visible as visible

@@ -1,0 +1,79 @@
+"""A server that really serves a folder, its page, and a client of that page."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager, closing
+from typing import TYPE_CHECKING
+
+import anyio
+import httpx2
+import uvicorn
+
+from pages import Page, dangers
+from skillwire.catalog.local import local_catalog
+from skillwire.server.access import Access, Policy
+from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from skillwire.web.catalog import catalog_page
+from skillwire.web.headers import PAGE_HEADERS
+from trees import skill_md, small_tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+PNG = bytes.fromhex(
+    "89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de0000000c4944415408d763f8cfc000000301010018dd8db0"
+    "0000000049454e44ae426082"
+)
+TREE = {
+    **small_tree(),
+    "guide/SKILL.md": skill_md(
+        "guide",
+        "Shows everything.",
+        "# Guide\n\nSee [notes](notes.md), [out](../flat/SKILL.md), [gone](gone.md) and ![logo](logo.png).\n",
+        extra="license: MIT\nallowed-tools: Read Bash\nmetadata:\n  owner: docs\n",
+    ),
+    "guide/notes.md": b"# Notes\n\nMore *here*.\n",
+    "guide/tool.py": b"import os\n\nprint(os.name)\n",
+    "guide/logo.png": PNG,
+    "guide/drawing.svg": b"<svg xmlns='http://www.w3.org/2000/svg'><script>1</script></svg>",
+    "guide/data.bin": bytes(range(256)),
+    "guide/empty.txt": b"",
+    "guide/large.txt": b"line\n" * 300_000,
+    "broken/SKILL.md": b"---\nname: Broken Name\ndescription: x\n---\n",
+    "guide/.git/config": b"secret\n",
+}
+
+
+@asynccontextmanager
+async def serving(
+    root: Path, access: Access | None = None, public_url: str | None = None
+) -> AsyncIterator[httpx2.AsyncClient]:
+    """A client of the page of a server that really serves ``root``."""
+    listener = listen("127.0.0.1", 0)
+    catalog = local_catalog(root)
+    catalog.demand_root()
+    skills = Skills(catalog, viewer=None if access is None else Policy(access))
+    server = build_server(skills)
+    page = catalog_page(skills, name="the <skills>", url=url_of(listener), public_url=public_url, access=access)
+    http = HttpServer(server, listener, HttpOptions(access, public_url), catalog=lambda: skills.catalog, page=page)
+    web = uvicorn.Server(uvicorn.Config(http.app(), log_level="warning", ws="none"))
+    with closing(listener):
+        async with anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            async with httpx2.AsyncClient(base_url=url_of(listener).removesuffix("/mcp"), timeout=20) as client:
+                yield client
+            http.drain()
+            web.should_exit = True
+
+
+async def got(web: httpx2.AsyncClient, address: str, status: int = 200) -> Page:
+    """A page of ours, with everything that each of them must have."""
+    answer = await web.get(address)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert {name.lower(): value for name, value in PAGE_HEADERS.items()}.items() <= dict(answer.headers).items()
+    assert dangers(answer.text) == []
+    return Page(answer.text)

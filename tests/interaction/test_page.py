@@ -1,0 +1,240 @@
+"""The catalog in a browser, over real HTTP: every address, and what the protocol would show to the same caller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import anyio
+import pytest
+
+from interaction.page_stage import TREE, got, serving
+from skillwire.web.headers import FILE_HEADERS
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", TREE)
+
+
+async def test_the_list_shows_every_listed_skill_with_what_is_known_of_it(root: Path) -> None:
+    """L1: the same skills, in the same order, as skills/list."""
+    async with serving(root) as web:
+        page = await got(web, "/")
+        shown = [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
+        assert shown == [
+            "acme/billing/refunds", "acme/release", "acme/release/changelog", "flat", "guide",
+            "odd-names", "windows",
+        ]  # fmt: skip
+        assert "Shows everything." in page.text
+        assert len(page.all("time")) == len(shown)
+        assert "/?under=acme" in page.links
+        under = await got(web, "/?under=acme/release")
+        assert [link for link in under.links if link.startswith("/skill/")] == ["/skill/acme/release/changelog"]
+        assert "Nothing is listed under" in (await got(web, "/?under=nowhere")).text
+        assert "nothing after this" in (await got(web, "/?after=zzz")).text
+
+
+async def test_a_skills_page_has_its_text_its_fields_its_files_and_its_entry(root: Path) -> None:
+    """E1, E3, G1."""
+    async with serving(root) as web:
+        page = await got(web, "/skill/guide")
+        assert page.all("img") == [{"src": "/raw/guide/logo.png", "alt": "logo", "loading": "lazy"}]
+        assert "/file/guide/notes.md" in page.links
+        assert not [link for link in page.links if "gone.md" in link or "flat" in link]
+        for words in ("license", "MIT", "allowed-tools", "Read Bash", '"owner": "docs"', "skill://guide/SKILL.md"):
+            assert words in page.text
+        sent = (await web.get("/entry/guide")).json()
+        for file in sent["skill"]["resources"]:
+            assert f"/file/{quote(file['uri'].removeprefix('skill://'))}" in page.links
+            assert file["digest"][:19] in page.text
+        assert {button.get("data-copy") for button in page.all("button")} >= {
+            f["uri"] for f in sent["skill"]["resources"]
+        }
+
+
+async def test_the_entry_is_what_the_protocol_sends(root: Path) -> None:
+    """G1."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    async with serving(root) as web:
+        params = {"_meta": meta, "uri": "skill://guide/SKILL.md"}
+        answer = await web.post(
+            "/mcp",
+            json={"jsonrpc": "2.0", "id": 1, "method": "skills/get", "params": params},
+            headers={
+                "Accept": "application/json, text/event-stream",
+                "MCP-Protocol-Version": "2026-07-28",
+                "Mcp-Method": "skills/get",
+            },
+        )
+        entry = await web.get("/entry/guide")
+        assert entry.json()["skill"] == answer.json()["result"]["skill"]
+        assert entry.headers["content-security-policy"] == FILE_HEADERS["Content-Security-Policy"]
+
+
+async def test_hosts_are_told_the_address_by_which_one_came(root: Path) -> None:
+    async with serving(root) as web:
+        url = str(web.base_url).rstrip("/") + "/mcp"
+        for address in ("/connect", "/skill/guide"):
+            page = await got(web, address)
+            assert f"claude mcp add --transport http the-skills {url}" in page.text
+            assert '"mcpServers"' in page.text
+    async with serving(root, public_url="https://skills.example.com/below/mcp") as web:
+        page = await got(web, "/connect")
+        assert "https://skills.example.com/below/mcp" in page.text
+        assert "/below/left-out" in page.links
+
+
+@pytest.mark.parametrize("address", ["", "?as=text"])
+async def test_markdown_is_rendered_or_shown_as_it_is_written(root: Path, address: str) -> None:
+    async with serving(root) as web:
+        page = await got(web, f"/file/guide/notes.md{address}")
+        assert ("# Notes" in page.text) is bool(address)
+        assert bool(page.all("em")) is not bool(address)
+
+
+async def test_text_has_line_numbers_and_colours(root: Path) -> None:
+    async with serving(root) as web:
+        page = await got(web, "/file/guide/tool.py")
+        assert "#L3" in page.links
+        assert '<span class="k">import</span>' in page.html
+        assert "3 lines" in page.text
+        source = await got(web, "/file/guide/SKILL.md")
+        assert "allowed-tools: Read Bash" in source.text
+
+
+async def test_other_files_are_shown_as_what_they_are(root: Path) -> None:
+    async with serving(root) as web:
+        assert (await got(web, "/file/guide/logo.png")).all("img")[0]["src"] == "/raw/guide/logo.png"
+        assert "<script>1</script>" in (await got(web, "/file/guide/drawing.svg")).text
+        assert "not text" in (await got(web, "/file/guide/data.bin")).text
+        assert "empty" in (await got(web, "/file/guide/empty.txt")).text
+        assert "too large" in (await got(web, "/file/guide/large.txt")).text
+        odd = quote("odd-names/references/Résumé & notes #1?.md")
+        assert "naïve" in (await got(web, f"/file/{odd}")).text
+
+
+async def test_raw_bytes_are_the_files_and_never_a_document(root: Path) -> None:
+    """R2."""
+    async with serving(root) as web:
+        for name in ("drawing.svg", "data.bin", "notes.md", "logo.png", "SKILL.md"):
+            answer = await web.get(f"/raw/guide/{name}")
+            assert answer.content == TREE[f"guide/{name}"]
+            is_image = name == "logo.png"
+            assert answer.headers["content-type"] == ("image/png" if is_image else "application/octet-stream")
+            assert answer.headers["content-disposition"].startswith("inline" if is_image else "attachment")
+            assert answer.headers["content-security-policy"].startswith("sandbox")
+            assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "/skill/nothing", "/skill/", "/skill/acme", "/skill/%2e%2e/guide", "/skill/a//b",
+        "/file/guide/gone.md", "/file/guide", "/file/", "/file/guide/%2e%2e/%2e%2e/etc/passwd",
+        "/file/guide/.git/config",
+        "/raw/guide/gone", "/raw/etc/passwd", "/raw/guide/..%2f..%2fsecret", "/raw/guide/%00", "/entry/nothing",
+        "/entry/guide/SKILL.md", "/skill/broken", "/file/broken/SKILL.md",
+    ],
+)  # fmt: skip
+async def test_what_is_not_there_is_said_in_words(root: Path, address: str) -> None:
+    async with serving(root) as web:
+        page = await got(web, address, 404)
+        assert "Not found" in page.text
+        assert str(root.parent) not in page.html
+
+
+async def test_search_is_that_of_search_skills_whole_or_in_part(root: Path) -> None:
+    """X1: found by a word in the body."""
+    write_tree(root, {"deep/SKILL.md": skill_md("deep", body="Mentions pangolins <b>once</b>.\n")})
+    async with serving(root) as web:
+        whole = await got(web, "/search?q=pangolin")
+        part = await got(web, "/search?q=pangolin&part=1")
+        for page in (whole, part):
+            assert [link for link in page.links if link.startswith("/skill/")] == ["/skill/deep"]
+            assert "pangolins <b>once</b>" in page.text
+        assert whole.all("html")
+        assert not part.all("html")
+        assert "Nothing was found" in (await got(web, "/search?q=xyzzy")).text
+        assert (await web.get("/search?q=%20")).headers["location"] == "/"
+        assert "/skill/flat" in (await got(web, "/search?q=&part=1")).links
+
+
+async def test_what_was_left_out_is_said_with_the_reason(root: Path) -> None:
+    async with serving(root) as web:
+        page = await got(web, "/left-out")
+        assert "name-invalid" in page.text
+        assert "broken/SKILL.md" in page.text
+        assert "guide/.git" in page.text
+        assert "secret" not in page.text
+
+
+async def test_a_catalog_without_problems_says_so(tmp_path: Path) -> None:
+    root = write_tree(tmp_path / "skills", {"one/SKILL.md": skill_md("one")})
+    async with serving(root) as web:
+        assert "Nothing was left out" in (await got(web, "/left-out")).text
+        (root / "one/SKILL.md").unlink()
+    async with serving(root) as web:
+        assert "No skills are listed" in (await got(web, "/")).text
+
+
+async def test_no_page_names_a_path_of_the_machine(root: Path) -> None:
+    async with serving(root) as web:
+        for address in ("/", "/skill/guide", "/file/guide/tool.py", "/left-out", "/connect", "/search?q=guide"):
+            assert str(root.parent) not in (await got(web, address)).html
+
+
+async def test_a_change_on_disk_is_on_the_page(root: Path) -> None:
+    """S1."""
+    async with serving(root) as web:
+        assert "Do it." in (await got(web, "/skill/flat")).text
+        write_tree(root, {"flat/SKILL.md": skill_md("flat", body="Do it differently.\n")})
+        with anyio.fail_after(20):
+            while "Do it differently." not in (await web.get("/skill/flat")).text:
+                await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example:1"])
+async def test_another_host_is_refused_as_by_the_protocol(root: Path, host: str) -> None:
+    async with serving(root) as web:
+        for address in ("/", "/skill/guide", "/raw/guide/notes.md", "/static/style.css", "/search?q=x"):
+            answer = await web.get(address, headers={"Host": host})
+            assert answer.status_code == 421
+            assert "guide" not in answer.text
+            assert answer.headers["content-security-policy"] == "default-src 'none'"
+        assert (await web.get("/", headers={"Origin": "http://evil.example"})).status_code == 403
+
+
+async def test_what_is_not_the_pages_stays_as_it_was(root: Path) -> None:
+    async with serving(root) as web:
+        assert (await web.get("/healthz")).text == "ok\n"
+        assert (await web.get("/nothing")).status_code == 404
+        assert (await web.get("/.well-known/oauth-protected-resource")).status_code == 404
+        assert (await web.get("/mcp/")).status_code == 307
+        assert (await web.post("/")).status_code == 405
+
+
+async def test_a_large_catalog_comes_in_pages_that_weigh_little(tmp_path: Path) -> None:
+    long = "words " * 170
+    tree = {f"team-{n % 7}/skill-{n:04}/SKILL.md": skill_md(f"skill-{n:04}", long) for n in range(250)}
+    async with serving(write_tree(tmp_path / "skills", tree)) as web:
+        seen: list[str] = []
+        address: str | None = "/"
+        while address:
+            page = await got(web, address)
+            assert len(page.html.encode()) < 100_000
+            seen += [link for link in page.links if link.startswith("/skill/")]
+            address = next((tag["href"] for tag in page.all("a") if tag.get("rel") == "next"), None)
+        assert len(seen) == len(set(seen)) == 250
+        assert "1–100 of 250 skills" in (await got(web, "/")).text
+        assert "1–36 of" not in (await got(web, "/?under=team-0")).text

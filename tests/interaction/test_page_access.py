@@ -1,0 +1,145 @@
+"""A caller's permissions on the page: what the protocol would show, and how a person with a token comes in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interaction.page_stage import TREE, got, serving
+from skillwire.server.access import Access, digest_token, new_token
+from trees import write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import httpx2
+
+pytestmark = pytest.mark.anyio
+
+TOKENS = {"billing": new_token()[0], "all": new_token()[0], "nobody": new_token()[0]}
+ACCESS = Access(
+    tokens={digest_token(token): subject for subject, token in TOKENS.items()},
+    see={"billing": ("acme/billing", "flat"), "all": ("*",)},
+)
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", TREE)
+
+
+async def test_each_caller_sees_on_the_page_what_the_protocol_shows_them(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        seen: dict[str, list[str]] = {}
+        for subject, token in TOKENS.items():
+            web.headers["Authorization"] = f"Bearer {token}"
+            page = await got(web, "/")
+            seen[subject] = [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
+        assert seen["billing"] == ["acme/billing/refunds", "flat"]
+        assert len(seen["all"]) == 7
+        assert seen["nobody"] == []
+
+
+async def test_what_one_may_not_see_is_on_no_page(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        web.headers["Authorization"] = f"Bearer {TOKENS['billing']}"
+        pairs = [
+            (f"/{kind}/{pattern}", f"/{kind}/{pattern.replace('guide', 'gyide')}")
+            for kind, pattern in (
+                ("skill", "guide"), ("entry", "guide"), ("file", "guide/notes.md"), ("raw", "guide/notes.md"),
+            )
+        ]  # fmt: skip
+        for hidden, missing in pairs:
+            shown = (await got(web, hidden, 404)).html
+            assert shown.replace("guide", "gyide") == (await got(web, missing, 404)).html
+        assert "guide" not in (await got(web, "/")).text
+        assert "Nothing was found" in (await got(web, "/search?q=guide+shows+everything")).text
+        left_out = await got(web, "/left-out")
+        assert "broken" not in left_out.text
+        assert ".git" not in left_out.text
+
+
+async def test_a_stranger_is_told_how_to_come_in(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        for address in ("/", "/skill/guide", "/file/guide/notes.md", "/raw/guide/notes.md", "/search?q=x",
+                        "/left-out", "/entry/guide", "/connect"):  # fmt: skip
+            page = await got(web, address, 401)
+            assert "Authorization: Bearer" in page.text
+            assert "Shows everything" not in page.text
+            assert page.all("input")[1]["value"] == address
+        assert (await web.get("/")).headers["www-authenticate"] == "Bearer"
+        assert (await web.get("/static/style.css")).status_code == 200
+        web.headers["Authorization"] = "Bearer wrong"
+        await got(web, "/", 401)
+
+
+async def sign_in(web: httpx2.AsyncClient, token: str, to: str = "/", **headers: str) -> httpx2.Response:
+    own = {"Origin": str(web.base_url).rstrip("/"), **headers}
+    return await web.post("/sign-in", data={"token": token, "to": to}, headers=own)
+
+
+async def test_a_person_pastes_a_token_once_and_the_cookie_does_not_hold_it(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        answer = await sign_in(web, TOKENS["billing"], "/skill/flat?all=1")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/skill/flat?all=1")
+        cookie = answer.headers["set-cookie"]
+        assert "HttpOnly" in cookie
+        assert "SameSite=strict" in cookie
+        assert TOKENS["billing"] not in cookie
+        assert digest_token(TOKENS["billing"]) not in cookie
+        page = await got(web, "/")
+        assert [link for link in page.links if link.startswith("/skill/")] == [
+            "/skill/acme/billing/refunds", "/skill/flat",
+        ]  # fmt: skip
+        await web.post("/sign-out", headers={"Origin": str(web.base_url).rstrip("/")})
+        await got(web, "/", 401)
+        web.cookies.clear()
+        web.headers["Cookie"] = cookie.partition(";")[0]
+        await got(web, "/", 401)
+
+
+async def test_the_cookie_opens_the_page_and_not_the_protocol(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        await sign_in(web, TOKENS["all"])
+        await got(web, "/skill/guide")
+        assert (await web.post("/mcp", json={})).status_code == 401
+
+
+async def test_a_wrong_token_is_said_to_be_wrong(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        for token in ("wrong", "", "x" * 100_000):
+            answer = await sign_in(web, token)
+            assert answer.status_code == 401
+            assert "Nobody here has this token" in answer.text
+            assert "set-cookie" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"}, {"Origin": ""}],
+)
+async def test_a_form_of_another_page_signs_nobody_in(root: Path, headers: dict[str, str]) -> None:
+    async with serving(root, ACCESS) as web:
+        answer = await sign_in(web, TOKENS["all"], **headers)
+        assert answer.status_code == 403
+        assert "set-cookie" not in answer.headers
+        cross = await sign_in(web, TOKENS["all"], **{"Sec-Fetch-Site": "cross-site"})
+        assert cross.status_code == 403
+
+
+@pytest.mark.parametrize(
+    "to", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/x\r\nA: b", "evil", ""]
+)
+async def test_signing_in_leads_nowhere_else(root: Path, to: str) -> None:
+    async with serving(root, ACCESS) as web:
+        answer = await sign_in(web, TOKENS["all"], to)
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+
+
+async def test_a_public_address_makes_the_cookie_secure_and_its_forms_ours(root: Path) -> None:
+    async with serving(root, ACCESS, public_url="https://skills.example.com/below/mcp") as web:
+        answer = await sign_in(web, TOKENS["all"], "/below/", Origin="https://skills.example.com")
+        assert answer.status_code == 303
+        assert "Secure" in answer.headers["set-cookie"]
+        assert "Path=/below" in answer.headers["set-cookie"]

@@ -1,0 +1,33 @@
+"""What tests of the desk share with those of the host: short pauses, a place for the memory, an honest server."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from adversarial.adversary import HostileServer
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pauses before another attempt are as many as ever, and short."""
+    monkeypatch.setattr("skillwire.client.connection._FIRST_PAUSE", 0.001)
+    monkeypatch.setattr("skillwire.client.connection._LONGEST_PAUSE", 0.05)
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def server() -> HostileServer:
+    """An honest server over HTTP: ``flat`` with notes beside it."""
+    server = HostileServer()
+    server.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n"})
+    return server

@@ -1,0 +1,334 @@
+"""What is decided at the desk is in the host's memory, bound to what was shown; and the reverse (A1–A5)."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import TYPE_CHECKING
+
+import pytest
+
+from adversarial.adversary import HostileServer
+from desks import ASKING, FLAT, at_desk, words
+from host.stage import make_dynamic, rotate
+from skillwire.host.approvals import Answer, ApprovalRequest
+from skillwire.host.desk import question_of
+from skillwire.skill.approval import fingerprint_of
+from skillwire.skill.review import review_entry
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from desks import AtDesk
+    from skillwire.skill import SkillEntry
+    from skillwire.store.contract import LogLine, Question
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+NOTES = "skill://flat/notes.md"
+
+
+@pytest.fixture
+def asking() -> HostileServer:
+    server = HostileServer()
+    server.add("asking", ASKING)
+    return server
+
+
+async def newest(at: AtDesk) -> LogLine:
+    return (await at.host.store.lines(limit=1))[0]
+
+
+def entry_at(at: AtDesk, uri: str = FLAT) -> SkillEntry:
+    entry = at.host.origins.get("acme").entry(uri)
+    assert entry is not None
+    return entry
+
+
+async def ask(at: AtDesk, kind: str = "load", by: str = "agent", target: str = "") -> Question:
+    entry = entry_at(at)
+    request = ApprovalRequest(kind, "acme", entry, review_entry(entry), target=target)  # type: ignore[arg-type]
+    question = question_of(request, by, seconds=600)
+    await at.host.store.put_question(question)
+    return question
+
+
+async def test_a_yes_is_stored_with_its_note_and_grants_nothing(state: Path, server: HostileServer) -> None:
+    """A1, A4: by whom the desk is run."""
+    async with at_desk(state, {"acme": server}) as at:
+        answer = await at.decide("approve", note="looks \n fine")
+        assert (answer.status_code, answer.headers["location"]) == (303, "/skill/acme/flat?done=approved")
+        [approval] = await at.host.store.approvals()
+        assert (approval.origin, approval.uri, approval.by, approval.grants) == ("acme", FLAT, "anna", frozenset())
+        assert approval.fingerprint == fingerprint_of(entry_at(at))
+        line = await newest(at)
+        assert (line.what, line.by, line.facts["note"]) == ("approved", "anna", "looks fine")
+        assert "Approved, exactly as it is here." in await at.get(answer.headers["location"])
+        assert not (await at.host.load("flat")).is_error
+
+
+async def test_each_grant_is_its_own_choice(state: Path, asking: HostileServer) -> None:
+    """A4, A5: what is not ticked is not granted; tools can be written too."""
+    async with at_desk(state, {"acme": asking}) as at:
+        await at.decide("approve", "acme/asking", grant=["Read"], more="Web(x y)\n\n")
+        [approval] = await at.host.store.approvals()
+        assert approval.grants == {"Read", "Web(x y)"}
+        await at.decide("grants", "acme/asking", grant=["execute"], note="only that")
+        [approval] = await at.host.store.approvals()
+        assert approval.grants == {"execute"}
+        line = await newest(at)
+        assert (line.what, line.facts["given"], line.facts["taken"]) == (
+            "granted",
+            ["execute"],
+            ["Read", "Web(x y)"],
+        )
+        assert line.facts["note"] == "only that"
+        before = await at.host.happened()
+        await at.decide("grants", "acme/asking", grant=["execute"])  # as it is
+        assert await at.host.happened() == before
+
+
+@pytest.mark.parametrize("grant", ["a\x1bb", "x" * 301, "tool\u202e"])
+async def test_what_could_be_no_tools_name_is_not_granted(grant: str, state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        assert (await at.decide("approve", grant=grant)).status_code == 400
+        assert await at.host.store.approvals() == []
+
+
+async def test_what_changed_while_it_was_read_is_not_approved(state: Path, server: HostileServer) -> None:
+    """A1: the form is for what was shown."""
+    async with at_desk(state, {"acme": server}) as at:
+        for action in ("approve", "decline"):
+            fields = await at.form("/skill/acme/flat", f"/{action}/acme/flat")
+            rotate(server, NOTES, f"new notes for {action}\n".encode())
+            await at.host.relist("acme")
+            answer = await at.send(f"/{action}/acme/flat", fields)
+            assert answer.status_code == 409
+            assert "It changed while you were reading" in answer.text
+            assert 'href="/skill/acme/flat"' in answer.text
+            assert await at.host.happened() == []
+
+
+@pytest.mark.parametrize("fingerprint", ["", "x", "sha256:" + "0" * 64])
+async def test_a_form_for_no_content_approves_nothing(
+    fingerprint: str, state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        assert (await at.decide("approve", fingerprint=fingerprint)).status_code == 409
+        assert await at.host.store.approvals() == []
+
+
+async def test_grants_are_for_the_approval_that_was_shown(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        fields = await at.form("/skill/acme/flat", "/grants/acme/flat")
+        await at.host.revoke("flat")
+        answer = await at.send("/grants/acme/flat", {**fields, "grant": "execute"})
+        assert answer.status_code == 409
+        assert await at.host.store.approvals() == []
+
+
+async def test_a_no_is_bound_to_the_content_too(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("decline", note="not now")
+        page = words(await at.get("/skill/acme/flat"))
+        assert "declined by anna" in page
+        assert "“not now”" in page
+        assert (await newest(at)).what == "denied"
+        rotate(server, NOTES, b"better notes\n")
+        await at.host.relist("acme")
+        assert "declined by" not in words(await at.get("/skill/acme/flat"))
+
+
+async def test_a_yes_is_taken_back(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve", grant="execute")
+        answer = await at.decide("revoke", note="changed my mind")
+        assert answer.headers["location"] == "/skill/acme/flat?done=revoked"
+        assert await at.host.store.approvals() == []
+        assert (await newest(at)).facts["note"] == "changed my mind"
+        assert "revoked by anna" in words(await at.get("/skill/acme/flat"))
+        fields = {"csrf": (await at.form("/skill/acme/flat", "/approve/acme/flat"))["csrf"]}
+        assert (await at.send("/revoke/acme/flat", fields)).status_code == 404
+
+
+async def test_what_others_decided_is_shown(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        assert ">new<" in await at.get("/?part=skills")
+        await at.host.approve("flat", by="bob")
+        assert "by bob" in words(await at.get("/skill/acme/flat"))
+        await at.host.revoke("flat", by="bob")
+        assert ">revoked<" in await at.get("/?part=skills")
+
+
+async def test_what_is_not_listed_any_more_can_still_be_revoked(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        server.entries.clear()
+        await at.host.relist("acme")
+        assert "approved, not listed" in await at.get("/")
+        answer = await at.decide("revoke")
+        assert answer.status_code == 303
+        assert "taken back" in await at.get(answer.headers["location"])
+        assert await at.host.store.approvals() == []
+
+
+async def test_what_cannot_be_verified_cannot_be_approved(state: Path, server: HostileServer) -> None:
+    """V7: there is no form, and sending one all the same does nothing."""
+    make_dynamic(server)
+    async with at_desk(state, {"acme": server}) as at:
+        page = await at.get("/skill/acme/flat")
+        assert "Nothing about it can be verified" in page
+        assert "/approve/" not in page
+        csrf = (await at.form("/approvals", "/approvals/import"))["csrf"]
+        assert (await at.send("/approve/acme/flat", {"csrf": csrf, "fingerprint": ""})).status_code == 409
+        assert await at.host.store.approvals() == []
+
+
+async def test_files_that_are_not_what_their_entry_says_cannot_be_approved(
+    state: Path, server: HostileServer
+) -> None:
+    """V1: and the page says which."""
+    server.files[NOTES] = b"other\n"
+    async with at_desk(state, {"acme": server}) as at:
+        page = await at.get("/skill/acme/flat")
+        assert "Its files are not what its entry says" in page
+        assert "/approve/" not in page
+        assert "digest-mismatch" in page
+
+
+async def test_a_question_is_answered_by_approving_the_skill(state: Path, server: HostileServer) -> None:
+    """Both askers hear of it; the second is not shown as a second question."""
+    async with at_desk(state, {"acme": server}) as at:
+        asked = [await ask(at, by="agent one"), await ask(at, by="agent two")]
+        page = await at.get("/")
+        assert "agent one, agent two" in words(page)
+        assert "1 waiting" in words(page)
+        answer = await at.browser.get(f"/question/{asked[1].id}")
+        assert answer.headers["location"] == "/skill/acme/flat"
+        assert "agent one, agent two waits for your answer" in words(await at.get("/skill/acme/flat"))
+        await at.decide("approve", grant="execute", note="go on")
+        for question in asked:
+            answered = await at.host.store.answer_to(question.id)
+            assert answered is not None
+            assert (answered.yes, answered.by, answered.grants) == (True, "anna", frozenset({"execute"}))
+        assert "Nobody waits" in await at.get("/")
+
+
+async def test_a_question_is_answered_by_declining_the_skill(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        question = await ask(at)
+        await at.decide("decline", note="no")
+        answered = await at.host.store.answer_to(question.id)
+        assert answered is not None
+        assert (answered.yes, answered.note) == (False, "no")
+
+
+@pytest.mark.parametrize("kind", ["execute", "tool", "cross-origin", "dynamic"])
+@pytest.mark.parametrize("said", ["yes", "no"])
+async def test_other_questions_are_answered_on_their_own_page(
+    kind: str, said: str, state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        question = await ask(at, kind, target="rm -rf <b>")
+        place = f"/question/{question.id}"
+        page = await at.get(place)
+        assert "rm -rf &lt;b&gt;" in page or kind == "dynamic"
+        answer = await at.send(place, {**await at.form(place, place), "answer": said, "note": "why"})
+        assert answer.headers["location"] == "/?done=answered"
+        answered = await at.host.store.answer_to(question.id)
+        assert answered is not None
+        assert (answered.yes, answered.by, answered.note) == (said == "yes", "anna", "why")
+        assert not answered.remember
+        again = await at.browser.get(place)
+        assert again.status_code == 404
+        assert "nobody waits for this answer any more" in again.text
+
+
+async def test_an_answer_that_is_neither_yes_nor_no_is_none(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        question = await ask(at, "execute", target="ls")
+        place = f"/question/{question.id}"
+        assert (await at.send(place, await at.form(place, place))).status_code == 400
+        assert await at.host.store.answer_to(question.id) is None
+
+
+async def test_a_question_about_an_origin_that_the_desk_does_not_have_is_answered(
+    state: Path, server: HostileServer
+) -> None:
+    """Its page says what the asker says, and that nothing of it could be read here."""
+    async with at_desk(state, {"acme": server}) as at:
+        entry = entry_at(at)
+        review = review_entry(entry)
+        question = question_of(ApprovalRequest("load", "elsewhere", entry, review), "agent", seconds=600)
+        await at.host.store.put_question(question)
+        place = f"/question/{question.id}"
+        assert "This desk does not know that skill" in words(await at.get(place))
+        await at.send(place, {**await at.form(place, place), "answer": "yes"})
+        [approval] = await at.host.store.approvals()
+        assert (approval.origin, approval.fingerprint) == ("elsewhere", fingerprint_of(entry))
+
+
+async def test_a_question_whose_asker_is_gone_is_gone(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        entry = entry_at(at)
+        request = ApprovalRequest("load", "acme", entry, review_entry(entry))
+        await at.host.store.put_question(question_of(request, "dead", seconds=-1))
+        assert "Nobody waits" in await at.get("/")
+
+
+async def test_approvals_are_exported_and_imported(state: Path, server: HostileServer, tmp_path: Path) -> None:
+    """The very document of ``skillwire approvals --json``; what was decided here is not overruled."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve", grant="execute")
+        export = await at.get("/approvals.json")
+        assert json.loads(export)["approvals"][0]["uri"] == FLAT
+    async with at_desk(tmp_path / "other", {"acme": server}) as at:
+        csrf = (await at.form("/approvals", "/approvals/import"))["csrf"]
+        answer = await at.send("/approvals/import", {"csrf": csrf, "export": export})
+        assert "1 approval imported, 0 left out" in words(answer.text)
+        [approval] = await at.host.store.approvals()
+        assert (approval.by, approval.grants) == ("anna", {"execute"})
+        spoilt = export.replace("sha256:", "sha256:0", 1)
+        answer = await at.send("/approvals/import", {"csrf": csrf, "export": spoilt})
+        assert answer.status_code == 400
+        assert "export-invalid" in answer.text
+
+
+async def test_what_was_read_for_a_yes_is_kept_so_that_the_next_change_can_be_compared(
+    state: Path, server: HostileServer
+) -> None:
+    """V5, C1: nothing is fetched for it, and nothing is kept before the yes."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.get("/skill/acme/flat")
+        assert at.host.cache is not None
+        assert at.host.cache.usage().files == 0
+        reads = list(server.read_uris())
+        await at.decide("approve")
+        assert server.read_uris() == reads
+        assert at.host.cache.usage().files == 2
+
+
+async def test_a_waiting_agent_gets_exactly_what_was_answered(state: Path, server: HostileServer) -> None:
+    """An answer of before is not one to another content."""
+    async with at_desk(state, {"acme": server}) as at:
+        old = await ask(at)
+        rotate(server, FLAT, skill_md("flat", body="Other.\n"))
+        await at.host.relist("acme")
+        new = await ask(at)
+        await at.decide("approve")
+        assert await at.host.store.answer_to(old.id) is None
+        assert (await at.host.store.answer_to(new.id)) is not None
+        assert [question.id for question in await at.host.store.questions(time.time())] == [old.id]
+        page = words(await at.get(f"/question/{old.id}"))
+        assert "this desk sees another content of it" in page
+
+
+async def test_policies_and_terminals_of_others_are_not_the_desks_business(
+    state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        entry = entry_at(at)
+        request = ApprovalRequest("load", "acme", entry, review_entry(entry))
+        await at.host.approvals.decline(request, Answer(yes=False, by="policy"))
+        assert ">new<" in await at.get("/?part=skills")

@@ -1,0 +1,109 @@
+"""The log at the desk: filtered, and as files that no spreadsheet takes for a program."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from desks import at_desk, words
+from skillwire.store.contract import LogLine
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from adversarial.adversary import HostileServer
+    from desks import AtDesk
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", '=HYPERLINK("http://evil.example")']
+
+
+async def fill(at: AtDesk) -> None:
+    for number in range(3):
+        await at.host.store.log(LogLine("loaded", "acme", f"skill://s{number}/SKILL.md", "model", 10.0 + number))
+    await at.host.store.log(LogLine("refused", "other", "skill://s1/SKILL.md", "Host", 20.0, {"reference": "x-y"}))
+    facts = {"note": "why <b>not</b>", "kind": "load"}
+    await at.host.store.log(LogLine("denied", "acme", "skill://s1/SKILL.md", "anna", 21.0, facts))
+
+
+@pytest.mark.parametrize(
+    ("query", "count"),
+    [
+        ("", 5),
+        ("?origin=acme", 4),
+        ("?skill=S1", 3),
+        ("?what=loaded", 3),
+        ("?by=ann", 1),
+        ("?by=host", 1),
+        ("?origin=acme&skill=s1&what=denied&by=anna", 1),
+        ("?before=3", 2),
+        ("?what=nothing", 0),
+        ("?before=" + "9" * 5000, 5),
+        ("?before=x", 5),
+    ],
+)
+async def test_lines_are_filtered_on_the_page_and_in_the_files(
+    query: str, count: int, state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await fill(at)
+        assert (await at.get(f"/log{query}")).count("<tr data-row>") == count
+        assert len((await at.get(f"/log.jsonl{query}")).splitlines()) == count
+        assert len(list(csv.reader(io.StringIO(await at.get(f"/log.csv{query}"))))) == count + 1
+
+
+async def test_a_line_says_who_and_why(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await fill(at)
+        page = await at.get("/log")
+        assert "why &lt;b&gt;not&lt;/b&gt;" in page
+        assert "reference x-y" in words(page)
+        assert 'href="/skill/acme/s1"' in page
+
+
+async def test_an_empty_log_says_so(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        assert "Nothing has happened yet." in await at.get("/log")
+        assert "No line fits." in await at.get("/log?by=nobody")
+
+
+async def test_older_lines_are_a_page_away(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        for number in range(150):
+            await at.host.store.log(
+                LogLine("loaded", "acme", f"skill://s{number}/SKILL.md", "model", float(number))
+            )
+        page = await at.get("/log?what=loaded")
+        assert page.count("<tr data-row>") == 100
+        assert 'href="/log?what=loaded&amp;before=51"' in page
+        assert (await at.get("/log?what=loaded&before=51")).count("<tr data-row>") == 50
+
+
+@pytest.mark.parametrize("text", FORMULAS)
+async def test_no_cell_is_a_formula(text: str, state: Path, server: HostileServer) -> None:
+    """Whoever names a skill, an origin or themselves does not write into the reader's spreadsheet."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.host.store.log(LogLine("denied", text, text, text, 1.0, {"note": text, text: text}))
+        answer = await at.browser.get("/log.csv")
+        assert answer.headers["content-type"] == "text/csv; charset=utf-8"
+        assert answer.headers["content-disposition"].startswith("attachment")
+        [_, row] = csv.reader(io.StringIO(answer.text, newline=""))
+        assert [row[place] for place in (3, 4, 5, 6)] == [f"'{text}"] * 4
+        assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r", "＝")) for cell in row)
+
+
+async def test_json_lines_are_those_of_the_command_line(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.host.store.log(LogLine("loaded", "acme", "skill://é", "model", 1.5, {"a": "\ud800"}))
+        text = await at.get("/log.jsonl")
+        assert text.isascii()
+        assert json.loads(text) == {
+            "number": 1, "at": "1970-01-01T00:00:01.500Z", "what": "loaded", "origin": "acme",
+            "uri": "skill://é", "by": "model", "facts": {"a": "\ud800"},
+        }  # fmt: skip
+        assert "1970" in await at.get("/log.csv")
+        await at.get("/log")
