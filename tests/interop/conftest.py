@@ -27,13 +27,13 @@ from interop.running import (
     FASTMCP_SERVER,
     FASTMCP_SKILLS_SERVER,
     PEERS,
-    SKILLWIRE,
     Era,
     Listening,
     Node,
     Served,
     Transport,
 )
+from starting import skillwire_script
 from trees import write_tree
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def serve(listen: Callable[..., str], tree_on_disk: Callable[[str], Path]) -> Se
     @cache
     def start(name: str) -> Served:
         root = tree_on_disk(name)
-        command = (SKILLWIRE, "serve", str(root))
+        command = (skillwire_script(), "serve", str(root))
         return Served(honest.read_tree(root), listen(*command, "--http", "127.0.0.1:0"), command)
 
     return start

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import sys
 from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,7 +23,6 @@ Era = Literal["modern", "legacy"]
 Transport = Literal["stdio", "http"]
 
 VERSIONS: dict[Era, str] = {"modern": "2026-07-28", "legacy": "2025-11-25"}
-SKILLWIRE = str(Path(sys.executable).with_name("skillwire"))
 HERE = Path(__file__).parent
 PEERS = HERE / "peers"
 FASTMCP_SERVER = str(HERE / "fastmcp_server.py")

@@ -22,12 +22,13 @@ from e2e.gateways import running
 from interop import test_fastmcp_client
 from interop.honest import path_of, read_tree
 from interop.readers import Readers, agent_framework, check_found, inspector, typescript
-from interop.running import SKILLWIRE, Served
+from interop.running import Served
 from interop.test_inspector import check_all_verified, verify
 from interop.test_typescript_clients import EXT_SKILLS, OFFICIAL, check_all_read, read_all
 from interop.upstreams import LABELS, all_upstreams, changed_tree
 from interop.wire import call
 from skillwire.gateway import provenance
+from starting import skillwire_script
 from trees import write_tree
 
 if TYPE_CHECKING:
@@ -101,7 +102,7 @@ async def test_a_gateway_on_stdio_of_upstreams_on_stdio_is_read_to_the_last_byte
 ) -> None:
     """K1, L1, G1, R1, D1, V1, V4: each client starts a gateway of its own, and that the upstreams."""
     with all_upstreams(tmp_path, node, "stdio") as upstreams:
-        words = [SKILLWIRE, "gateway", "--config", str(write_config(tmp_path, upstreams))]
+        words = [skillwire_script(), "gateway", "--config", str(write_config(tmp_path, upstreams))]
         start = tmp_path / "start"  # a file, since the Inspector takes --config for its own
         start.write_text(f"exec {shlex.join(words)} --state {shlex.quote(str(tmp_path / 'state'))}\n")
         served = Served(served_of(upstreams), "", ("sh", str(start)))

@@ -11,7 +11,8 @@ import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from interop.running import FASTMCP_SKILLS_SERVER, PEERS, SKILLWIRE, Listening
+from interop.running import FASTMCP_SKILLS_SERVER, PEERS, Listening
+from starting import skillwire_script
 from trees import Tree, skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ class Upstream:
         self.root = write_tree(root, tree_of(label))
         commands = {
             "fastmcp": (sys.executable, FASTMCP_SKILLS_SERVER),
-            "ours": (SKILLWIRE, "serve"),
+            "ours": (skillwire_script(), "serve"),
             "typescript": (str(node.program), str(PEERS / "serve_typescript.mjs")),
         }
         self._command = (*commands[label], str(root))

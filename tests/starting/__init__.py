@@ -27,14 +27,19 @@ def skillwire_command() -> list[str]:
 
 
 @cache
-def folder_for_path() -> str:
-    """A folder with a ``skillwire`` in it that is such a command, to be put before all others in ``PATH``."""
+def skillwire_script() -> str:
+    """Such a command in one word: a file called ``skillwire``."""
     folder = Path(_warm()).parent / "bin"
     folder.mkdir()
     script = folder / "skillwire"
     script.write_text(f'#!/bin/sh\nexec {shlex.join(skillwire_command())} "$@"\n')
     script.chmod(0o755)
-    return f"{folder}:{Path(sys.executable).parent}"
+    return str(script)
+
+
+def folder_for_path() -> str:
+    """To be put before everything else in ``PATH``: its ``skillwire`` is such a command."""
+    return f"{Path(skillwire_script()).parent}:{Path(sys.executable).parent}"
 
 
 @cache
