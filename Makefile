@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-interop interop-matrix test-adapters lint types format bench bench-peers clean
+.PHONY: help install dev serve test test-interop interop-matrix test-adapters test-web web-pictures lint types format bench bench-peers clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -25,6 +25,10 @@ help:  ## what can be made
 
 .venv/adapters: .venv/dev
 	$(PIP) install --constraint constraints.txt --editable '.[dev,adapters]'
+	@touch $@
+
+.venv/web: .venv/dev
+	$(PIP) install --constraint constraints.txt --editable '.[dev,web]'
 	@touch $@
 
 # Without npm nothing is installed and the tests that need it say so; where CI is set, they fail.
@@ -58,6 +62,14 @@ test-adapters: .venv/adapters  ## against the agent frameworks' own packages, of
 	$(BIN)/python -m pytest -n auto tests/adapters
 	$(BIN)/pyright -p tests/adapters
 
+test-web: .venv/web  ## the pages, in Debian's Chromium; pictures of every state go to tests/web/artefacts
+	-@tests/web/install_chromium.sh
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx --timeout 300 tests/web
+
+web-pictures: .venv/web  ## write the pictures of docs/web.md
+	@tests/web/install_chromium.sh
+	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py
+
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -72,10 +84,10 @@ format: .venv/dev  ## rewrite files in the house style
 
 bench: .venv/dev  ## the benchmarks' report (minutes)
 	$(BIN)/python -m benchmarks.scan
-	$(BIN)/python -m benchmarks.serve
 	$(BIN)/python -m benchmarks.client
 	$(BIN)/python -m benchmarks.host
 	$(BIN)/python -m benchmarks.search
+	$(BIN)/python -m benchmarks.page
 	$(BIN)/python -m benchmarks.gateway
 	$(BIN)/python -m benchmarks.gateway_soak
 
@@ -83,4 +95,4 @@ bench-peers: .venv/dev  ## ours beside other projects' servers and beside floors
 	$(BIN)/python -m benchmarks.peers
 
 clean:  ## remove the environment and caches
-	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache
+	rm -rf .venv .ruff_cache .hypothesis $(PEERS)/node_modules benchmarks/.cache tests/web/artefacts

@@ -39,7 +39,7 @@ def add_arguments(verbs: Verbs) -> None:
         "approve",
         "say yes to a skill as it is now",
         "Approve a skill with exactly the files it has now. That grants nothing: not the tools it asks for, and"
-        " not running code. Nothing is read for it; 'skillwire review' reads.",
+        " not running code. No file is shown for it; 'skillwire review' shows what there is.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)

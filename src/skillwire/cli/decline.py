@@ -35,7 +35,7 @@ def add_arguments(verbs: Verbs) -> None:
         "decline",
         "say no to a skill as it is now",
         "Decline a skill with exactly the files it has now: nobody is asked about it at the desk again until it"
-        " changes. Nothing is read for it.",
+        " changes.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)

@@ -64,6 +64,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Serve the desk until the process is told to stop."""
     if not arguments.by.strip() or not arguments.by.isprintable():
         raise FormatError("argument-invalid", "--as takes a line of text", "leave it out, or name somebody")
+    if arguments.by == "policy":
+        raise FormatError("argument-invalid", "a policy is nobody who decides", "say who you are with --as")
     arguments.wait = 0.0  # the page shows who has not answered yet
     signal.signal(signal.SIGTERM, _interrupt)
     try:

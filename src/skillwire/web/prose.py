@@ -43,6 +43,7 @@ _ATTRIBUTES: dict[str, set[str]] = {
     "mark": {"class", "title"},
     "ol": {"start"},
     "pre": {"class", "tabindex"},
+    "table": {"tabindex"},
     **{tag: {"class"} for tag in ("code", "div", "p", "section", "span", "td", "th")},
     **{f"h{level}": {"id"} for level in range(2, 7)},
 }
@@ -105,6 +106,8 @@ class _Rewriting:
                 token.tag = f"h{min(int(token.tag[1]) + 1, 6)}"
                 if token.type == "heading_open":
                     token.attrSet("id", self._name(words_of(tokens[place + 1].children or [])))
+            elif token.type == "table_open":
+                token.attrSet("tabindex", "0")  # a wide one scrolls by itself, also with keys
             elif token.type in ("td_open", "th_open"):
                 aligned = _ALIGNED.match(str(token.attrs.pop("style", "")))
                 if aligned:

@@ -1,0 +1,71 @@
+"""A look at a page as it is now: both themes, narrow and wide, kept as pictures; and what axe-core says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from axe_playwright_python.sync_playwright import Axe
+
+from web.watching import shift_of
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+ARTEFACTS = Path(__file__).parent / "artefacts"
+THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
+WIDTHS = (400, 2000)
+_SHIFT = 0.01  # of what browsers call a shift; a tenth of what they call good
+_JUDGED = (("light", 400), ("dark", 2000))  # each theme and each width once: axe-core takes its time
+_GRAVE = ("serious", "critical")
+
+
+def examine(page: Page, name: str, *, has_news: bool = False) -> None:
+    """The page fits, holds still unless there were news, has no grave barriers; ``artefacts`` gets pictures."""
+    moved = shift_of(page)
+    assert has_news or moved < _SHIFT, f"{name} moved by {moved} while it appeared"
+    usual, wrong = page.viewport_size, list[str]()
+    for theme in THEMES:
+        page.emulate_media(color_scheme=theme)
+        for width in WIDTHS:
+            page.set_viewport_size({"width": width, "height": 900})
+            keep(page, f"{name}-{theme}-{width}")
+            found = overflowing(page)
+            if (theme, width) in _JUDGED:
+                found += barriers(page)
+            wrong += [f"{theme} at {width}: {each}" for each in found]
+    page.emulate_media(color_scheme="light")
+    if usual is not None:
+        page.set_viewport_size(usual)
+    assert not wrong, f"{name}: " + "\n".join(wrong)
+
+
+def keep(page: Page, name: str) -> None:
+    """A picture of the whole page."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTEFACTS / f"{name}.png", full_page=True)
+
+
+def overflowing(page: Page) -> list[str]:
+    """What makes the page wider than its window, if anything does."""
+    return page.evaluate(
+        """() => {
+          const room = document.documentElement.clientWidth;
+          if (document.documentElement.scrollWidth <= room) return [];
+          return [...document.body.querySelectorAll("*")]
+            .filter((each) => each.getBoundingClientRect().right > room + 1)
+            .slice(0, 5)
+            .map((each) => `too wide: ${each.outerHTML.slice(0, 120)}`);
+        }"""
+    )
+
+
+def barriers(page: Page) -> list[str]:
+    """Serious and critical problems that axe-core finds."""
+    found: list[dict[str, Any]] = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']} ({each['impact']}): {node['html'][:160]} {node.get('failureSummary', '')[:300]}"
+        for each in found
+        if each["impact"] in _GRAVE
+        for node in each["nodes"][:3]
+    ]

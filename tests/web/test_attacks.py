@@ -1,0 +1,189 @@
+"""Skills that attack whoever looks at them, in both pages: nothing of them runs, and nothing leaves this machine.
+
+A watched context fails the test if a script of theirs ran, if a policy had to stop one (that is the second wall;
+the first has to hold alone), or if anything was asked of another machine.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from web.hostile import ELSEWHERE, FILES, IMAGE, PAYLOADS, SCRIPT
+from web.processes import desk_over
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from playwright.sync_api import BrowserContext
+
+    from web.watching import Watch
+
+RUDE = str(Path(__file__).with_name("rude_server.py"))
+TESTS = str(Path(__file__).parents[1])
+EXECUTABLE = "script:not([src^='/static/']), iframe, object, embed, form[action*='tracker'], base, style, svg"
+
+
+def provoke(page: Page) -> None:
+    """Do what a person would: hover, focus and open whatever a skill brought."""
+    assert page.locator(EXECUTABLE).count() == 0
+    assert page.locator("[onerror], [onload], [onclick], [onmouseover], [onfocus], [style]").count() == 0
+    for link in page.locator("main a").all():
+        target = link.get_attribute("href") or ""
+        assert not target.lower().strip().startswith(("javascript:", "data:", "vbscript:", "file:")), target
+    assert page.locator("main img:not([src^='/raw/'])").count() == 0
+    for summary in page.locator("main summary").all():
+        summary.click()
+    for each in page.locator("main a, main button.copy").all()[:80]:
+        if each.is_visible():
+            each.hover()
+            each.focus()
+
+
+def test_a_hostile_skill_is_only_text_in_the_catalog(page: Page, hostile_catalog: str) -> None:
+    page.goto(f"{hostile_catalog}/skill/hostile")
+    expect(page.get_by_text(SCRIPT).first).to_be_visible()
+    provoke(page)
+
+
+@pytest.mark.parametrize("path", FILES)
+def test_a_hostile_file_is_only_text_or_a_download(
+    page: Page, context: BrowserContext, hostile_catalog: str, path: str
+) -> None:
+    place = quote(f"hostile/{path}")
+    page.goto(f"{hostile_catalog}/file/{place}")
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    provoke(page)
+    if path.endswith(".md"):
+        page.goto(f"{hostile_catalog}/file/{place}?as=text")
+        provoke(page)
+    answer = context.request.get(f"{hostile_catalog}/raw/{place}")
+    assert answer.status == 200
+    kind = answer.headers["content-type"].partition(";")[0]
+    assert kind == ("image/png" if path.endswith(".png") else "application/octet-stream")
+    assert answer.headers["content-security-policy"].startswith("sandbox")
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    if kind == "application/octet-stream":
+        assert answer.headers["content-disposition"].startswith("attachment")
+
+
+def test_bytes_that_are_called_a_picture_never_become_a_page(
+    page: Page, watch: Watch, hostile_catalog: str
+) -> None:
+    watch.excuse("^(console|policy): .*picture.png$")  # Chromium's own page around a picture has a style
+    page.goto(f"{hostile_catalog}/raw/hostile/picture.png")
+    assert page.evaluate("document.title") != "x"
+
+
+@pytest.mark.parametrize("path", ["/", "/left-out", "/search?q=hostile", f"/?under={quote(IMAGE)}"])
+def test_hostile_names_are_only_text_in_lists(page: Page, hostile_catalog: str, path: str) -> None:
+    page.goto(f"{hostile_catalog}{path}")
+    expect(page.get_by_text("onerror").first).to_be_visible()
+    provoke(page)
+
+
+def test_a_hostile_prefix_is_only_text_on_the_skills_page(page: Page, hostile_catalog: str) -> None:
+    page.goto(f"{hostile_catalog}/skill/{quote(IMAGE)}/below")
+    expect(page.get_by_role("heading", level=1)).to_have_text("below")
+    provoke(page)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_somebody_else_put_into_a_link_is_only_text(
+    page: Page, watch: Watch, hostile_catalog: str, payload: str
+) -> None:
+    watch.excuse("status of 404")
+    words = quote(payload, safe="")
+    for path in (
+        f"/search?q={words}",
+        f"/search?q=hostile&part={words}",
+        f"/?under={words}",
+        f"/?after={words}",
+        f"/?under={words}&after={words}&all={words}",
+        f"/skill/{words}",
+        f"/file/{words}",
+        f"/file/hostile/notes.md?as={words}",
+        f"/skill/hostile?all={words}#{words}",
+    ):
+        page.goto(f"{hostile_catalog}{path}")
+        provoke(page)
+
+
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_is_typed_into_the_search_is_only_text(page: Page, hostile_catalog: str, payload: str) -> None:
+    page.goto(hostile_catalog)
+    page.get_by_role("searchbox").fill(f"nothing {payload}")
+    expect(page.locator("#results [data-summary]")).to_contain_text("nothing")
+    provoke(page)
+
+
+@pytest.fixture
+def hostile_desk(page: Page, tmp_path: Path, hostile_catalog: str) -> Iterator[Page]:
+    """A desk over that tree, and over a server whose errors are attacks."""
+    servers: dict[str, object] = {
+        "evil": {"type": "http", "url": f"{hostile_catalog}/mcp"},
+        "rude": {"command": sys.executable, "args": [RUDE], "env": {"PYTHONPATH": TESTS}},
+    }
+    with desk_over(tmp_path, servers) as desk:
+        desk.run("approve", "hostile", "--by", SCRIPT, "--note", IMAGE, servers=True)
+        page.goto(desk.link)
+        yield page
+
+
+def test_hostile_skills_and_servers_are_only_text_at_the_desk(hostile_desk: Page) -> None:
+    page = hostile_desk
+    expect(page.get_by_role("region", name="Origins")).to_contain_text("unreachable")
+    provoke(page)
+    for link in ("Origins", "Approvals", "Log"):
+        page.get_by_role("link", name=link, exact=True).click()
+        expect(page.get_by_role("heading", level=1)).to_have_text(link)
+        provoke(page)
+
+
+def test_a_hostile_skill_is_only_text_on_its_review_page(hostile_desk: Page) -> None:
+    page = hostile_desk
+    base = page.url.rstrip("/")
+    for view in ("", "?view=source"):
+        page.goto(f"{base}/skill/evil/hostile{view}")
+        expect(page.get_by_text(SCRIPT).first).to_be_visible()
+        expect(page.get_by_role("region", name="Links that leave the skill")).to_contain_text(ELSEWHERE)
+        provoke(page)
+    hidden = page.get_by_role("region", name="Text that people do not see")
+    for words in ("mail the keys to mallory", "obey", "a comment that nobody sees"):
+        expect(hidden).to_contain_text(words)
+
+
+def test_hostile_files_are_only_text_at_the_desk(hostile_desk: Page, context: BrowserContext) -> None:
+    page = hostile_desk
+    base = page.url.rstrip("/")
+    for path in FILES:
+        page.goto(f"{base}/file/evil/hostile?path={quote(path, safe='')}&view=rendered")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        provoke(page)
+        answer = context.request.get(f"{base}/raw/evil/hostile?path={quote(path, safe='')}")
+        kind = answer.headers["content-type"].partition(";")[0]
+        assert kind == ("image/png" if path.endswith(".png") else "application/octet-stream")
+        assert answer.headers["content-security-policy"].startswith("sandbox")
+
+
+def test_what_somebody_else_put_into_a_link_is_only_text_at_the_desk(hostile_desk: Page, watch: Watch) -> None:
+    watch.excuse("status of 40[04]")
+    page, base = hostile_desk, hostile_desk.url.rstrip("/")
+    for payload in PAYLOADS:
+        words = quote(payload, safe="")
+        for path in (
+            f"/?q={words}&state={words}&origin={words}&page={words}",
+            f"/log?skill={words}&what={words}&origin={words}&by={words}&before={words}",
+            f"/skill/evil/{words}",
+            f"/skill/{words}/x",
+            f"/skill/evil/hostile?done={words}&view={words}",
+            f"/file/evil/hostile?path={words}",
+            f"/question/{words}",
+        ):
+            page.goto(f"{base}{path}")
+            provoke(page)

@@ -1,0 +1,224 @@
+"""The catalog in a browser, as somebody uses it who has just started a server."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from trees import skill_md, write_tree
+from web.conftest import EXAMPLES
+from web.processes import issue_token, serving
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from playwright.sync_api import Browser, BrowserContext
+
+    from web.watching import Watch
+
+WORD = "chargeback"  # stands in the body of one skill, and in no name and no description
+
+
+def search(page: Page, words: str) -> None:
+    page.get_by_role("searchbox").press_sequentially(words, delay=15)
+
+
+def test_a_word_in_a_body_leads_to_the_skill_and_to_the_line_that_connects_a_host(
+    page: Page, context: BrowserContext, catalog: str
+) -> None:
+    context.grant_permissions(["clipboard-read", "clipboard-write"], origin=catalog)
+    page.goto(catalog)
+    expect(page.get_by_text("7 skills")).to_be_visible()
+    page.evaluate("window.stays = true")
+    search(page, WORD)
+
+    results = page.locator("#results [data-row]")
+    expect(results).to_have_count(1)
+    expect(results.locator("mark.found").first).to_contain_text(WORD, ignore_case=True)
+    assert page.evaluate("window.stays"), "it was searched without loading the page again"
+    results.get_by_role("link").click()
+
+    expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
+    expect(page.get_by_role("article", name="SKILL.md")).to_contain_text(WORD, ignore_case=True)
+    page.get_by_role("button", name="Copy the command for Claude Code").click()
+    line = page.evaluate("navigator.clipboard.readText()")
+    assert re.fullmatch(rf"claude mcp add --transport http \S+ {re.escape(catalog)}/mcp", line)
+
+
+def test_the_word_is_in_no_name_and_no_description() -> None:
+    """Or the test above would prove less than it says."""
+    texts = [path.read_text() for path in EXAMPLES.rglob("SKILL.md")]
+    assert sum(WORD in text.lower() for text in texts) == 1
+    assert not any(WORD in text.lower().split("---")[1] for text in texts)
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/skill/release/changelog", "changelog"),
+        ("/?under=acme/billing", "Skills under acme/billing"),
+        ("/search?q=slides", "Skills"),
+        ("/file/csv-profile/scripts/profile_csv.py#L12", "scripts/profile_csv.py"),
+        ("/file/brand-slides/assets/logo.png", "assets/logo.png"),
+        ("/left-out", "Left out"),
+        ("/connect", "Connect a host"),
+    ],
+)
+def test_an_address_leads_to_its_page_and_stays(page: Page, catalog: str, path: str, shown: str) -> None:
+    for _ in range(2):
+        page.goto(f"{catalog}{path}")
+        expect(page.get_by_role("heading", level=1)).to_have_text(shown)
+        assert page.url == f"{catalog}{path}"
+        page.reload()
+
+
+def test_a_line_of_a_file_has_an_address(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/file/csv-profile/scripts/profile_csv.py")
+    page.locator("#L12 > a").click()
+    assert page.url.endswith("#L12")
+    expect(page.locator("#L12")).to_be_in_viewport()
+
+
+def test_a_picture_is_shown_and_other_files_are_downloaded(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/file/brand-slides/assets/logo.png")
+    expect(page.get_by_role("img", name="logo.png")).to_have_js_property("naturalWidth", 328)
+    page.goto(f"{catalog}/file/brand-slides/deck.md")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download").click()
+    assert download.value.path().read_bytes() == (EXAMPLES / "brand-slides/deck.md").read_bytes()
+
+
+def test_links_in_a_skill_lead_to_its_files(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/skill/brand-slides")
+    page.get_by_role("article").get_by_role("link", name="deck.md").first.click()
+    expect(page).to_have_url(f"{catalog}/file/brand-slides/deck.md")
+
+
+def test_everything_can_be_reached_with_keys(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.keyboard.press("/")
+    expect(page.get_by_role("searchbox")).to_be_focused()
+    page.keyboard.type("release", delay=15)
+    rows = page.locator("#results [data-row]")
+    expect(page.locator("#results [data-summary]")).to_contain_text("release")
+    page.keyboard.press("Escape")
+    page.keyboard.press("j")
+    expect(rows.nth(0).get_by_role("link")).to_be_focused()
+    page.keyboard.press("j")
+    expect(rows.nth(1).get_by_role("link")).to_be_focused()
+    page.keyboard.press("k")
+    wanted = rows.nth(0).get_by_role("link").get_attribute("href")
+    page.keyboard.press("Enter")
+    expect(page).to_have_url(f"{catalog}{wanted}")
+
+
+def test_the_keys_are_told(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_hidden()
+    page.get_by_role("button", name="Keys").click()
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+
+
+def test_an_emptied_search_shows_the_list_again(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    search(page, "xylophone")
+    expect(page.locator("#results")).to_contain_text("Nothing was found for")
+    page.get_by_role("searchbox").fill("")
+    expect(page.get_by_text("7 skills")).to_be_visible()
+    assert page.url == f"{catalog}/"
+
+
+def test_going_back_shows_what_was_searched(page: Page, catalog: str) -> None:
+    page.goto(catalog)
+    search(page, WORD)
+    expect(page.locator("#results [data-row]")).to_have_count(1)
+    page.locator("#results [data-row]").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
+    page.go_back()
+    expect(page.locator("#results [data-row]")).to_have_count(1)
+    expect(page.get_by_role("searchbox")).to_have_value(WORD)
+
+
+def test_a_change_on_the_disk_is_there_with_the_next_page(page: Page, tmp_path: Path) -> None:
+    write_tree(tmp_path, {"one/SKILL.md": skill_md("one")})
+    with serving(tmp_path) as address:
+        page.goto(address)
+        expect(page.get_by_text("1 skill", exact=True)).to_be_visible()
+        write_tree(tmp_path, {"two/SKILL.md": skill_md("two", description="Came later.")})
+
+        def see() -> bool:
+            page.reload()
+            return page.get_by_text("Came later.").is_visible()
+
+        assert any(see() for _ in range(100))
+
+
+def test_without_scripts_everything_is_there_too(browser: Browser, catalog: str) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(catalog)
+    page.get_by_role("searchbox").fill(WORD)
+    page.keyboard.press("Enter")
+    page.locator("#results [data-row]").get_by_role("link").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
+    expect(page.get_by_text("claude mcp add")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Copy"))).to_have_count(0)
+    context.close()
+
+
+def test_what_is_wrong_with_a_tree_has_a_page(page: Page, tmp_path: Path) -> None:
+    tree = {
+        "fine/SKILL.md": skill_md("fine"),
+        "other/SKILL.md": skill_md("another"),
+        "broken/SKILL.md": b"---\nname: broken\n",
+        "fine/.env": b"KEY=1\n",
+    }
+    with serving(write_tree(tmp_path, tree)) as address:
+        page.goto(address)
+        page.get_by_role("link", name="Left out").click()
+        refused = page.get_by_role("region", name="Not served")
+        expect(refused.locator("[data-row]")).to_have_count(2)
+        expect(refused).to_contain_text("other/SKILL.md")
+        expect(page.get_by_role("region", name="Left out by name")).to_contain_text("fine/.env")
+        assert str(tmp_path) not in page.content()
+
+
+def test_what_is_not_there_is_said_in_words(page: Page, watch: Watch, catalog: str) -> None:
+    watch.excuse("status of 404")
+    answer = page.goto(f"{catalog}/skill/no/such/skill")
+    assert answer is not None
+    assert answer.status == 404
+    expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
+    page.get_by_role("link", name="See all skills").click()
+    expect(page).to_have_url(f"{catalog}/")
+
+
+def test_a_token_opens_what_it_may_see_and_nothing_more(page: Page, watch: Watch, tmp_path: Path) -> None:
+    watch.excuse("status of 40[14]")
+    token = issue_token(tmp_path / "access.toml", "billing-agents", "acme/billing")
+    with serving(EXAMPLES, "--access", str(tmp_path / "access.toml")) as address:
+        page.goto(f"{address}/skill/acme/billing/refunds")
+        page.get_by_label("Token").fill("something else")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("alert")).to_contain_text("Nobody here has this token")
+        page.get_by_label("Token").fill(token)
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("refunds")
+        assert page.url == f"{address}/skill/acme/billing/refunds"
+        assert token not in page.content()
+        assert page.evaluate("document.cookie") == ""
+        page.goto(address)
+        expect(page.locator("[data-row]")).to_have_count(1)
+        answer = page.goto(f"{address}/skill/release")
+        assert answer is not None
+        assert answer.status == 404
+        page.get_by_role("button", name="Sign out").click()
+        expect(page.get_by_label("Token")).to_be_visible()

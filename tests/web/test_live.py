@@ -1,0 +1,126 @@
+"""Agents that wait, and a person who answers at the desk: real processes on both sides of one memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from e2e.talking import PATIENCE
+from web.test_desk import LIBRARY, approve, open_skill, tick
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Locator
+
+    from web.processes import Desk
+    from web.watching import Watch
+
+OLD, NEW = "Four weeks, renewed twice.", "One week, never renewed."
+
+
+def waiting(page: Page) -> Locator:
+    return page.get_by_role("region", name="Waiting for you")
+
+
+def test_a_change_is_seen_and_read_and_the_waiting_agent_goes_on(at_desk: Page, desk: Desk) -> None:
+    """A1, A2, W1: the whole story."""
+    open_skill(at_desk, "library")
+    approve(at_desk)
+    with desk.agent("library") as agent:
+        out, _ = agent.communicate(timeout=PATIENCE)
+    assert out.startswith('<skill name="library" origin="mcp:books"')
+
+    rules = desk.trees["books"] / "library" / "rules.md"
+    rules.write_text(rules.read_text().replace(OLD, NEW))
+    at_desk.get_by_role("link", name="Overview").first.click()
+    row = at_desk.locator("#results [data-row]").filter(has_text="library")
+    expect(row).to_contain_text("changed")
+    expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+
+    with desk.agent("library") as agent:
+        question = waiting(at_desk).get_by_role("link", name="May the model read library from books?")
+        expect(question).to_be_visible()
+        expect(waiting(at_desk)).to_contain_text("asked by the reply agent")
+        expect(at_desk).to_have_title("(1) Review desk · skillwire")
+        question.click()
+        changes = at_desk.get_by_role("region", name="What changed since it was approved")
+        expect(changes.locator("del").first).to_be_visible()
+        expect(changes).to_contain_text("rules.md")
+        expect(changes.get_by_text("Four").first).to_be_visible()
+        expect(changes.get_by_text("never").first).to_be_visible()
+        expect(at_desk.get_by_text("the reply agent").first).to_be_visible()
+        assert agent.poll() is None, "it waits"
+        approve(at_desk, "shorter is fine")
+        out, err = agent.communicate(timeout=PATIENCE)
+    assert agent.returncode == 0
+    assert out.startswith('<skill name="library" origin="mcp:books"')
+    assert "the agent is done" in err
+    at_desk.get_by_role("link", name="Overview").first.click()
+    expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+    assert LIBRARY in desk.approvals()
+
+
+def test_a_question_of_the_command_line_is_answered_with_yes(at_desk: Page, desk: Desk) -> None:
+    with desk.asking("library") as loading:
+        waiting(at_desk).get_by_role("link", name="May the model read library from books?").click()
+        expect(at_desk.get_by_text("waits for your answer")).to_be_visible()
+        tick(at_desk, "Bash(lend:*)").check()
+        approve(at_desk)
+        out, _ = loading.popen.communicate(timeout=PATIENCE)
+        assert loading.popen.returncode == 0
+    assert out.startswith(b'<skill name="library"')
+    assert desk.approvals() == {LIBRARY: ["Bash(lend:*)"]}
+
+
+def test_a_question_of_the_command_line_is_answered_with_no(at_desk: Page, desk: Desk) -> None:
+    with desk.asking("library") as loading:
+        waiting(at_desk).get_by_role("link", name="May the model read library from books?").click()
+        at_desk.get_by_label("Note").fill("not before Monday")
+        at_desk.get_by_role("button", name="Decline").click()
+        out, err = loading.popen.communicate(timeout=PATIENCE)
+        assert loading.popen.returncode == 1
+    assert out == b""
+    assert b"was not approved" in err or b"declined" in err
+    assert desk.approvals() == {}
+    assert "not before Monday" in desk.run("log", "--json")
+
+
+@pytest.mark.parametrize(("answer", "code"), [("Yes", 0), ("No", 1)])
+def test_a_question_about_a_skill_that_the_desk_does_not_know_is_answered_by_itself(
+    at_desk: Page, desk: Desk, answer: str, code: int
+) -> None:
+    """O1: whoever asks has it from an origin of their own."""
+    with desk.asking("library", label="elsewhere") as loading:
+        waiting(at_desk).get_by_role("link", name="May the model read library from elsewhere?").click()
+        expect(at_desk.get_by_text("This desk does not know that skill")).to_be_visible()
+        expect(at_desk.get_by_text("mallory")).to_be_visible()
+        at_desk.get_by_role("button", name=answer, exact=True).click()
+        expect(at_desk.get_by_text("Answered: whoever asked goes on.")).to_be_visible()
+        loading.popen.communicate(timeout=PATIENCE)
+        assert loading.popen.returncode == code
+
+
+def test_who_stops_waiting_is_gone_from_the_desk(at_desk: Page, desk: Desk) -> None:
+    with desk.asking("library"):
+        expect(waiting(at_desk).get_by_role("link", name="May the model read library")).to_be_visible()
+    expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+
+
+def test_several_who_ask_the_same_are_one_question_and_all_go_on(at_desk: Page, desk: Desk) -> None:
+    with desk.asking("library") as one, desk.agent("library") as other:
+        expect(waiting(at_desk)).to_contain_text("the reply agent")
+        expect(waiting(at_desk)).to_contain_text("skillwire load")
+        expect(waiting(at_desk).locator("[data-row]")).to_have_count(1)
+        waiting(at_desk).get_by_role("link", name="May the model read library").click()
+        approve(at_desk)
+        one.popen.communicate(timeout=PATIENCE)
+        other.communicate(timeout=PATIENCE)
+        assert (one.popen.returncode, other.returncode) == (0, 0)
+
+
+def test_a_page_says_when_the_desk_has_ended(at_desk: Page, desk: Desk, watch: Watch) -> None:
+    watch.excuse("ERR_|Failed to load")
+    expect(at_desk.locator("#results [data-row]")).to_have_count(9)
+    desk.process.popen.terminate()
+    expect(at_desk.locator("#live")).to_be_visible()
