@@ -177,7 +177,12 @@ class HostileServer:
     async def serving(self, port: int = 0) -> AsyncIterator[str | list[str]]:
         """Serve: the URL, or the command to run."""
         speak = self._speak_http if self.transport == "http" else self._speak_lines
-        server = await asyncio.start_server(lambda *pipe: self._keep(speak(*pipe)), "127.0.0.1", port, limit=MIB)
+
+        def heard(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            task = self._keep(speak(reader, writer))
+            task.add_done_callback(lambda _: writer.close())  # also of one that was cancelled before it began
+
+        server = await asyncio.start_server(heard, "127.0.0.1", port, limit=MIB)
         self.port = server.sockets[0].getsockname()[1]
         try:
             if self.transport == "http":
@@ -195,10 +200,11 @@ class HostileServer:
         for task in self._tasks - {asyncio.current_task()}:
             task.cancel()
 
-    def _keep(self, work: Any) -> None:
+    def _keep(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
+        return task
 
     async def _speak_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         async with _closing(writer):

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import anyio
 from anyio import to_thread
 
 from skillwire.catalog.snapshot import no_file
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 _STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 _INLINE_BYTES = 256 * KIB  # smaller files are read where we are: a thread would cost more than the read
 _MOST_PROVED = 65_536
-_ANSWER_FIRST = 0.02  # seconds before a file is kept: a thread that writes would take turns with the answer
 
 
 class UpstreamReads:
@@ -69,9 +67,24 @@ class UpstreamReads:
             raise no_file(uri) from error
         file = await self._cached(entry, expected)
         if file is None:
-            key = (entry.uri, expected.uri, expected.digest)
-            file = await self._flights.share(key, lambda: self._fetch(entry, expected.uri), self._keep)
+            file = await self._shared(entry, expected)
         return file.data
+
+    async def _shared(self, entry: SkillEntry, expected: Resource) -> VerifiedFile:
+        """Fetched for us, or for somebody whose entry has other fields (V4).
+
+        Another content than expected is one that a fresh entry promises (V3), and was compared with that.
+        """
+        is_ours = False
+
+        async def fetch() -> VerifiedFile:
+            nonlocal is_ours
+            is_ours = True
+            return await self._fetch(entry, expected.uri)
+
+        file = await self._flights.share((entry.uri, expected.uri, expected.digest), fetch, self._keep)
+        is_checked = is_ours or file.digest != expected.digest
+        return file if is_checked else self._proven(entry, expected, file.data)
 
     async def _fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         try:
@@ -115,8 +128,10 @@ class UpstreamReads:
 
     async def _cached(self, entry: SkillEntry, expected: Resource) -> VerifiedFile | None:
         data = None if self._cache is None else await read_kept(self._cache, self._link.label, expected)
-        if data is None:
-            return None
+        return None if data is None else self._proven(entry, expected, data)
+
+    def _proven(self, entry: SkillEntry, expected: Resource, data: bytes) -> VerifiedFile:
+        """V1, and V4 once for each entry."""
         if expected.uri != entry.uri or self._proved.get(entry.uri) is entry:
             return verify_file(entry, expected.uri, data, self._limits)
         file = verify_skill(entry, data, self._limits).file
@@ -126,10 +141,7 @@ class UpstreamReads:
         return file
 
     async def _keep(self, file: VerifiedFile) -> None:
-        if self._cache is None:
-            return
-        with anyio.CancelScope(shield=True):  # what was fetched is kept, also if the gateway is being stopped
-            await anyio.sleep(_ANSWER_FIRST)
+        if self._cache is not None:
             await to_thread.run_sync(self._cache.put, self._link.label, file)
 
 
