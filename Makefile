@@ -48,12 +48,12 @@ serve: .venv/installed  ## serve examples/skills over HTTP
 	$(BIN)/skillwire serve examples/skills --http 8000
 
 test: .venv/dev  ## every test that needs nothing but package registries
-	$(BIN)/python -m pytest -n auto tests
+	$(BIN)/python -m pytest -n auto --dist worksteal tests
 
 INTEROP := .venv/interop $(PEERS)/node_modules/.installed .venv/fast-agent/installed
 
 test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fast-agent); docs/interop.md must agree
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx --matrix check tests/interop
+	$(BIN)/python -m pytest -n auto --dist worksteal --maxprocesses 4 -rsx --matrix check tests/interop
 
 interop-matrix: $(INTEROP)  ## the same, and write docs/interop.md
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
