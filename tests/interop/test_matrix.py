@@ -59,6 +59,7 @@ def test_without_node_tests_are_skipped_loudly_and_fail_in_ci(tmp_path: Path, is
     """The folder of peers as it is on a machine without npm: nothing is installed in it."""
     tests = tmp_path / "tests"
     shutil.copytree(HERE, tests / "interop", ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
+    shutil.copytree(HERE.parent / "starting", tests / "starting")
     shutil.copy(HERE.parent / "trees.py", tests)
     shutil.copy(page.ROOT / "pyproject.toml", tmp_path)
     env = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST")}
