@@ -4,36 +4,29 @@ from __future__ import annotations
 
 import gzip
 import json
+import logging
 import os
-from contextlib import AsyncExitStack, asynccontextmanager, closing
-from dataclasses import dataclass
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import anyio
-import httpx2
 import pytest
-import uvicorn
 
+from interaction.replaying import FLAT, META, asking
 from skillwire.catalog import beneath
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.server.access import Access, Policy, digest_token, new_token
-from skillwire.server.http import HttpOptions, HttpServer, listen
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.access import Access, digest_token, new_token
+from skillwire.server.http import access_log
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import Iterator
     from pathlib import Path
+
+    import httpx2
 
 pytestmark = pytest.mark.anyio
 
-META = {
-    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-FLAT = "skill://flat/SKILL.md"
 ASKED: list[tuple[str, dict[str, Any]]] = [
     ("skills/list", {}),
     ("skills/get", {"uri": FLAT}),
@@ -51,63 +44,12 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@dataclass
-class Asking:
-    """Raw requests to one server."""
-
-    web: httpx2.AsyncClient
-    url: str
-    skills: Skills
-
-    async def ask(
-        self, method: str, params: dict[str, Any], *, own_id: Any = 1, **headers: str
-    ) -> httpx2.Response:
-        message = {"jsonrpc": "2.0", "id": own_id, "method": method, "params": {"_meta": META, **params}}
-        return await self.send(json.dumps(message), method, params, **headers)
-
-    async def send(
-        self, body: str, method: str, params: dict[str, Any] | None = None, **headers: str
-    ) -> httpx2.Response:
-        fields = {
-            "content-type": "application/json",
-            "accept": "application/json, text/event-stream",
-            "mcp-protocol-version": "2026-07-28",
-            "mcp-method": method,
-        }
-        if "uri" in (params or {}):
-            fields["mcp-name"] = str((params or {})["uri"])
-        return await self.web.post(self.url, content=body, headers={**fields, **headers})
-
-    async def replayed(self) -> float:
-        """How many requests were answered without the SDK."""
-        counted = await self.web.get(self.url.replace("/mcp", "/metrics"))
-        lines = counted.text.splitlines()
-        total = sum(float(line.split()[-1]) for line in lines if line.startswith("skillwire_requests_total{"))
-        return total - self.through
-
-    through: int = 0
-
-
-@asynccontextmanager
-async def asking(root: Path, access: Access | None = None, *, replay: int = 1 << 20) -> AsyncIterator[Asking]:
-    listener = listen("127.0.0.1", 0)
-    skills = Skills(root, viewer=None if access is None else Policy(access), watch=False)
-    server = build_server(skills)
-    asked = Asking(httpx2.AsyncClient(timeout=20), "", skills)
-
-    async def seen(ctx: Any, call_next: Any) -> Any:
-        asked.through += 1
-        return await call_next(ctx)
-
-    http = HttpServer(server, listener, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog)
-    server.middleware.insert(0, seen)
-    web = uvicorn.Server(uvicorn.Config(http.app(), log_level="warning", ws="none"))
-    asked.url = http.url
-    with closing(listener):
-        async with asked.web, anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            yield asked
-            web.should_exit = True
+@pytest.fixture(autouse=True, params=["where it is parsed", "in the application"])
+def way(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Both ways that an answer is sent again. Where requests are logged, each goes through the application."""
+    access_log.setLevel(logging.INFO if request.param == "in the application" else logging.WARNING)
+    yield
+    access_log.setLevel(logging.NOTSET)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ import logging
 import socket
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -27,6 +28,7 @@ from skillwire.limits import MIB
 from skillwire.server.access import Access, Verifier
 from skillwire.server.metrics import Metrics
 from skillwire.server.page import Guard
+from skillwire.server.quick import QuickProtocol
 from skillwire.server.replay import COMPRESS_FROM, DEFAULT_BYTES, Replay
 from skillwire.server.routing import DialectPaths
 
@@ -116,20 +118,24 @@ class HttpServer:
         """The whole web application."""
         app = self._starlette()
         app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM)
-        return _AccessLog(self._replaying(_trimmed(DialectPaths(app, MCP_PATH))))
+        inner = _trimmed(DialectPaths(app, MCP_PATH))
+        self._replay = self._replaying(inner)
+        return _AccessLog(self._replay or inner)
 
-    def _replaying(self, app: ASGIApp) -> ASGIApp:
-        """With answers sent again. Not where callers have JSON web tokens: those expire."""
+    def _replaying(self, app: ASGIApp) -> Replay | None:
+        """Answers sent again. Not where callers have JSON web tokens: those expire."""
         access, room = self._options.access, self._options.replay_bytes
         if self._catalog is None or not room or (access is not None and access.jwt is not None):
-            return app
+            return None
         lets_in = _everybody if access is None else access.lets_in
         return Replay(app, MCP_PATH, self._catalog, self._metrics, room, lets_in)
 
-    async def run(self) -> None:
-        """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
-        config = uvicorn.Config(
-            self.app(),
+    def config(self) -> uvicorn.Config:
+        """The web server's settings, and the application."""
+        app = self.app()
+        return uvicorn.Config(
+            app,
+            http=self._protocol(),
             log_level="warning",
             access_log=False,
             server_header=False,
@@ -137,7 +143,16 @@ class HttpServer:
             limit_concurrency=self._options.max_connections,
             timeout_graceful_shutdown=self._options.drain_seconds,
         )
-        await _Draining(config, self).serve([self._listener])
+
+    async def run(self) -> None:
+        """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
+        await _Draining(self.config(), self).serve([self._listener])
+
+    def _protocol(self) -> Any:
+        """How HTTP is spoken. Where each request is logged, each goes through the application."""
+        if self._replay is None or access_log.isEnabledFor(logging.INFO):
+            return "httptools"
+        return partial(QuickProtocol, MCP_PATH, self._replay)
 
     def drain(self) -> None:
         """Say "not ready", and end the streams that would otherwise stay open for ever."""

@@ -38,13 +38,20 @@ DEFAULT_BYTES = 128 * MIB  # the whole listing of 100,000 skills
 COMPRESS_FROM = 4096
 _ABOUT_EVERYTHING = frozenset({"skills/list", "resources/list", "resources/directory/read"})
 _ABOUT_ONE = frozenset({"skills/get", "resources/read"})
-_MAX_BODY = 16 * KIB
+MAX_BODY = 16 * KIB
 _OVERHEAD = KIB  # what a kept answer weighs beside its bytes
 _LARGEST_SHARE = 4
 _ASKS_BACK = b'"input_required"'
 _BEGINNING = b'{"jsonrpc":"2.0","id":'
 # Digits or plain text: such an id is written in one way only, so that it comes back as it was sent.
 _ID = re.compile(rb'"id"\s*:\s*(0|[1-9][0-9]{0,14}|"[A-Za-z0-9_.:-]{1,64}")(?=\s*[,}])')
+
+
+class Reply(NamedTuple):
+    """Headers and body of an answer; its status is 200."""
+
+    headers: Headers
+    body: bytes
 
 
 @dataclass(slots=True)
@@ -61,6 +68,15 @@ class _Kept:
     def weight(self) -> int:
         """With what compressing it may add."""
         return len(self.after) + (len(self.after) // 2 if len(self.after) >= COMPRESS_FROM else 0) + _OVERHEAD
+
+    def reply(self, request: _Request) -> Reply:
+        """The answer with the id of ``request``."""
+        if request.takes_gzip and len(self.after) >= COMPRESS_FROM:
+            self.deflated = self.deflated or Deflated.of(self.after)
+            body = self.deflated.behind(_BEGINNING + request.id, self.after)
+            return Reply([*self.headers, (b"content-encoding", b"gzip"), _length(body)], body)
+        body = _BEGINNING + request.id + self.after
+        return Reply([*self.headers, _length(body)], body)
 
 
 class _Request(NamedTuple):
@@ -82,7 +98,7 @@ class Replay:
         lets_in: Callable[[Headers], bool],
     ) -> None:
         """``lets_in`` keeps strangers out: nothing is done for them here, and the application refuses them."""
-        self._lets_in = lets_in
+        self.lets_in = lets_in
         self._app = app
         self._path = path
         self._catalog = catalog
@@ -94,17 +110,16 @@ class Replay:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as before, or let it be answered."""
         is_ours = scope["type"] == "http" and scope["path"] == self._path and scope["method"] == "POST"
-        if not is_ours or not self._lets_in(scope["headers"]):
+        if not is_ours or not self.lets_in(scope["headers"]):
             await self._app(scope, receive, send)
             return
         begun = time.perf_counter()
         first = await receive()
-        request = _understood(scope, first)
-        kept = None if request is None else self._kept.get(request.key)
-        if request is not None and kept is not None and kept.is_unchanged():
-            self._kept.move_to_end(request.key)
-            await _answer(kept, request, send)
-            kept.count(time.perf_counter() - begun)
+        body = None if first.get("more_body") else first.get("body", b"")
+        request = None if body is None else _understood(scope["headers"], scope["query_string"], body)
+        reply = None if request is None else self._again(request, begun)
+        if reply is not None:
+            await _send(reply, send)
             return
         receive = _once_more(first, receive)
         method, is_unchanged = ("", None) if request is None else await self._test_for(first)
@@ -112,6 +127,21 @@ class Replay:
             await self._app(scope, receive, send)
         else:
             await self._ask(request, method, is_unchanged, scope, receive, send)
+
+    def answered_before(self, headers: Headers, body: bytes) -> Reply | None:
+        """What a ``POST`` to the path by somebody who is let in gets without the application, if it is there."""
+        begun = time.perf_counter()
+        request = _understood(headers, b"", body)
+        return None if request is None else self._again(request, begun)
+
+    def _again(self, request: _Request, begun: float) -> Reply | None:
+        kept = self._kept.get(request.key)
+        if kept is None or not kept.is_unchanged():
+            return None
+        self._kept.move_to_end(request.key)
+        reply = kept.reply(request)
+        kept.count(time.perf_counter() - begun)
+        return reply
 
     async def _ask(
         self,
@@ -137,7 +167,7 @@ class Replay:
         after = body[len(_BEGINNING) + len(request.id) :]
         headers = [header for header in answer.headers if header[0] != b"content-length"]
         kept = _Kept(headers, after, is_unchanged, self._metrics.counter(method, "ok"))
-        await _answer(kept, request, send)
+        await _send(kept.reply(request), send)
         if kept.is_unchanged():
             self._remember(request.key, kept)
 
@@ -177,21 +207,20 @@ class Replay:
             self._used -= kept.weight
 
 
-def _understood(scope: Scope, message: Message) -> _Request | None:
+def _understood(headers: Headers, query: bytes, body: bytes) -> _Request | None:
     """What makes this request the same as another. ``None`` if it is unusual, or its id is not certain.
 
     Without a backslash, and with ``"id"`` in it once, a body has an id there or none at all; that it is the
     request's own is known when the answer carries it.
     """
-    body: bytes = message.get("body", b"")
-    if message.get("more_body") or len(body) > _MAX_BODY or b"\\" in body or body.count(b'"id"') != 1:
+    if len(body) > MAX_BODY or b"\\" in body or body.count(b'"id"') != 1:
         return None
     found = _ID.search(body)
     if found is None:
         return None
-    parts: list[bytes] = [scope["query_string"]]
+    parts: list[bytes] = [query]
     takes_gzip = False
-    for name, value in scope["headers"]:
+    for name, value in headers:
         if name == b"content-length":  # it follows from the body
             continue
         if name == b"accept-encoding":  # it is heeded here
@@ -205,17 +234,13 @@ def _understood(scope: Scope, message: Message) -> _Request | None:
     return _Request(sha256(b"\n".join(parts)).digest(), found[1], takes_gzip)
 
 
-async def _answer(kept: _Kept, request: _Request, send: Send) -> None:
-    headers = [*kept.headers]
-    if request.takes_gzip and len(kept.after) >= COMPRESS_FROM:
-        kept.deflated = kept.deflated or Deflated.of(kept.after)
-        body = kept.deflated.behind(_BEGINNING + request.id, kept.after)
-        headers.append((b"content-encoding", b"gzip"))
-    else:
-        body = _BEGINNING + request.id + kept.after
-    headers.append((b"content-length", b"%d" % len(body)))
-    await send({"type": "http.response.start", "status": 200, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+async def _send(reply: Reply, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": reply.headers})
+    await send({"type": "http.response.body", "body": reply.body})
+
+
+def _length(body: bytes) -> tuple[bytes, bytes]:
+    return b"content-length", b"%d" % len(body)
 
 
 class _Answer:

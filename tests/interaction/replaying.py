@@ -1,0 +1,95 @@
+"""A server that sends answers again, and raw requests to it."""
+
+from __future__ import annotations
+
+import json
+from contextlib import asynccontextmanager, closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import httpx2
+import uvicorn
+
+from skillwire.server.access import Policy
+from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from skillwire.server.access import Access
+
+META = {
+    "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+    "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+    "io.modelcontextprotocol/clientCapabilities": {},
+}
+FLAT = "skill://flat/SKILL.md"
+
+
+@dataclass
+class Asking:
+    """Raw requests to one server."""
+
+    web: httpx2.AsyncClient
+    skills: Skills
+    url: str = ""
+    through: int = 0  # requests that the SDK answered
+    server: uvicorn.Server | None = None
+
+    async def ask(
+        self, method: str, params: dict[str, Any], *, own_id: Any = 1, **headers: str
+    ) -> httpx2.Response:
+        message = {"jsonrpc": "2.0", "id": own_id, "method": method, "params": {"_meta": META, **params}}
+        return await self.send(json.dumps(message), method, params, **headers)
+
+    async def send(
+        self, body: str, method: str, params: dict[str, Any] | None = None, **headers: str
+    ) -> httpx2.Response:
+        fields = {
+            "content-type": "application/json",
+            "accept": "application/json, text/event-stream",
+            "mcp-protocol-version": "2026-07-28",
+            "mcp-method": method,
+        }
+        if "uri" in (params or {}):
+            fields["mcp-name"] = str((params or {})["uri"])
+        return await self.web.post(self.url, content=body, headers={**fields, **headers})
+
+    async def replayed(self) -> float:
+        """How many requests were answered without the SDK."""
+        counted = await self.web.get(self.url.replace("/mcp", "/metrics"))
+        lines = counted.text.splitlines()
+        total = sum(float(line.split()[-1]) for line in lines if line.startswith("skillwire_requests_total{"))
+        return total - self.through
+
+
+@asynccontextmanager
+async def asking(
+    root: Path, access: Access | None = None, *, replay: int = 1 << 20, quick: bool = True
+) -> AsyncIterator[Asking]:
+    """Without ``quick`` every request goes through the application."""
+    listener = listen("127.0.0.1", 0)
+    skills = Skills(root, viewer=None if access is None else Policy(access), watch=False)
+    server = build_server(skills)
+    asked = Asking(httpx2.AsyncClient(timeout=20), skills)
+
+    async def seen(ctx: Any, call_next: Any) -> Any:
+        asked.through += 1
+        return await call_next(ctx)
+
+    http = HttpServer(server, listener, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog)
+    server.middleware.insert(0, seen)
+    config = http.config()
+    if not quick:
+        config.http = "httptools"
+    web = asked.server = uvicorn.Server(config)
+    asked.url = http.url
+    with closing(listener):
+        async with asked.web, anyio.create_task_group() as group:
+            group.start_soon(web.serve, [listener])
+            yield asked
+            web.should_exit = True
