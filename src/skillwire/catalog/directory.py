@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import os
 import threading
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,11 +32,13 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.records import Found, LocalFile
+    from skillwire.catalog.remembered import Recalled
     from skillwire.skill.entry import SkillMeta
 
 # Smaller files are read where we are: a thread would cost more than the read.
 _INLINE_BYTES = 256 * KIB
 _READ_ATTEMPTS = 3
+_LARGE = 500  # skills: from about here on, setting up a watch takes long enough to be noticed
 
 
 class DirectoryCatalog(SnapshotCatalog):
@@ -60,6 +62,7 @@ class DirectoryCatalog(SnapshotCatalog):
         self._limits = limits
         self.base = ""  # the logical path of the root: its name if it is itself a skill
         self._loaded = False
+        self._recalled: dict[str, Recalled] = {}
         self._lock = threading.Lock()
 
     def load(self, on_skill: Callable[[int], None] | None = None) -> None:
@@ -70,27 +73,27 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def recall(self, lines: Iterable[bytes]) -> None:
         """Before ``load``: what an earlier reading found, so that only what changed since is read again."""
-        found = decode(lines, self._reading(self._base_now())) if not self._loaded else None
-        if found is not None:
-            self._snapshot, _ = Snapshot().updated((), found)
+        recalled = decode(lines, self._reading(self._base_now())) if not self._loaded else None
+        if recalled is not None:
+            self._recalled = recalled
+            self._snapshot, _ = Snapshot().updated((), {path: item.found for path, item in recalled.items()})
 
     def adopt(self, lines: Iterable[bytes]) -> bool:
         """Instead of ``load``: what another process has read just now. Whether it could be used."""
         with self._lock, _no_collections():
             reading = self._reading(self._base_now())
-            found = decode(lines, reading)
-            if found is None:
+            recalled = decode(lines, reading)
+            if recalled is None:
                 return False
             self.base = reading.base
-            self._snapshot, _ = Snapshot().updated(
-                (), {path: self._described(path, found[path]) for path in found}
-            )
+            found = {path: self._described(path, item.found) for path, item in recalled.items()}
+            self._snapshot, _ = Snapshot().updated((), found)
             self._loaded = True
             return True
 
     def told(self) -> Iterator[bytes]:
         """What ``load`` found, for ``recall`` or ``adopt``. ``ValueError`` if it cannot be written down."""
-        return encode(self._snapshot.all_found(), self._reading(self.base))
+        return encode(self._snapshot.all_found(), self._reading(self.base), self._recalled)
 
     def _described(self, path: str, found: Found) -> Found:
         meta = self._describe(path)
@@ -147,9 +150,10 @@ class DirectoryCatalog(SnapshotCatalog):
         """Watch the folder until cancelled."""
         from skillwire.catalog.watch import watch_folder  # late: only a long-running server watches
 
-        await self._current()
-        async for paths in watch_folder(self.root):
-            await self.refresh(paths)
+        is_large = len((await self._current()).keys) > _LARGE
+        async with aclosing(watch_folder(self.root, is_large=is_large)) as batches:
+            async for paths in batches:
+                await self.refresh(paths)
 
     async def ignored(self) -> list[str]:
         """What was left out because of its name: version control, litter, credentials."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
@@ -24,7 +25,7 @@ from skillwire.skill.entry import DEFAULT_META, Resource, SkillEntry
 from skillwire.skill.uri import format_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from skillwire.limits import Limits
@@ -53,33 +54,57 @@ class Reading(NamedTuple):
         return [_FORM, version("skillwire"), *place, *reader, self.base, self.scheme, list(astuple(self.limits))]
 
 
-def encode(found: Mapping[str, Found], reading: Reading) -> Iterator[bytes]:
-    """``found``, as read under ``reading``, in lines. ``ValueError`` if some of it cannot be written down."""
+class Recalled(NamedTuple):
+    """What was found at a path, and the line that said so."""
+
+    found: Found
+    line: bytes
+
+
+def encode(
+    found: Mapping[str, Found], reading: Reading, recalled: Mapping[str, Recalled] | None = None
+) -> Iterator[bytes]:
+    """``found``, as read under ``reading``, in lines. ``ValueError`` if some of it cannot be written down.
+
+    What is as it was ``recalled`` is said in the same line.
+    """
+    known = recalled or {}
     write = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
     yield f"{write(reading.key())}\n".encode()
     for path, item in found.items():
-        yield f"{write([path, *_plain(path, item, reading.scheme)])}\n".encode()
+        before = known.get(path)
+        if before is not None and before.found is item:
+            yield before.line
+        else:
+            yield f"{write([path, *_plain(path, item, reading.scheme)])}\n".encode()
     yield f"{len(found)}\n".encode()  # so that a part is not taken for all of it
 
 
-def decode(lines: Iterable[bytes], reading: Reading) -> dict[str, Found] | None:
+def decode(lines: Iterable[bytes], reading: Reading) -> dict[str, Recalled] | None:
     """What was found, or ``None`` if it was read under other conditions, or is not what ``encode`` wrote."""
-    found: dict[str, Found] = {}
+    loads = _fast_loads()
+    found: dict[str, Recalled] = {}
     try:
         rest = iter(lines)
         if json.loads(next(rest, b"null")) != json.loads(json.dumps(reading.key())):
             return None
         for line in rest:
-            match json.loads(line):
+            match loads(line):
                 case int(count):
                     return found if count == len(found) else None
                 case [path, is_skill, record, problems, ignored]:
-                    found[path] = _found(is_skill, record, problems, ignored)
+                    found[path] = Recalled(_found(is_skill, record, problems, ignored), line)
                 case _:
                     return None
     except (ValueError, TypeError, RecursionError, OSError):
         pass
     return None
+
+
+def _fast_loads() -> Callable[[bytes], Any]:
+    """A faster reader of JSON where something else has imported it already, as the SDK does."""
+    core = sys.modules.get("pydantic_core")
+    return json.loads if core is None else core.from_json
 
 
 @contextmanager

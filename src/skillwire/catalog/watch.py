@@ -6,48 +6,110 @@ watch stood would otherwise be missed.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import logging
+import sys
+from contextlib import aclosing, suppress
+from subprocess import DEVNULL
+from typing import TYPE_CHECKING, cast
 
+import anyio
+from anyio.streams.buffered import BufferedByteReceiveStream
 from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType] - a trio type it may lack
 
+from skillwire.catalog import watcher
 from skillwire.catalog.ignore import is_ignored
 from skillwire.errors import UpstreamError
+from skillwire.limits import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable
+    from collections.abc import AsyncGenerator, Iterable
     from pathlib import Path
+
+    from anyio.abc import ByteReceiveStream
 
 _QUIET_MS = 100
 _STEP_MS = 20
 _IDLE_MS = 500
+_MOST_BYTES = 256 * MIB  # of one batch of another process: far more than its paths can take
+
+log = logging.getLogger("skillwire.catalog")
 
 
-async def watch_folder(root: Path, *, recursive: bool = True) -> AsyncIterator[tuple[str, ...] | None]:
-    """Paths that changed, relative to ``root``, in batches; ``None`` once, when the watch stands."""
-    standing = False
+async def watch_folder(
+    root: Path, *, recursive: bool = True, is_large: bool = False
+) -> AsyncGenerator[tuple[str, ...] | None]:
+    """Paths that changed, relative to ``root``, in batches; ``None`` for "anything", at first and when it is much.
+
+    A large folder is watched by another process (``watcher.py``), as long as there is one.
+    """
+    if is_large:
+        async with aclosing(_watch_elsewhere(root)) as batches:
+            async for batch in batches:
+                paths = None if batch is None else tuple(_relevant(root, batch))
+                if paths or paths is None:
+                    yield paths
+        log.info("the process that watched the folder %r ended; watching it here", root.name)
+    async with aclosing(_watch_here(root, recursive=recursive)) as batches:
+        async for batch in batches:
+            yield batch
+
+
+async def _watch_here(root: Path, *, recursive: bool) -> AsyncGenerator[tuple[str, ...] | None]:
+    while True:
+        standing = False
+        try:
+            async for batch in awatch(
+                root,
+                watch_filter=None,
+                debounce=_QUIET_MS,
+                step=_STEP_MS,
+                rust_timeout=_IDLE_MS,
+                yield_on_timeout=True,
+                recursive=recursive,
+                ignore_permission_denied=True,
+            ):
+                if not standing:
+                    standing = True
+                    yield None
+                paths = tuple(_relevant(root, (path for _, path in batch)))
+                if paths:
+                    yield paths
+        except OSError as error:
+            raise _failed(root, error.strerror or str(error)) from error
+        except (watcher.UnspeakableError, ExceptionGroup) as error:
+            if not watcher.is_unspeakable(error):
+                raise
+            yield None
+        await anyio.sleep(watcher.PAUSE_SECONDS)
+
+
+def _failed(root: Path, why: str) -> UpstreamError:
+    return UpstreamError(
+        "watch-failed",
+        f"the folder {root.name!r} cannot be watched: {why}",
+        "raise the system's limit of watched files (fs.inotify.max_user_watches), or serve without watching",
+    )
+
+
+async def _watch_elsewhere(root: Path) -> AsyncGenerator[list[str] | None]:
+    """What another process says, until it ends. Why it could not watch is found out by who watches instead."""
+    words = [str(number) for number in (_QUIET_MS, _STEP_MS, _IDLE_MS)]
+    command = [sys.executable, "-I", watcher.__file__, str(root), *words]
     try:
-        async for batch in awatch(
-            root,
-            watch_filter=None,
-            debounce=_QUIET_MS,
-            step=_STEP_MS,
-            rust_timeout=_IDLE_MS,
-            yield_on_timeout=True,
-            recursive=recursive,
-            ignore_permission_denied=True,
-        ):
-            if not standing:
-                standing = True
-                yield None
-            paths = tuple(_relevant(root, (path for _, path in batch)))
-            if paths:
-                yield paths
-    except OSError as error:
-        raise UpstreamError(
-            "watch-failed",
-            f"the folder {root.name!r} cannot be watched: {error.strerror or error}",
-            "raise the system's limit of watched files (fs.inotify.max_user_watches), or serve without watching",
-        ) from error
+        process = await anyio.open_process(command, stderr=DEVNULL)
+    except OSError:
+        return
+    async with process:
+        said = BufferedByteReceiveStream(cast("ByteReceiveStream", process.stdout))
+        try:
+            while True:
+                yield json.loads(await said.receive_until(b"\n", _MOST_BYTES))
+        except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound, ValueError):
+            return
+        finally:
+            with suppress(ProcessLookupError):
+                process.kill()
 
 
 def _relevant(root: Path, paths: Iterable[str]) -> Iterable[str]:

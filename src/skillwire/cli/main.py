@@ -49,7 +49,8 @@ def main(argv: Sequence[str] | None = None) -> NoReturn:
 def run(argv: Sequence[str]) -> int:
     """Run the command line; the exit code is returned."""
     words, commands = _split(argv)
-    arguments = _parser().parse_args(words)
+    is_verb = bool(words) and words[0] in VERBS
+    arguments = _parser(words[:1] if is_verb else VERBS).parse_args(words)
     arguments.commands = commands
     from skillwire.cli.printer import Printer  # late: `--help` should not wait for rich
 
@@ -76,7 +77,8 @@ def _split(argv: Sequence[str]) -> tuple[list[str], list[list[str]]]:
     return split_commands(argv, getattr(import_module(f"skillwire.cli.{argv[0]}"), "TARGETS", 0))
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser(verbs: Sequence[str]) -> argparse.ArgumentParser:
+    """For ``verbs``: if one is named, nobody waits for the others."""
     parser = argparse.ArgumentParser(
         prog="skillwire",
         description="Agent Skills over MCP: check, serve, read, approve and load skills.",
@@ -84,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"skillwire {__version__}")
-    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb in VERBS:
-        import_module(f"skillwire.cli.{verb}").add_arguments(verbs)
+    parsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for verb in verbs:
+        import_module(f"skillwire.cli.{verb}").add_arguments(parsers)
     return parser

@@ -10,11 +10,8 @@ import json
 import sys
 import time
 from contextlib import contextmanager
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
-
-from rich.cells import cell_len, set_cell_size
-from rich.console import Console
-from rich.text import Text
 
 from skillwire.amounts import counted as counted
 from skillwire.amounts import size_of as size_of
@@ -22,7 +19,7 @@ from skillwire.amounts import size_of as size_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Sequence
 
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from skillwire.errors import SkillwireError
 
@@ -37,8 +34,22 @@ class Printer:
     """Prints to one pair of streams. Colour and width follow the terminal; pipes get neither."""
 
     def __init__(self, stdout: Console | None = None, stderr: Console | None = None) -> None:
-        self.out = stdout or _console(stderr=False)
-        self.err = stderr or _console(stderr=True)
+        self._given = stdout, stderr
+
+    @cached_property
+    def out(self) -> Console:
+        """For data."""
+        return self._given[0] or _console(stderr=False)
+
+    @cached_property
+    def err(self) -> Console:
+        """For talk."""
+        return self._given[1] or _console(stderr=True)
+
+    @cached_property
+    def _talks_plainly(self) -> bool:
+        """Into a pipe, such as a host's; a server that starts in one does not wait for rich."""
+        return self._given[1] is None and not sys.stderr.isatty()
 
     def data(self, what: RenderableType) -> None:
         """A result, for stdout."""
@@ -54,6 +65,9 @@ class Printer:
             for row in rows:
                 self.out.file.write("\t".join(row) + "\n")
             return
+        from rich.cells import cell_len
+        from rich.text import Text
+
         columns = list(zip(titles, *rows, strict=True))
         widths = [min(max(map(cell_len, column)), _WIDEST_COLUMN) for column in columns[:-1]]
         widths.append(max(_NARROWEST_COLUMN, self.out.width - sum(widths) - 2 * len(widths)))
@@ -63,10 +77,15 @@ class Printer:
 
     def talk(self, what: RenderableType) -> None:
         """A word to the person, for stderr."""
+        if isinstance(what, str) and self._talks_plainly:
+            print(what, file=sys.stderr, flush=True)
+            return
         self.err.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def error(self, error: SkillwireError) -> None:
         """What went wrong and what to do, for stderr."""
+        from rich.text import Text
+
         self.talk(Text.assemble(("error", "bold red"), f": {visible(error.message)} {error.label}"))
         if error.hint:
             self.talk(Text.assemble(("hint", "cyan"), f": {visible(error.hint)}"))
@@ -76,7 +95,7 @@ class Printer:
         self, title: str, unit: str, patience: float = _PATIENCE_SECONDS
     ) -> Generator[Callable[[int], None]]:
         """A counter to call while working; a bar appears if it is a terminal and takes more than a second."""
-        if not self.err.is_terminal:
+        if self._talks_plainly or not self.err.is_terminal:
             yield _silent
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # late: 30 ms
@@ -105,6 +124,8 @@ class Printer:
 
 def _fitted(cell: str, width: int) -> str:
     """``cell`` in exactly ``width`` columns of a terminal."""
+    from rich.cells import cell_len, set_cell_size
+
     return set_cell_size(cell, width - 1) + "…" if cell_len(cell) > width else set_cell_size(cell, width)
 
 
@@ -113,6 +134,8 @@ def _silent(done: int) -> None:
 
 
 def _console(*, stderr: bool) -> Console:
+    from rich.console import Console  # late: 25 ms
+
     console = Console(stderr=stderr)
     return console if console.is_terminal else Console(stderr=stderr, width=_WIDE)
 

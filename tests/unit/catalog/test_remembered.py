@@ -104,6 +104,26 @@ def test_another_process_hands_over_everything(root: Path, reads: list[str]) -> 
     assert not reads
 
 
+def test_what_is_as_it_was_is_said_in_the_same_line(root: Path) -> None:
+    """Whoever reads for another does not write down again what was written down."""
+    data = told(root)
+    catalog = recalled(root, data)
+    lines = data.splitlines(keepends=True)
+    again = list(catalog.told())
+    assert again == lines
+    known = {line.split(b'"')[1]: line for line in catalog_lines(catalog)}
+    same = [line for line in again if line.startswith(b'["flat"')]
+    assert len(same) == 1
+    assert same[0] is known[b"flat"]
+    (root / "flat/SKILL.md").write_bytes(skill_md("flat", "Something longer than before."))
+    catalog.load()
+    assert list(catalog.told()) == list(loaded(root).told())
+
+
+def catalog_lines(catalog: DirectoryCatalog) -> list[bytes]:
+    return [item.line for item in catalog._recalled.values()]
+
+
 def rewrite_in_place(path: Path) -> None:
     """Same size, same inode, and the time of the last change set back: only the kernel's own time tells."""
     before = path.stat()

@@ -1,0 +1,164 @@
+"""A folder is watched here or, if it is large, by another process: the same is said either way."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import aclosing
+from itertools import count
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from skillwire.catalog import watch, watcher
+from skillwire.catalog.watch import watch_folder
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator
+
+pytestmark = pytest.mark.anyio
+
+PATIENCE = 30
+both = pytest.mark.parametrize("is_large", [False, True], ids=["here", "elsewhere"])
+
+
+async def heard(batches: AsyncGenerator[tuple[str, ...] | None], path: str) -> None:
+    """Wait until ``path`` is said to have changed."""
+    while path not in (await anext(batches) or ()):
+        pass
+
+
+def watchers(root: Path) -> list[int]:
+    """The processes that watch ``root``."""
+    found: list[int] = []
+    for place in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (place / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if str(watcher.__file__).encode() in words and str(root).encode() in words:
+            found.append(int(place.name))
+    return found
+
+
+async def gone(root: Path) -> None:
+    while watchers(root):  # noqa: ASYNC110 - a process that ends tells nobody but its parent
+        await anyio.sleep(0.01)
+
+
+@both
+async def test_what_changes_is_said(tmp_path: Path, is_large: bool) -> None:
+    name = "new/café.md"
+    with anyio.fail_after(PATIENCE):
+        async with aclosing(watch_folder(tmp_path, is_large=is_large)) as batches:
+            assert await anext(batches) is None  # it stands
+            assert bool(watchers(tmp_path)) is is_large
+            (tmp_path / "new").mkdir()
+            await heard(batches, "new")
+            (tmp_path / name).write_text("x")
+            await heard(batches, name)
+            (tmp_path / ".git").mkdir()
+            (tmp_path / "last").mkdir()
+            assert ".git" not in (await anext(batches) or ())
+        await gone(tmp_path)
+
+
+async def test_where_a_name_is_no_text_somebody_looks_now_and_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No watch is to be had there; it comes back when the name is gone."""
+    monkeypatch.setattr(watcher, "PAUSE_SECONDS", 0)
+    bad = tmp_path / os.fsdecode(b"caf\xe9")
+    with anyio.fail_after(PATIENCE):
+        async with aclosing(watch_folder(tmp_path)) as batches:
+            assert await anext(batches) is None
+            bad.mkdir()
+            assert [await anext(batches) for _ in range(3)] == [None] * 3
+            bad.rmdir()
+            for number in count():
+                (tmp_path / f"new-{number}").mkdir()
+                if await anext(batches) is not None:
+                    break
+
+
+def test_the_other_process_looks_now_and_then_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Until nobody listens any more."""
+    (tmp_path / os.fsdecode(b"caf\xe9")).mkdir()
+    looks = iter([False, False, False, False, True])
+    monkeypatch.setattr(watcher, "_is_over", lambda seconds: next(looks))
+    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path), "1", "1", "50"])
+    monkeypatch.setattr(watcher.signal, "signal", lambda *_: None)
+    watcher.main()
+    assert capsys.readouterr().out == "null\n" * 2
+
+
+async def test_a_watch_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
+    standing = anyio.Event()
+
+    async def follow() -> None:
+        async with aclosing(watch_folder(tmp_path, is_large=True)) as batches:
+            async for _ in batches:
+                standing.set()
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as group:
+            group.start_soon(follow)
+            await standing.wait()
+            assert len(watchers(tmp_path)) == 1
+            group.cancel_scope.cancel()
+        await gone(tmp_path)
+
+
+async def test_if_the_other_process_ends_the_folder_is_watched_here(tmp_path: Path) -> None:
+    with anyio.fail_after(PATIENCE):
+        async with aclosing(watch_folder(tmp_path, is_large=True)) as batches:
+            assert await anext(batches) is None
+            [process] = watchers(tmp_path)
+            os.kill(process, signal.SIGKILL)
+            assert await anext(batches) is None  # anything may have changed meanwhile
+            assert not watchers(tmp_path)
+            (tmp_path / "new").mkdir()
+            await heard(batches, "new")
+
+
+async def test_if_no_process_can_be_had_the_folder_is_watched_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch.sys, "executable", str(tmp_path / "nothing"))
+    with anyio.fail_after(PATIENCE):
+        async with aclosing(watch_folder(tmp_path, is_large=True)) as batches:
+            assert await anext(batches) is None
+            assert not watchers(tmp_path)
+
+
+async def test_a_process_whose_starter_dies_ends(tmp_path: Path) -> None:
+    """Its standard input ends; nobody has to tell it."""
+    with anyio.fail_after(PATIENCE):
+        command: list[Any] = [watch.sys.executable, "-I", watcher.__file__, tmp_path, "10", "5", "50"]
+        async with await anyio.open_process(command) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            assert await process.stdout.receive() == b"null\n"
+            await process.stdin.aclose()
+            assert await process.wait() == 0
+
+
+async def test_of_very_many_changes_no_list_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """More than anybody would look at one by one: everything is looked through instead."""
+    batches = [set(), {(1, "a"), (1, "b")}, {(1, "a"), (1, "b"), (1, "c")}]
+    monkeypatch.setattr(watcher, "watch", lambda *_, **__: iter(batches))
+    monkeypatch.setattr(watcher, "_MOST_PATHS", 2)
+    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path), "1", "1", "1"])
+    looks = iter([False, False, False, False, True])
+    monkeypatch.setattr(watcher, "_is_over", lambda seconds: next(looks))
+    monkeypatch.setattr(watcher.signal, "signal", lambda *_: None)
+    watcher.main()
+    said = capsys.readouterr().out.splitlines()
+    assert said[0] == said[2] == "null"
+    assert sorted(said[1]) == sorted('["a", "b"]')
