@@ -6,6 +6,7 @@ import gzip
 import json
 import logging
 import os
+import random
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -290,7 +291,7 @@ async def test_memory_is_bounded(root: Path) -> None:
     for name in "abcde":
         (root / "flat" / f"{name}.txt").write_text(name * 10_000)
     (root / "flat" / "huge.txt").write_text("x" * 100_000)
-    async with asking(root, replay=72_000) as ours:
+    async with asking(root, replay=48_000) as ours:
 
         async def is_replayed(name: str) -> bool:
             before = await ours.replayed()
@@ -303,3 +304,18 @@ async def test_memory_is_bounded(root: Path) -> None:
         assert [await is_replayed(name) for name in "bcde"] == [True] * 4
         assert not await is_replayed("a")
         assert [await is_replayed("huge") for _ in range(2)] == [False, False]  # no single one takes all the room
+
+
+async def test_what_compressing_adds_counts_too(root: Path) -> None:
+    for name in "abc":
+        (root / "flat" / f"{name}.txt").write_text(random.Random(name).randbytes(5000).hex())
+    async with asking(root, replay=48_000) as ours:
+
+        async def is_replayed(name: str, encoding: str) -> bool:
+            before = await ours.replayed()
+            await ours.ask("resources/read", {"uri": f"skill://flat/{name}.txt"}, **{"accept-encoding": encoding})
+            return await ours.replayed() > before
+
+        assert [await is_replayed(name, "identity") for name in "abcabc"] == [False] * 3 + [True] * 3
+        assert [await is_replayed(name, "gzip") for name in "abc"] == [True] * 3
+        assert not await is_replayed("a", "identity")  # the third, compressed, took its place

@@ -66,8 +66,8 @@ class _Kept:
 
     @property
     def weight(self) -> int:
-        """With what compressing it may add."""
-        return len(self.after) + (len(self.after) // 2 if len(self.after) >= COMPRESS_FROM else 0) + _OVERHEAD
+        """In memory, compressed or not."""
+        return len(self.after) + (len(self.deflated.stream) if self.deflated else 0) + _OVERHEAD
 
     def reply(self, request: _Request) -> Reply:
         """The answer with the id of ``request``."""
@@ -139,7 +139,11 @@ class Replay:
         if kept is None or not kept.is_unchanged():
             return None
         self._kept.move_to_end(request.key)
+        before = kept.weight
         reply = kept.reply(request)
+        if kept.weight != before:  # compressed now, for the first time
+            self._used += kept.weight - before
+            self._make_room()
         kept.count(time.perf_counter() - begun)
         return reply
 
@@ -198,6 +202,9 @@ class Replay:
         for oldest in list(islice(self._kept, 2)):  # what is outdated goes before its turn, little by little
             if not self._kept[oldest].is_unchanged():
                 self._forget(oldest)
+        self._make_room()
+
+    def _make_room(self) -> None:
         while self._used > self._room:
             self._forget(next(iter(self._kept)))
 
