@@ -18,7 +18,7 @@ from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
 from skillwire.catalog.local import local_catalog
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.skill.entry import SkillMeta
+from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
@@ -83,10 +83,11 @@ def _local_catalogs(
     paths: Sequence[str], prefix: str, unlisted: Sequence[str], scheme: str
 ) -> list[ArchiveCatalog | DirectoryCatalog]:
     """Not read yet."""
+    not_listed = SkillMeta(listed=False)
 
     def describe(path: str) -> SkillMeta:
         outside = f"{prefix}/{path}" if prefix else path
-        return SkillMeta(listed=not any(fnmatchcase(outside, glob) for glob in unlisted))
+        return not_listed if any(fnmatchcase(outside, glob) for glob in unlisted) else DEFAULT_META
 
     return [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
 

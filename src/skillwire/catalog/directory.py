@@ -97,7 +97,7 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def _described(self, path: str, found: Found) -> Found:
         meta = self._describe(path)
-        if found.record is None or found.record.entry.meta == meta:
+        if found.record is None or found.record.entry.meta is meta or found.record.entry.meta == meta:
             return found
         return replace(found, record=replace(found.record, entry=replace(found.record.entry, meta=meta)))
 
