@@ -52,6 +52,7 @@ async def gateway_of(
     folders: Mapping[str, Path] | None = None,
     settle: bool = True,
     renews_snapshots: bool = False,
+    config: Path | None = None,
     **options: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway of servers, each hostile, a catalog, or whatever can be connected to."""
@@ -63,7 +64,7 @@ async def gateway_of(
             elif isinstance(server, MemoryCatalog):
                 server = build_server(Skills(server))
             targets[label] = server
-        plan = Plan(parse_policy(policy), targets, folders or {}, renews_snapshots)
+        plan = Plan(parse_policy(policy), targets, folders or {}, renews_snapshots, config, config and state)
         options.setdefault("limits", SMALL)
         gateway = await stack.enter_async_context(open_gateway(plan, state, **options))
         if settle:

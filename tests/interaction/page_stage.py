@@ -1,17 +1,18 @@
-"""A server that really serves a folder, its page, and a client of that page."""
+"""A server that really serves a folder or a catalog, its page, and a client of that page."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager, closing
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import httpx2
 import uvicorn
 
 from pages import Page, dangers
+from skillwire.catalog.contract import Catalog
 from skillwire.catalog.local import local_catalog
-from skillwire.server.access import Access, Policy
+from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -46,16 +47,25 @@ TREE = {
     "guide/.git/config": b"secret\n",
 }
 
+TOKENS = {"billing": new_token()[0], "all": new_token()[0], "nobody": new_token()[0]}
+ACCESS = Access(
+    tokens={digest_token(token): subject for subject, token in TOKENS.items()},
+    see={"billing": ("acme/billing", "flat"), "all": ("*",)},
+)
+
 
 @asynccontextmanager
 async def serving(
-    root: Path, access: Access | None = None, public_url: str | None = None
+    source: Path | Catalog,
+    access: Access | None = None,
+    public_url: str | None = None,
+    *,
+    watch: bool = True,
 ) -> AsyncIterator[httpx2.AsyncClient]:
-    """A client of the page of a server that really serves ``root``."""
+    """A client of the page of a server that really serves ``source``."""
     listener = listen("127.0.0.1", 0)
-    catalog = local_catalog(root)
-    catalog.demand_root()
-    skills = Skills(catalog, viewer=None if access is None else Policy(access))
+    catalog = source if isinstance(source, Catalog) else local_catalog(source)
+    skills = Skills(catalog, watch=watch, viewer=None if access is None else Policy(access))
     server = build_server(skills)
     page = catalog_page(skills, name="the <skills>", url=url_of(listener), public_url=public_url, access=access)
     http = HttpServer(server, listener, HttpOptions(access, public_url), catalog=lambda: skills.catalog, page=page)
@@ -69,11 +79,39 @@ async def serving(
             web.should_exit = True
 
 
+async def call(web: httpx2.AsyncClient, method: str, **params: Any) -> dict[str, Any]:
+    """What the protocol answers, beside the page, to a client that knows nothing of skills."""
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
+        "io.modelcontextprotocol/clientCapabilities": {},
+    }
+    named = {"Mcp-Name": params["name"]} if "name" in params else {}
+    answer = await web.post(
+        "/mcp",
+        json={"jsonrpc": "2.0", "id": 1, "method": method, "params": {"_meta": meta, **params}},
+        headers={
+            "Accept": "application/json, text/event-stream",
+            "MCP-Protocol-Version": "2026-07-28",
+            "Mcp-Method": method,
+            **named,
+        },
+    )
+    return answer.json()["result"]
+
+
+def shown_skills(page: Page) -> list[str]:
+    """The paths of the skills that a page leads to, in its order."""
+    return [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
+
+
 async def got(web: httpx2.AsyncClient, address: str, status: int = 200) -> Page:
     """A page of ours, with everything that each of them must have."""
     answer = await web.get(address)
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
-    assert {name.lower(): value for name, value in PAGE_HEADERS.items()}.items() <= dict(answer.headers).items()
+    wanted = {name.lower(): value for name, value in PAGE_HEADERS.items()}
+    assert answer.headers["cache-control"] in (wanted.pop("cache-control"), "no-store")
+    assert wanted.items() <= dict(answer.headers).items()
     assert dangers(answer.text) == []
     return Page(answer.text)

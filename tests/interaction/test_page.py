@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
 import anyio
 import pytest
 
-from interaction.page_stage import TREE, got, serving
+from interaction.page_stage import PNG, TREE, call, got, serving, shown_skills
+from skillwire.limits import MIB
 from skillwire.web.headers import FILE_HEADERS
 from trees import skill_md, write_tree
 
@@ -61,24 +63,10 @@ async def test_a_skills_page_has_its_text_its_fields_its_files_and_its_entry(roo
 
 async def test_the_entry_is_what_the_protocol_sends(root: Path) -> None:
     """G1."""
-    meta = {
-        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-        "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
-        "io.modelcontextprotocol/clientCapabilities": {},
-    }
     async with serving(root) as web:
-        params = {"_meta": meta, "uri": "skill://guide/SKILL.md"}
-        answer = await web.post(
-            "/mcp",
-            json={"jsonrpc": "2.0", "id": 1, "method": "skills/get", "params": params},
-            headers={
-                "Accept": "application/json, text/event-stream",
-                "MCP-Protocol-Version": "2026-07-28",
-                "Mcp-Method": "skills/get",
-            },
-        )
+        sent = await call(web, "skills/get", uri="skill://guide/SKILL.md")
         entry = await web.get("/entry/guide")
-        assert entry.json()["skill"] == answer.json()["result"]["skill"]
+        assert entry.json()["skill"] == sent["skill"]
         assert entry.headers["content-security-policy"] == FILE_HEADERS["Content-Security-Policy"]
 
 
@@ -114,7 +102,12 @@ async def test_text_has_line_numbers_and_colours(root: Path) -> None:
 
 
 async def test_other_files_are_shown_as_what_they_are(root: Path) -> None:
+    write_tree(root, {"guide/photo.png": PNG + bytes(2 * MIB), "guide/poster.png": PNG + bytes(16 * MIB)})
     async with serving(root) as web:
+        assert (await got(web, "/file/guide/photo.png")).all("img")[0]["src"] == "/raw/guide/photo.png"
+        poster = await got(web, "/file/guide/poster.png")
+        assert "too large" in poster.text
+        assert poster.all("img") == []
         assert (await got(web, "/file/guide/logo.png")).all("img")[0]["src"] == "/raw/guide/logo.png"
         assert "<script>1</script>" in (await got(web, "/file/guide/drawing.svg")).text
         assert "not text" in (await got(web, "/file/guide/data.bin")).text
@@ -168,6 +161,49 @@ async def test_search_is_that_of_search_skills_whole_or_in_part(root: Path) -> N
         assert "Nothing was found" in (await got(web, "/search?q=xyzzy")).text
         assert (await web.get("/search?q=%20")).headers["location"] == "/"
         assert "/skill/flat" in (await got(web, "/search?q=&part=1")).links
+
+
+async def test_the_page_finds_the_skills_of_search_skills_in_the_same_order(root: Path) -> None:
+    """X1."""
+    bodies = {name: f"{'lantern ' * often}and more words.\n" for name, often in (("a", 1), ("b", 9), ("c", 3))}
+    described = {"d/SKILL.md": skill_md("d", "All about the lantern.")}
+    write_tree(root, {f"{name}/SKILL.md": skill_md(name, body=body) for name, body in bodies.items()} | described)
+    async with serving(root) as web:
+        for query in ("lantern", "lantern words", "refund", "guide shows", '"and more"', "nothing-has-this"):
+            arguments = {"query": query, "limit": 50}
+            told = await call(web, "tools/call", name="search_skills", arguments=arguments)
+            uris = [skill["uri"] for skill in told["structuredContent"]["skills"]]
+            page = await got(web, f"/search?q={quote(query)}")
+            assert [f"skill://{path}/SKILL.md" for path in shown_skills(page)] == uris
+        assert len(uris) == 0
+        assert len(shown_skills(await got(web, "/search?q=lantern"))) == 4
+
+
+async def test_the_heading_says_what_is_below_it(root: Path) -> None:
+    """Also if only the results are replaced: a search is in everything, wherever one was."""
+    async with serving(root) as web:
+        for address in ("/?under=acme", "/search?q=&part=1&under=acme"):
+            assert "<h1>Skills under" in (await got(web, address)).html
+        for address in ("/", "/search?q=flat", "/search?q=flat&part=1&under=acme"):
+            page = await got(web, address)
+            assert "<h1>Skills</h1>" in page.html
+            assert len(page.all("h1")) == 1
+        whole = (await got(web, "/?under=acme")).html
+        assert whole.index('id="results"') < whole.index("<h1>")
+
+
+async def test_the_last_change_is_that_of_what_it_says(root: Path) -> None:
+    """R3: in the list the SKILL.md's; on the skill's page the newest of its files'."""
+    os.utime(root / "guide/SKILL.md", (1e9, 1e9))
+    for name in ("guide/notes.md", "guide/tool.py", "guide/logo.png", "guide/drawing.svg", "guide/data.bin",
+                 "guide/empty.txt", "guide/large.txt"):  # fmt: skip
+        os.utime(root / name, (1.1e9, 1.1e9))
+    os.utime(root / "guide/tool.py", (1.2e9, 1.2e9))
+    async with serving(root) as web:
+        listed = await got(web, "/search?q=guide")
+        assert "SKILL.md changed" in listed.text
+        assert listed.all("time")[shown_skills(listed).index("guide")]["datetime"] == "2001-09-09T01:46:40Z"
+        assert (await got(web, "/skill/guide")).all("time")[0]["datetime"] == "2008-01-10T21:20:00Z"
 
 
 async def test_what_was_left_out_is_said_with_the_reason(root: Path) -> None:

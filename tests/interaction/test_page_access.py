@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interaction.page_stage import TREE, got, serving
-from skillwire.server.access import Access, digest_token, new_token
-from trees import write_tree
+from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
+from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
+from skillwire.server.access import digest_token
+from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -16,12 +17,6 @@ if TYPE_CHECKING:
     import httpx2
 
 pytestmark = pytest.mark.anyio
-
-TOKENS = {"billing": new_token()[0], "all": new_token()[0], "nobody": new_token()[0]}
-ACCESS = Access(
-    tokens={digest_token(token): subject for subject, token in TOKENS.items()},
-    see={"billing": ("acme/billing", "flat"), "all": ("*",)},
-)
 
 
 @pytest.fixture
@@ -60,6 +55,19 @@ async def test_what_one_may_not_see_is_on_no_page(root: Path) -> None:
         assert ".git" not in left_out.text
 
 
+async def test_a_collision_is_told_to_whoever_may_see_both_sides() -> None:
+    """N1."""
+    skill = Skill("acme/billing/x", {"SKILL.md": skill_md("x")})
+    sources = [Mount(MemoryCatalog([skill]), label) for label in ("acme", "flat", "hidden")]
+    async with serving(CombinedCatalog(sources), ACCESS) as web:
+        told: dict[str, set[str]] = {}
+        for subject, token in TOKENS.items():
+            web.headers["Authorization"] = f"Bearer {token}"
+            text = (await got(web, "/left-out")).text
+            told[subject] = {label for label in ("acme", "flat", "hidden") if f"{label}/acme/billing/x" in text}
+        assert told == {"billing": {"flat"}, "all": {"acme", "flat", "hidden"}, "nobody": set()}
+
+
 async def test_a_stranger_is_told_how_to_come_in(root: Path) -> None:
     async with serving(root, ACCESS) as web:
         for address in ("/", "/skill/guide", "/file/guide/notes.md", "/raw/guide/notes.md", "/search?q=x",
@@ -85,7 +93,7 @@ async def test_a_person_pastes_a_token_once_and_the_cookie_does_not_hold_it(root
         assert (answer.status_code, answer.headers["location"]) == (303, "/skill/flat?all=1")
         cookie = answer.headers["set-cookie"]
         assert "HttpOnly" in cookie
-        assert "SameSite=strict" in cookie
+        assert "SameSite=lax" in cookie
         assert TOKENS["billing"] not in cookie
         assert digest_token(TOKENS["billing"]) not in cookie
         page = await got(web, "/")
@@ -97,6 +105,44 @@ async def test_a_person_pastes_a_token_once_and_the_cookie_does_not_hold_it(root
         web.cookies.clear()
         web.headers["Cookie"] = cookie.partition(";")[0]
         await got(web, "/", 401)
+
+
+async def test_a_cookie_of_somebody_else_does_not_hide_ours(root: Path) -> None:
+    """Servers on one host share their cookies, and nobody agreed on what may be in one."""
+    async with serving(root, ACCESS) as web:
+        cookie = (await sign_in(web, TOKENS["all"])).headers["set-cookie"].partition(";")[0]
+        web.cookies.clear()
+        for others in ('foo={"x": 1}; ', "a b=c; ", "=; ;x; ", 'q="; '):
+            assert (await web.get("/", headers={"Cookie": f"{others}{cookie}"})).status_code == 200
+            assert (await web.get("/", headers={"Cookie": f"{cookie}; {others}".strip()})).status_code == 200
+
+
+async def test_nothing_that_a_link_leads_to_changes_anything(root: Path) -> None:
+    """A browser sends the cookie with links from other sites; what signs out is a form, with its origin."""
+    async with serving(root, ACCESS) as web:
+        await sign_in(web, TOKENS["all"])
+        for address in ("/sign-out", "/sign-in", "/sign-in?token=x", "/", "/search?q=x", "/left-out"):
+            await web.get(address, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
+        for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
+            assert (await web.post("/sign-out", headers=headers)).status_code == 403
+        await got(web, "/skill/guide")
+
+
+async def test_what_a_person_with_a_token_was_shown_stays_in_no_cache(root: Path) -> None:
+    async with serving(root, ACCESS) as web:
+        await sign_in(web, TOKENS["all"])
+        for address in (
+            "/",
+            "/skill/guide",
+            "/raw/guide/notes.md",
+            "/entry/guide",
+            "/skill/gone",
+            "/search?q=flat",
+        ):
+            assert (await web.get(address)).headers["cache-control"] == "no-store"
+        assert "no-store" not in (await web.get("/static/style.css")).headers["cache-control"]
+    async with serving(root) as web:
+        assert "no-store" not in (await web.get("/")).headers["cache-control"]
 
 
 async def test_the_cookie_opens_the_page_and_not_the_protocol(root: Path) -> None:

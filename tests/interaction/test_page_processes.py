@@ -12,7 +12,7 @@ import pytest
 from e2e.talking import PATIENCE, Talking
 from skillwire.cli.exits import Exit
 from skillwire.cli.main import run
-from trees import small_tree, write_tree
+from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +54,35 @@ def test_no_page_turns_it_off(verb: str, tmp_path: Path) -> None:
         for address in ("/", "/skill/flat", "/static/style.css", "/search?q=x"):
             assert httpx2.get(url + address, timeout=PATIENCE).status_code == 404
         assert httpx2.get(f"{url}/healthz", timeout=PATIENCE).status_code == 200
+
+
+def test_what_is_not_listed_is_on_no_page_that_does_not_name_it(tmp_path: Path) -> None:
+    """L2, G1: served to whoever knows its path; its problems, and what was left out of it, are not told."""
+    broken = b"---\nname: Broken Name\ndescription: x\n---\n"
+    tree = {
+        "open/SKILL.md": skill_md("open"),
+        "open/.git/config": b"",
+        "broken/SKILL.md": broken,
+        "Twin/twin/SKILL.md": skill_md("twin"),
+        "twin/twin/SKILL.md": skill_md("twin"),
+        "drafts/secret-plan/SKILL.md": skill_md("secret-plan", "x" * 2000),
+        "drafts/secret-plan/.git/config": b"",
+        "drafts/secret-broken/SKILL.md": broken,
+        "drafts/secret-broken/.git/config": b"",
+    }
+    write_tree(tmp_path / "skills", tree)
+    words = ("--unlisted", "drafts/*", "--unlisted", "Twin/*")
+    with started("serve", "skills", "--http", "0", *words, folder=tmp_path) as process:
+        url = process.wait_for_talk(r"listening at (http://[^/]+)")[1]
+        assert "drafts/secret-broken" in process.talk  # the operator is told
+        for address in ("/", "/left-out", "/search?q=secret", "/?under=drafts"):
+            page = httpx2.get(url + address, timeout=PATIENCE).text
+            assert "secret-" not in page
+            assert "Twin" not in page
+        left_out = httpx2.get(f"{url}/left-out", timeout=PATIENCE).text
+        assert "broken/SKILL.md" in left_out
+        assert "open/.git" in left_out
+        assert "not listed" in httpx2.get(f"{url}/skill/drafts/secret-plan", timeout=PATIENCE).text
 
 
 def test_without_http_there_is_no_page_to_turn_off(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -285,6 +285,7 @@ def _collision(plain: str, visible: str, label: str) -> Diagnostic:
         "give one of the sources a prefix",
         file=f"{plain}/{SKILL_MD}",
         skill=plain,
+        other=visible,
     )
 
 

@@ -137,13 +137,14 @@ class Snapshot:
 
 def _collided(paths: Sequence[str]) -> Iterator[Diagnostic]:
     for path in paths:
-        others = ", ".join(repr(other) for other in paths if other != path)
+        other = paths[0] if path != paths[0] else paths[1]
         yield Diagnostic(
             "path-collision",
-            f"{path!r} and {others} are one name on disks that ignore case or Unicode form",
-            "rename all but one of them",
+            f"{path!r} and {other!r} are one name on disks that ignore case or Unicode form",
+            "rename all but one of those that are",
             file=path,
             skill=path,
+            other=other,
         )
 
 

@@ -100,10 +100,8 @@ class VisibleCatalog(Catalog):
         return [template for template in self._inner.templates() if self.may_see(template.stem)]
 
     async def problems(self) -> Sequence[Diagnostic]:
-        """Problems of visible skills."""
-        return [
-            problem for problem in await self._inner.problems() if problem.skill and self.may_see(problem.skill)
-        ]
+        """Problems of visible skills, as far as they name no other."""
+        return [problem for problem in await self._inner.problems() if self._may_tell(problem)]
 
     def changes(self) -> ChangeStream:
         """Changes of visible skills."""
@@ -148,6 +146,11 @@ class VisibleCatalog(Catalog):
                 return True
             path = path.rpartition("/")[0]
         return False
+
+    def _may_tell(self, problem: Diagnostic) -> bool:
+        if not problem.skill or not self.may_see(problem.skill):
+            return False
+        return problem.other is None or self.may_see(problem.other)
 
     def _forget(self, change: Change) -> None:
         if change.added or change.removed:

@@ -58,8 +58,8 @@ class Reporter:
 
     async def _say_problems(self, upstream: Upstream) -> None:
         """Each problem when it is new; one that went and came again is new."""
-        problems = [each for each in await upstream.admitting.problems() if each.reference not in _STATES]
-        now = {(upstream.label, each.message): each for each in problems}
+        problems = await upstream.admitting.problems_for_operator()
+        now = {(upstream.label, each.message): each for each in problems if each.reference not in _STATES}
         for key in sorted(now.keys() - self._said):
             each = now[key]
             if each.reference == "approval-missing":

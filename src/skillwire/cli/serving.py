@@ -83,7 +83,14 @@ def page_of(skills: Skills, arguments: argparse.Namespace, access: Access | None
         return None
     from skillwire.web.catalog import catalog_page
 
-    return catalog_page(skills, name=arguments.name, url=url, public_url=arguments.public_url, access=access)
+    return catalog_page(
+        skills,
+        name=arguments.name,
+        url=url,
+        public_url=arguments.public_url,
+        access=access,
+        unlisted=getattr(arguments, "unlisted", ()),  # 'gateway' has no such option
+    )
 
 
 def page_address_of(arguments: argparse.Namespace, url: str) -> str | None:

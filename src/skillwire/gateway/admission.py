@@ -111,9 +111,10 @@ class Admission:
             )
             await self._standing.look()
 
-    def waiting_problems(self, waiting: Sequence[SkillEntry]) -> list[Diagnostic]:
-        """What waits for a yes, and what to do about it; for the operator."""
-        problems = [self._waiting_problem(entry) for entry in waiting[:_SHOWN]]
+    def waiting_problems(self, waiting: Sequence[SkillEntry], *, for_operator: bool = False) -> list[Diagnostic]:
+        """What waits for a yes, and what to do about it. Only the operator is told where files are."""
+        options = self._approve_options if for_operator else self._public_options
+        problems = [self._waiting_problem(entry, options) for entry in waiting[:_SHOWN]]
         if len(waiting) > _SHOWN:
             message = f"{len(waiting) - _SHOWN} more skills of {self.label!r} wait for a yes"
             problems.append(Diagnostic("approval-missing", message, "approve the ones above first", file=""))
@@ -141,8 +142,8 @@ class Admission:
             return f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {content!r}"
         return f"skillwire approve {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
 
-    def _waiting_problem(self, entry: SkillEntry) -> Diagnostic:
-        path, hint = self.path_of(entry), self._command(entry, self._approve_options)
+    def _waiting_problem(self, entry: SkillEntry, options: str) -> Diagnostic:
+        path, hint = self.path_of(entry), self._command(entry, options)
         return Diagnostic("approval-missing", self.missing(entry), hint, file=path, skill=path)
 
     def _allows(self, entry: SkillEntry) -> bool:

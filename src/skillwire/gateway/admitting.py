@@ -1,7 +1,7 @@
 """What of an upstream is served: what the policy allows and, in ``admit`` mode, what was approved as it is now.
 
 A catalog around a catalog. What is not admitted answers, by every method, exactly like what does not exist; only
-``problems`` tells the operator that it waits.
+``problems`` tells that it waits.
 
 - An approval is for exactly one content (A1). It stands in the store, where ``skillwire approve`` puts it too, or
   in the policy. An entry that changed is not covered any more: it disappears, its approval is revoked (A2), and
@@ -165,6 +165,12 @@ class AdmittingCatalog(Catalog):
         """The problems of the catalog inside, and what waits for a yes."""
         await self._renew(None)
         return [*await self._inner.problems(), *self.admission.waiting_problems(self._waiting)]
+
+    async def problems_for_operator(self) -> Sequence[Diagnostic]:
+        """The same, with commands that can be run as they are: they say where files of this machine are."""
+        await self._renew(None)
+        waiting = self.admission.waiting_problems(self._waiting, for_operator=True)
+        return [*await self._inner.problems(), *waiting]
 
     async def ignored(self) -> Sequence[str]:
         """What the catalog inside left out because of its name."""

@@ -1,4 +1,8 @@
-"""How an upstream is, in words for the operator."""
+"""How an upstream is, in words for anybody.
+
+An error of an upstream is told by its reference alone: its message may hold addresses, or what a process printed
+last. The operator has those words on the terminal and in the log.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +20,7 @@ def state_problem(
     label: str, state: OriginState, error: SkillwireError | None, seen_at: float | None
 ) -> list[Diagnostic]:
     """How an upstream is, if it is not as it should be."""
-    why = "" if error is None else f": {error.message} [{error.reference}]"
+    why = "" if error is None else f" [{error.reference}]"
     if state in ("unreachable", "connecting"):
         message = f"the upstream {label!r} cannot be reached and was never listed{why}"
         return [Diagnostic("upstream-away", message, "see whether it runs, and how it is configured", file="")]

@@ -11,7 +11,6 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict
-from http.cookies import CookieError, SimpleCookie
 from typing import TYPE_CHECKING, NamedTuple
 
 from mcp.server.auth.middleware.auth_context import auth_context_var
@@ -59,12 +58,7 @@ class Sessions:
 
     def name_in(self, scope: Scope) -> str:
         """The name in a request's cookie, or nothing."""
-        header = next((value for name, value in scope["headers"] if name == b"cookie"), b"")
-        try:
-            cookie = SimpleCookie(header.decode("latin-1")).get(self.cookie)
-        except CookieError:
-            return ""
-        return "" if cookie is None else cookie.value
+        return Request(scope).cookies.get(self.cookie, "")
 
     async def user(self, scope: Scope) -> AuthenticatedUser | None:
         """Whose cookie a request has."""

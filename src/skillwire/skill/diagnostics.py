@@ -95,7 +95,8 @@ KINDS: dict[str, Kind] = {
 class Diagnostic:
     """One problem. ``file`` is a path inside the tree that was checked; ``source`` is the line it is about.
 
-    ``broken`` is the rule's id where the kind alone does not tell it.
+    ``broken`` is the rule's id where the kind alone does not tell it. ``other`` is the path of another skill that
+    the message names: whoever may not see that one is not told.
     """
 
     reference: str
@@ -107,6 +108,7 @@ class Diagnostic:
     source: str | None = None
     skill: str | None = None
     broken: str = ""
+    other: str | None = None
 
     @property
     def kind(self) -> Kind:
@@ -131,7 +133,8 @@ class Diagnostic:
     def under(self, folder: str) -> Diagnostic:
         """The same, for a tree that is mounted at ``folder``."""
         skill = f"{folder}/{self.skill}" if self.skill else self.skill
-        return replace(self, file=f"{folder}/{self.file}" if self.file else folder, skill=skill)
+        other = f"{folder}/{self.other}" if self.other else self.other
+        return replace(self, file=f"{folder}/{self.file}" if self.file else folder, skill=skill, other=other)
 
 
 def from_error(error: FormatError, file: str) -> Diagnostic:

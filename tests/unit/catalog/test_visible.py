@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import anyio
 import pytest
 
-from skillwire import CombinedCatalog, MemoryCatalog, Mount, NotFoundError, Skill
+from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, NotFoundError, Skill
 from skillwire.catalog.visible import VisibleCatalog
-from trees import skill_md
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 pytestmark = pytest.mark.anyio
 
@@ -89,3 +94,25 @@ async def test_a_caller_with_no_prefix_sees_nothing() -> None:
     catalog = VisibleCatalog(MemoryCatalog([skill("a")]), [])
     assert await paths(catalog) == []
     assert await catalog.suggest("") == []
+
+
+async def test_a_problem_that_names_what_may_not_be_seen_is_not_told(tmp_path: Path) -> None:
+    """B5, N1: the path of the other one is not the caller's to know."""
+    same = {"open/x/SKILL.md": skill_md("x"), "Open/x/SKILL.md": skill_md("x")}
+    colliding = DirectoryCatalog(write_tree(tmp_path, same))
+    contested = CombinedCatalog([Mount(MemoryCatalog([skill("open/x")]), label) for label in ("here", "secret")])
+    assert {problem.skill for problem in await colliding.problems()} == {"open/x", "Open/x"}
+    assert len(await contested.problems()) == 2
+    for inner in (colliding, contested):
+        assert await VisibleCatalog(inner, ["open"]).problems() == []
+    assert len(await VisibleCatalog(colliding, ["open", "Open"]).problems()) == 2
+    [told] = await VisibleCatalog(contested, ["open", "here"]).problems()
+    assert "secret" not in told.message
+
+
+async def test_the_other_path_of_a_problem_moves_with_the_tree(tmp_path: Path) -> None:
+    same = {"open/x/SKILL.md": skill_md("x"), "Open/x/SKILL.md": skill_md("x")}
+    inner = DirectoryCatalog(write_tree(tmp_path, same))
+    mounted = CombinedCatalog([Mount(inner, "all", prefix="acme")])
+    assert await VisibleCatalog(mounted, ["acme/open"]).problems() == []
+    assert len(await VisibleCatalog(mounted, ["acme"]).problems()) == 2

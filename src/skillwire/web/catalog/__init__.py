@@ -13,32 +13,34 @@ from skillwire.server.page import Page, Sessions
 from skillwire.web.catalog.site import Site
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from skillwire.server.access import Access
     from skillwire.server.skills import Skills
 
-PATHS = (
-    "/",
-    "/search",
-    "/connect",
-    "/left-out",
-    "/sign-in",
-    "/sign-out",
-    "/skill/{path:path}",
-    "/entry/{path:path}",
-    "/file/{path:path}",
-    "/raw/{path:path}",
-    "/static/{name}",
-)
+_PAGES = ("/search", "/connect", "/left-out", "/sign-in", "/sign-out")
+_FOLDERS = ("/skill", "/entry", "/file", "/raw", "/static")
+# What lies below a page is ours, too: it is not there, and a page says so.
+PATHS = ("/", *_PAGES, *(f"{path}/{{rest:path}}" for path in (*_PAGES, *_FOLDERS)))
 
 
 def catalog_page(
-    skills: Skills, *, name: str, url: str, public_url: str | None = None, access: Access | None = None
+    skills: Skills,
+    *,
+    name: str,
+    url: str,
+    public_url: str | None = None,
+    access: Access | None = None,
+    unlisted: Sequence[str] = (),
 ) -> Page:
-    """A page of ``skills``, which a host reaches at ``url``, or at ``public_url`` if there is one."""
+    """A page of ``skills``, which a host reaches at ``url``, or at ``public_url`` if there is one.
+
+    ``unlisted`` are globs of paths that no page names by itself, also where there is no skill to ask.
+    """
     sessions = None if access is None else Sessions(access)
-    return Page(_Later(Site(skills, name, url, public_url, sessions)), PATHS, sessions)
+    return Page(_Later(Site(skills, name, url, public_url, sessions, tuple(unlisted))), PATHS, sessions)
 
 
 class _Later:

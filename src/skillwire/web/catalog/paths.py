@@ -73,6 +73,10 @@ class Paths:
         """The folders directly in ``under``, with the number of skills below each."""
         return (await self._current()).folders.get(under, {})
 
+    async def has(self, path: str) -> bool:
+        """Whether a skill at ``path`` is listed."""
+        return path in (await self._current()).uris
+
     async def _current(self) -> _Listing:
         while self._listing is None:
             generation = self._generation

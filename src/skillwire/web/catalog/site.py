@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from skillwire.server.http import MCP_PATH
+
 if TYPE_CHECKING:
     from starlette.requests import Request
 
     from skillwire.server.page import Sessions
     from skillwire.server.skills import Skills
 
-MCP_PATH = "/mcp"
 _HOST = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?\Z")
 
 
@@ -26,6 +27,7 @@ class Site:
     url: str  # of the protocol, by the address that is listened at
     public_url: str | None = None  # of the protocol, for clients
     sessions: Sessions | None = None
+    unlisted: tuple[str, ...] = ()  # globs of paths
 
     @property
     def base(self) -> str:

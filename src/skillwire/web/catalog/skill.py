@@ -8,6 +8,7 @@ from urllib.parse import quote
 
 from anyio import to_thread
 
+from skillwire.amounts import counted, size_of
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import format_uri, is_within, parse_path, parse_uri, resolve_reference, skill_md_uri
@@ -123,6 +124,16 @@ async def files_of(catalog: Catalog, entry: SkillEntry) -> list[File]:
         known = known or [(uri, None, size) for uri, size, _ in there]
     files = [_file(root, uri, digest, size, times.get(uri)) for uri, digest, size in known]
     return sorted(files, key=lambda file: (file.uri != entry.uri, file.path))
+
+
+def amount_of(entry: SkillEntry, files: Sequence[File]) -> str:
+    """How many files a skill has and how large they are: what is promised, or else what is known."""
+    if not files:
+        return "nothing is known of its files"
+    many = counted(len(files), "file")
+    if not entry.is_complete:
+        return f"at least {many}"
+    return f"{many}, not all of known size" if "size" in entry.gaps else f"{many}, {size_of(entry.size)}"
 
 
 def last_change(entry: SkillEntry, files: Sequence[File]) -> float | None:

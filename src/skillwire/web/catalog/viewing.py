@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
     from skillwire.web.catalog.skill import Texts
 
-MOST_SHOWN = MIB  # larger files are downloaded
+_MOST_TEXT = MIB  # larger files are downloaded
+_MOST_IMAGE = 16 * MIB  # a browser shows it and we do nothing but send it
 _MARKDOWN = ("md", "markdown", "mdx")
 
 
@@ -26,16 +27,21 @@ class Shown(NamedTuple):
     is_markdown: bool = False
 
 
+def most_shown(name: str) -> int:
+    """The size up to which a file that is called ``name`` is shown."""
+    return _MOST_TEXT if image_type(name) is None else _MOST_IMAGE
+
+
 def shown(data: bytes, name: str, texts: Texts, *, as_text: bool) -> Shown:
     """``data``, which is called ``name``, for a page; Markdown as it is written if ``as_text``."""
     if not data:
         return Shown("empty")
     if image_type(name) is not None:
-        return Shown("image")
+        return Shown("image" if len(data) <= _MOST_IMAGE else "large")
     text = _text(data)
     if text is None:
         return Shown("bytes")
-    if len(data) > MOST_SHOWN:
+    if len(data) > _MOST_TEXT:
         return Shown("large")
     is_markdown = name.rpartition(".")[2].lower() in _MARKDOWN
     if is_markdown and not as_text:

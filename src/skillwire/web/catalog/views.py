@@ -6,20 +6,23 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from anyio import to_thread
+from starlette.middleware.exceptions import ExceptionMiddleware
 from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route, Router
 
-from skillwire.errors import ApprovalError, FormatError, LimitError, NotFoundError, SkillwireError
+from skillwire.errors import SkillwireError
 from skillwire.server.page import KNOWN
 from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.web.catalog.connecting import hosts
+from skillwire.web.catalog.framed import framed
 from skillwire.web.catalog.left_out import left_out
 from skillwire.web.catalog.paths import AllPaths
 from skillwire.web.catalog.rows import found_row, row_of
-from skillwire.web.catalog.signing import Signing
+from skillwire.web.catalog.signing import Signing, unkept
 from skillwire.web.catalog.skill import (
     MOST_FILES,
     Texts,
+    amount_of,
     facts_of,
     files_of,
     find_around,
@@ -28,9 +31,10 @@ from skillwire.web.catalog.skill import (
     parse_skill_path,
     rendered,
 )
-from skillwire.web.catalog.viewing import MOST_SHOWN, shown
+from skillwire.web.catalog.troubles import Troubles
+from skillwire.web.catalog.viewing import most_shown, shown
 from skillwire.web.headers import FILE_HEADERS, file_headers
-from skillwire.web.look import page, static_route
+from skillwire.web.look import static_route
 from skillwire.web.text import snippet
 from skillwire.wire.extension import get_result
 
@@ -48,7 +52,6 @@ if TYPE_CHECKING:
 PAGE_SIZE = 100
 MOST_FOUND = 50
 _LONGEST_QUERY = 1000
-_MOST_PROBLEMS = 500
 _LARGEST_ENTRY = 24_000
 
 
@@ -57,19 +60,14 @@ def routes(site: Site) -> ASGIApp:
     views, signing = Views(site), Signing(site)
 
     def known(view: View) -> View:
-        """Only for callers who may come in; what goes wrong becomes a page."""
+        """Only for callers who may come in."""
 
         async def answered(request: Request) -> Response:
-            if not request.scope.get(KNOWN, False):
-                return signing.ask(request)
-            try:
-                return await view(request)
-            except SkillwireError as error:
-                return views.trouble(error)
+            return await view(request) if request.scope.get(KNOWN, False) else signing.ask(request)
 
         return answered
 
-    return Router(
+    router = Router(
         [
             Route("/", known(views.listing)),
             Route("/search", known(views.search)),
@@ -79,11 +77,14 @@ def routes(site: Site) -> ASGIApp:
             Route("/entry/{path:path}", known(views.entry)),
             Route("/file/{path:path}", known(views.file)),
             Route("/raw/{path:path}", known(views.raw)),
+            Route("/sign-in", signing.form),
             Route("/sign-in", signing.sign_in, methods=["POST"]),
             Route("/sign-out", signing.sign_out, methods=["POST"]),
             static_route(),
         ]
     )
+    app = ExceptionMiddleware(router, handlers=Troubles(site, signing).handlers)
+    return unkept(app) if site.needs_token else app
 
 
 class Views:
@@ -127,7 +128,7 @@ class Views:
             facts=facts_of(dict(entry.frontmatter)),
             files=files if is_all else files[:MOST_FILES],
             more=0 if is_all else max(len(files) - MOST_FILES, 0),
-            count=len(files),
+            amount=amount_of(entry, files),
             modified=last_change(entry, files),
             sent=snippet(sent, "json") if len(sent) <= _LARGEST_ENTRY else None,
             **self._connecting(request),
@@ -145,7 +146,7 @@ class Views:
         entry = await find_around(catalog, place)
         known = entry.resource(str(place))
         context: dict[str, Any] = {"entry": entry, "place": place, "known": known, "view": None, "modified": None}
-        if known is None or (known.size or 0) <= MOST_SHOWN:
+        if known is None or (known.size or 0) <= most_shown(place.segments[-1]):
             file = await catalog.read_file(str(place))
             texts = Texts(entry, place, self._site.base)
             is_source = request.query_params.get("as") == "text" or place.segments[-1] == SKILL_MD
@@ -163,17 +164,13 @@ class Views:
 
     async def left_out(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
         """What is not served, and why; what is served although something is wrong with it."""
-        return self._page("catalog/left_out.html", **await left_out(self._catalog, _MOST_PROBLEMS))
+        catalog = self._catalog
+        found = await left_out(catalog, self._paths.of(catalog), self._site)
+        return self._page("catalog/left_out.html", **found)
 
     async def connect(self, request: Request) -> Response:
         """How hosts are told of this server."""
         return self._page("catalog/connect.html", **self._connecting(request))
-
-    def trouble(self, error: SkillwireError) -> Response:
-        """What went wrong, in words."""
-        is_missing = isinstance(error, NotFoundError | FormatError)
-        status = 404 if is_missing else 403 if isinstance(error, ApprovalError) else _status(error)
-        return self._page("catalog/trouble.html", status=status, error=error, is_missing=is_missing)
 
     async def _listed(self, request: Request) -> dict[str, Any]:
         catalog, paths = self._catalog, self._paths.of(self._catalog)
@@ -196,14 +193,5 @@ class Views:
     def _catalog(self) -> Catalog:
         return self._site.skills.visible()
 
-    def _page(self, template: str, *, status: int = 200, **context: Any) -> Response:
-        site = self._site
-        return page(
-            template,
-            status=status,
-            **{"base": site.base, "site": site.name, "query": "", "signed_in": site.needs_token, **context},
-        )
-
-
-def _status(error: SkillwireError) -> int:
-    return 413 if isinstance(error, LimitError) else 503
+    def _page(self, template: str, **context: Any) -> Response:
+        return framed(self._site, template, **context)

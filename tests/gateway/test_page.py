@@ -1,0 +1,74 @@
+"""The page of a gateway: what anybody may read there of upstreams, of this machine, and of others' skills."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from gateway.stage import flat_skill, gateway_of, source, until_state
+from interaction.page_stage import got, serving
+from skillwire import MemoryCatalog
+from skillwire.server.access import Access, digest_token, new_token
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+DIES = "import sys; sys.exit('cannot start: token=SECRET123 of /srv/private')"
+ADMIT = 'mode = "admit"'
+TOKENS = {subject: new_token()[0] for subject in ("all", "acme")}
+ACCESS = Access(
+    tokens={digest_token(token): subject for subject, token in TOKENS.items()},
+    see={"all": ("*",), "acme": ("acme",)},
+)
+
+
+async def test_what_an_upstream_printed_last_is_not_on_the_page(state: Path) -> None:
+    """L2: the stable reference is; the operator has the words."""
+    servers = {"acme": {"command": sys.executable, "args": ["-c", DIES]}}
+    async with gateway_of(state, servers) as gateway:
+        acme = source(gateway, "acme")
+        await until_state(acme, "unreachable")
+        assert acme.error is not None
+        assert "SECRET123" in acme.error.message
+        async with serving(gateway.catalog, watch=False) as web:
+            page = await got(web, "/left-out")
+            assert f"'acme' cannot be reached and was never listed [{acme.error.reference}]" in page.text
+            for address in ("/left-out", "/", "/skill/acme/flat", "/file/acme/flat/SKILL.md", "/search?q=flat"):
+                html = (await web.get(address)).text
+                assert "SECRET123" not in html
+                assert "/srv/private" not in html
+
+
+async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tmp_path: Path) -> None:
+    """A1: only the operator is told that."""
+    config = tmp_path / "servers.json"
+    async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}, ADMIT, config=config) as gateway:
+        async with serving(gateway.catalog, watch=False) as web:
+            page = await got(web, "/left-out")
+        assert "skillwire approve acme:skill://flat/SKILL.md --config servers.json --state state" in page.text
+        assert str(tmp_path) not in page.html
+        [problem] = await gateway.upstreams["acme"].admitting.problems_for_operator()
+        assert problem.hint.endswith(f"--config {config} --state {state}")
+
+
+async def test_a_token_shows_only_its_own_upstreams(state: Path) -> None:
+    """What waits, what is away and what is served: for whoever may see it."""
+    servers = {
+        "acme": MemoryCatalog([flat_skill("one")]),
+        "other": MemoryCatalog([flat_skill("two")]),
+        "gone": {"url": "http://127.0.0.1:1/mcp"},
+    }
+    async with gateway_of(state, servers, ADMIT) as gateway:
+        await until_state(source(gateway, "gone"), "unreachable")
+        async with serving(gateway.catalog, ACCESS, watch=False) as web:
+            seen: dict[str, set[str]] = {}
+            for subject, token in TOKENS.items():
+                web.headers["Authorization"] = f"Bearer {token}"
+                text = (await got(web, "/left-out")).text
+                seen[subject] = {word for word in ("acme", "other", "gone") if word in text}
+            assert seen == {"all": {"acme", "other", "gone"}, "acme": {"acme"}}
+            await got(web, "/skill/other/two", 404)

@@ -1,0 +1,105 @@
+"""What a page says when there is no such page, or when something goes wrong that nobody expected."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import TYPE_CHECKING
+
+import pytest
+
+from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
+from skillwire import GeneratedCatalog, MemoryCatalog
+from skillwire.skill.entry import Partial, Resource, SkillEntry
+from skillwire.web.catalog.skill import amount_of, files_of
+from trees import skill_md, write_tree
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", TREE)
+
+
+@pytest.mark.parametrize(
+    "address", ["/connect/x", "/search/x/y", "/left-out/x", "/sign-in/x", "/sign-out/x", "/static/a/b", "/skill/x"]
+)
+async def test_below_our_pages_a_page_says_that_there_is_none(root: Path, address: str) -> None:
+    async with serving(root) as web:
+        assert "Not found" in (await got(web, address, 404)).text
+    async with serving(root, ACCESS) as web:
+        assert "Who is there?" in (await got(web, address, 401)).text
+
+
+async def test_elsewhere_the_server_answers_as_it_did(root: Path) -> None:
+    async with serving(root) as web:
+        for address in ("/nothing", "/nothing/below", "/.well-known/oauth-protected-resource"):
+            answer = await web.get(address)
+            assert (answer.status_code, answer.text) == (404, "Not Found")
+
+
+async def test_an_address_for_forms_is_a_page_to_whoever_opens_it(root: Path) -> None:
+    async with serving(root) as web:
+        assert (await web.get("/sign-in")).headers["location"] == "/"
+        refused = await got(web, "/sign-out", 405)
+        assert "[method-refused]" in refused.text
+        posted = await web.post("/")
+        assert (posted.status_code, "GET" in posted.headers["allow"]) == (405, True)
+        assert "<h1>" in posted.text
+    async with serving(root, ACCESS, public_url="https://skills.example.com/below/mcp") as web:
+        asked = await got(web, "/sign-in", 401)
+        assert asked.all("input")[1]["value"] == "/below/"
+        web.headers["Authorization"] = f"Bearer {TOKENS['all']}"
+        assert (await web.get("/sign-in")).headers["location"] == "/below/"
+
+
+class Broken(MemoryCatalog):
+    """A catalog with a defect."""
+
+    async def problems(self) -> list[object]:  # type: ignore[override]
+        raise RuntimeError("token=SECRET123 in /srv/private")
+
+
+async def test_what_nobody_expected_is_a_calm_page_with_a_number(caplog: pytest.LogCaptureFixture) -> None:
+    async with serving(Broken()) as web:
+        with caplog.at_level(logging.ERROR, logger="skillwire.page"):
+            page = await got(web, "/left-out", 500)
+        await got(web, "/")
+    assert "something went wrong here that nobody expected" in page.text
+    number = re.search(r"\[unexpected ([0-9a-f]{8})\]", page.text)
+    assert number is not None
+    assert number[1] in caplog.text
+    assert "SECRET123" in caplog.text
+    for word in ("SECRET123", "private", "RuntimeError", "Traceback"):
+        assert word not in page.html
+
+
+async def test_a_page_says_no_size_and_no_count_that_is_not_known() -> None:
+    """E2b: what a server did not promise is not made up."""
+    catalog = GeneratedCatalog()
+    catalog.add("made", lambda: {"SKILL.md": skill_md("made"), "notes.md": b"x"}, dynamic=True)
+    async with serving(catalog) as web:
+        text = (await got(web, "/skill/made")).text
+        assert "at least 2 files" in text
+        assert " B · " not in text
+
+
+async def test_what_is_promised_of_files_is_said_and_no_more() -> None:
+    uri, digest = "skill://a/SKILL.md", f"sha256:{'0' * 64}"
+    known, unsized = Resource(uri, digest, 2048), Resource("skill://a/b", digest, None)
+    said = {}
+    for name, resources in {
+        "whole": (known,), "unsized": (known, unsized), "partial": Partial((known,)), "named": Partial(()),
+    }.items():  # fmt: skip
+        entry = SkillEntry(uri, {"name": "a", "description": "x"}, resources)
+        said[name] = amount_of(entry, await files_of(MemoryCatalog(), entry))
+    assert said == {
+        "whole": "1 file, 2.0 KiB",
+        "unsized": "2 files, not all of known size",
+        "partial": "at least 1 file",
+        "named": "nothing is known of its files",
+    }
