@@ -290,6 +290,35 @@ async def test_a_hundred_lines_are_given_unless_more_are_asked_for(store: Store)
     assert len(await store.lines(limit=1000)) == 101
 
 
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"what": ["denied", "revoked"]}, ["4", "2"]),
+        ({"what": ["read"]}, ["3"]),
+        ({"what": ["nothing"]}, []),
+        ({"what": []}, []),
+        ({"by": "ANN"}, ["4", "3"]),
+        ({"by": "ÄR"}, ["2"]),
+        ({"about": "REF"}, ["4", "1"]),
+        ({"about": "%"}, []),
+        ({"about": "\udc80"}, ["3"]),
+        ({"before": 3}, ["2", "1"]),
+        ({"before": 0}, []),
+        ({"what": ["denied", "read"], "by": "anna", "about": "skill", "origin": "acme", "before": 4}, ["3"]),
+        ({"origin": "acme", "uri": REFUNDS, "what": ["approved", "revoked"], "limit": 1}, ["4"]),
+    ],
+)
+async def test_only_lines_that_are_wanted_are_found(
+    store: Store, filters: dict[str, Any], found: list[str]
+) -> None:
+    """Wherever they are in the log: nothing of it is out of reach."""
+    await store.log(line("approved", facts={"n": 1}))
+    await store.log(line("denied", uri="skill://b", by="Bär", facts={"n": 2}))
+    await store.log(line("read", uri="skill://\udc80", by="anna", facts={"n": 3}))
+    await store.log(line("revoked", by="Anna", facts={"n": 4}))
+    assert await said(store, **filters) == found
+
+
 # Values
 
 

@@ -261,6 +261,45 @@ async def test_the_newest_decision_about_each_skill_is_found(store: Store) -> No
     assert list(await store.decisions("")) == []
 
 
+# Two people
+
+
+async def decide(store: Store, word: str, after: int | None) -> bool:
+    if word == "yes":
+        return await store.put_approval(approval(), line(), after=after)
+    return await store.put_denial(contents_of(entry()), line("denied"), after=after)
+
+
+@pytest.mark.parametrize("first", ["yes", "no"])
+@pytest.mark.parametrize("second", ["yes", "no"])
+async def test_whoever_saw_an_older_decision_decides_nothing(store: Store, first: str, second: str) -> None:
+    """A1: and nothing is logged, and nobody answered."""
+    await store.log(LogLine("denied", "acme", REFUNDS, "policy", NOW, {"kind": "load"}))  # nobody's decision
+    assert await decide(store, first, 0) is True
+    await store.put_question(question())
+    known, lines = await store.approval("acme", REFUNDS), await store.lines()
+    assert await decide(store, second, 0) is False
+    assert await decide(store, second, lines[0].number + 1) is False
+    assert (await store.approval("acme", REFUNDS), await store.lines()) == (known, lines)
+    assert await store.answer_to("q") is None
+    assert await decide(store, second, lines[0].number) is True
+    assert await store.answer_to("q") is not None
+
+
+async def test_of_two_who_decide_at_once_one_is_told_that_the_other_was_first(store: Store) -> None:
+    done = dict[str, bool]()
+
+    async def say(word: str) -> None:
+        done[word] = await decide(store, word, 0)
+
+    async with anyio.create_task_group() as group:
+        group.start_soon(say, "yes")
+        group.start_soon(say, "no")
+    assert sorted(done.values()) == [False, True]
+    assert ((await store.approval("acme", REFUNDS)) is not None) is done["yes"]
+    assert len(await store.lines()) == 1
+
+
 # Noticing
 
 
@@ -271,7 +310,6 @@ CHANGES: dict[str, Callable[[Store], Awaitable[object]]] = {
     "a question": lambda store: store.put_question(question("another")),
     "an answer": lambda store: store.answer_question("q", YES),
     "a denial": lambda store: store.put_denial(contents_of(entry()), line("denied")),
-    "a renewal": lambda store: store.renew_question("q", NOW + 60),
     "a withdrawal": lambda store: store.withdraw_question("q"),
     "no origin": lambda store: store.remove_origin("zeta"),
     "other grants": lambda store: store.change_grants(approval(), frozenset("x"), line("granted")),
@@ -289,3 +327,13 @@ async def test_whatever_changes_is_noticed(store: Store, change: Callable[[Store
     assert await store.version() == before
     await change(store)
     assert await store.version() != before
+
+
+async def test_that_an_asker_still_waits_is_no_news(store: Store) -> None:
+    """Pages that are open are not asked for anew every few seconds while an agent waits."""
+    await store.put_question(question())
+    before = await store.version()
+    assert await store.renew_question("q", NOW + 60) is True
+    assert await store.remove_approval("acme", REFUNDS, line("revoked")) is False
+    assert await store.version() == before
+    assert await open_at(store, NOW + 59) == ["q"]

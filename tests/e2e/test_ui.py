@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -28,9 +29,10 @@ REFUNDS = "skill://acme/refunds/SKILL.md"
 class Desk:
     """A running desk, and a browser without a window."""
 
-    def __init__(self, folder: Path, *words: str) -> None:
+    def __init__(self, folder: Path, *words: str, opens: bool = False) -> None:
         self.folder = folder
-        self.process = Talking("ui", "--no-open", *self.state, *words, folder=folder)
+        words = words if opens else ("--no-open", *words)
+        self.process = Talking("ui", *self.state, *words, folder=folder, new=opens)
         self.link = self.process.wait_for_talk(r"open the desk, once: (http://127\.0\.0\.1:\d+/enter\?key=\S+)")[1]
         self.url = self.link.partition("/enter")[0]
         self.browser = httpx2.Client(base_url=self.url, timeout=PATIENCE, trust_env=False)
@@ -70,8 +72,8 @@ class Desk:
 
 
 @contextmanager
-def desk_in(folder: Path, *words: str) -> Iterator[Desk]:
-    desk = Desk(folder, *words)
+def desk_in(folder: Path, *words: str, opens: bool = False) -> Iterator[Desk]:
+    desk = Desk(folder, *words, opens=opens)
     try:
         yield desk
     finally:
@@ -162,6 +164,46 @@ def test_the_link_is_for_one_browser_and_its_key_is_never_logged(tmp_path: Path)
         desk.process.popen.send_signal(signal.SIGINT)
         out, err = desk.process.popen.communicate(timeout=PATIENCE)
         assert (desk.process.talk + err.decode() + out.decode()).count(desk.link.rpartition("=")[2]) == 1
+
+
+def browser_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A browser of the person's own, and none beside it."""
+    browser = folder / "browser"
+    browser.write_text(f"#!/bin/sh\n{script}\n")
+    browser.chmod(0o700)
+    monkeypatch.setenv("BROWSER", f"{browser} %s")
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "TERM"):
+        monkeypatch.delenv(name, raising=False)
+    return browser
+
+
+def test_a_browser_that_stays_in_front_does_not_hold_the_desk_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is opened with the link; the desk serves meanwhile, and ends before it does."""
+    os.mkfifo(tmp_path / "opened")
+    os.mkfifo(tmp_path / "closing")
+    script = f"echo \"$1\" > '{tmp_path}/opened'; exec > /dev/null 2>&1; read word < '{tmp_path}/closing'"
+    browser_in(tmp_path, script, monkeypatch)
+    with desk_in(tmp_path, opens=True) as desk:
+        assert (tmp_path / "opened").read_text().strip() == desk.link
+        try:
+            desk.enter()
+            assert desk.browser.get("/").status_code == 200
+            desk.process.popen.send_signal(signal.SIGINT)
+            _, err = desk.process.popen.communicate(timeout=PATIENCE)
+        finally:
+            (tmp_path / "closing").write_text("now\n")
+        assert desk.process.popen.returncode == 0
+        assert err.decode().splitlines()[-1] == "stopped"
+
+
+def test_a_browser_that_does_not_open_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    browser_in(tmp_path, "exit 1", monkeypatch)
+    with desk_in(tmp_path, opens=True) as desk:
+        desk.process.wait_for_talk("no browser could be opened: open the link above yourself")
+        desk.enter()
+        assert "Traceback" not in desk.process.talk
 
 
 @pytest.mark.parametrize("words", [["--port", "x"], ["--port", "0.0.0.0:80"], ["--port", "70000"], ["--as", ""]])

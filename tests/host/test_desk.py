@@ -18,12 +18,12 @@ from skillwire.host.approvals import Answer, ApprovalRequest, Policy, Rule
 from skillwire.host.desk import LIVES_SECONDS, ask_at_desk, give_answer, request_of
 from skillwire.skill.approval import EXECUTE
 from skillwire.skill.review import review_entry
-from skillwire.store.contract import Answered
+from skillwire.store.contract import Answered, LogLine
 from skillwire.store.memory import MemoryStore
 from trees import skill_md
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
     from pathlib import Path
 
     from skillwire.host.results import ToolResult
@@ -191,6 +191,46 @@ async def test_only_the_first_answer_counts(host: StagedHost) -> None:
     [result] = await while_asked(host, lambda: load(host), twice)
     assert not result.is_error
     assert len(await host.store.approvals()) == 1
+
+
+async def test_of_two_who_answer_at_once_one_is_told_that_the_other_was_first(host: StagedHost) -> None:
+    """A1: looking whether it is open and answering are one step; nobody's answer is overruled by the other's."""
+    told = dict[bool, bool]()
+
+    async def both(store: Store, found: list[Question]) -> None:
+        async def say(answer: Answer) -> None:
+            told[answer.yes] = await give_answer(store, found[0], answer)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(say, YES)
+            group.start_soon(say, NO)
+
+    [result] = await while_asked(host, lambda: load(host), both)
+    assert sorted(told.values()) == [False, True]
+    assert result.is_error is told[False]
+    decisions = [line.what for line in await host.lines() if line.what in ("approved", "denied")]
+    assert decisions == ["approved" if told[True] else "denied"]
+
+
+async def test_an_answer_outlives_a_decision_about_another_content(
+    host: StagedHost, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A2: a host that revokes what does not cover this content just then answers nothing."""
+
+    async def meanwhile(store: Store, found: list[Question]) -> None:
+        looked = store.questions
+
+        async def look(now: float) -> Sequence[Question]:
+            monkeypatch.setattr(store, "questions", looked)
+            facts = {"why": "the content changed"}
+            await store.log(LogLine("revoked", "one", FLAT, "host", time.time(), facts))
+            return await looked(now)
+
+        monkeypatch.setattr(store, "questions", look)
+        assert await give_answer(store, found[0], YES) is True
+
+    [result] = await while_asked(host, lambda: load(host), meanwhile)
+    assert not result.is_error
 
 
 async def test_a_yes_that_was_taken_back_before_it_was_heard_is_none(host: StagedHost) -> None:

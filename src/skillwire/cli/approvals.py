@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillwire.cli.deciding import add_decision_options, check_decision
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import add_state_options, line, listed, moment, run_with_store
 from skillwire.cli.parsing import add_verb
@@ -24,6 +25,8 @@ examples:
   skillwire approvals
   skillwire approvals --json > approvals.json
   skillwire approvals --import approvals.json       on another machine that knows these origins
+
+What was decided here is not overruled: a content that was declined or revoked here is left out.
 
 exit codes: 0 done, 1 some of the import was left out, 2 usage, or a file that is no export
 """
@@ -45,11 +48,13 @@ def add_arguments(verbs: Verbs) -> None:
         metavar="FILE",
         help="store the approvals of an export, each for the same origin, skill and content",
     )
+    add_decision_options(parser, "imports them")
     add_state_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """List, export or import."""
+    check_decision(arguments)
     return run_with_store(arguments, printer, _list if arguments.file is None else _import)
 
 
@@ -83,7 +88,7 @@ async def _import(store: Store, arguments: argparse.Namespace, printer: Printer)
     from skillwire.host.exports import import_approvals, parse_approvals
 
     wanted = parse_approvals(_read(arguments.file))
-    left_out = await import_approvals(store, wanted)
+    left_out = await import_approvals(store, wanted, by=arguments.by, note=arguments.note)
     stored = len(wanted) - len(left_out)
     if arguments.json:
         reasons = [{"origin": each.origin, "uri": each.uri, "reason": reason} for each, reason in left_out]

@@ -47,11 +47,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _revoke(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.host.approvals import Approvals, Policy, nobody
+    from skillwire.host.approvals import ASKED_TO, Approvals, Policy, nobody
 
     found = _find(await store.approvals(), arguments.name)
     approvals = Approvals(store, Policy(), nobody)
-    await approvals.revoke(found.origin, found.uri, by=arguments.by, why="asked to", note=arguments.note)
+    await approvals.revoke(found.origin, found.uri, by=arguments.by, why=ASKED_TO, note=arguments.note)
     if arguments.json:
         printer.json({"origin": found.origin, "uri": found.uri, "fingerprint": found.fingerprint})
     else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
 from argparse import ArgumentTypeError
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -77,8 +78,6 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _serve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
-    from anyio import to_thread
-
     from skillwire.server.http import listen
     from skillwire.web.desk.serving import DeskServer
 
@@ -86,11 +85,21 @@ async def _serve(host: Host, arguments: argparse.Namespace, printer: Printer) ->
     printer.talk(f"open the desk, once: {server.link}")
     printer.talk(f"listening at {server.url} for this machine only (Ctrl-C ends)")
     if not arguments.no_open and _has_display():
-        import webbrowser
-
-        await to_thread.run_sync(webbrowser.open, server.link)
+        # Beside the desk, and nothing waits for its end: some browsers stay in front of whoever starts them.
+        threading.Thread(target=_open, args=(server.link, printer), daemon=True).start()
     await server.run()
     return Exit.OK
+
+
+def _open(link: str, printer: Printer) -> None:
+    import webbrowser
+
+    try:
+        is_open = webbrowser.open(link)
+    except (webbrowser.Error, OSError):
+        is_open = False
+    if not is_open:
+        printer.talk("no browser could be opened: open the link above yourself")
 
 
 def _has_display() -> bool:

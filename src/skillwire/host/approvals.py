@@ -24,6 +24,7 @@ from skillwire.skill.approval import (
     fingerprint_of,
 )
 from skillwire.store.contract import LogLine
+from skillwire.store.paging import newest_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,8 +34,10 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Store
 
 RequestKind: TypeAlias = Literal["load", "dynamic", "execute", "tool", "cross-origin"]
-_REMEMBERED = 50  # log lines in which a revoked approval is looked for
 _LONGEST_NOTE = 1000
+ASKED_TO = "asked to"
+"""Why an approval was revoked, if a person wanted it so."""
+DECIDED_MEANWHILE = "decided-meanwhile"
 Decision: TypeAlias = Literal["allow", "deny", "ask"]
 
 
@@ -167,8 +170,9 @@ class Approvals:
         approval = await self.current(origin, entry.uri)
         if approval is not None:
             return approval
-        lines = await self._store.lines(limit=_REMEMBERED, origin=origin, uri=entry.uri)
-        revoked = next((line for line in lines if line.what == "revoked" and "contents" in line.facts), None)
+        revoked = await newest_line(
+            self._store, lambda line: "contents" in line.facts, origin=origin, uri=entry.uri, what=("revoked",)
+        )
         if revoked is None:
             return None
         contents = frozenset((uri, digest) for uri, digest in revoked.facts["contents"])
@@ -192,21 +196,30 @@ class Approvals:
             raise _not_approved(request, answer.note)
         return answer
 
-    async def decline(self, request: ApprovalRequest, answer: Answer) -> None:
+    async def decided(self, origin: str, uri: str) -> LogLine | None:
+        """The newest decision about a skill, whatever content it was about."""
+        return next(iter(await self._store.decisions(origin, uri)), None)
+
+    async def decline(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> None:
         """Log a no. A person's no to a skill is to exactly this content.
 
-        An approval of that ends, and whoever else asks about it has their answer.
+        An approval of that ends, and whoever else asks about it has their answer. With ``after``, only if that is
+        still the number of the newest decision about the skill: else ``ApprovalError``.
         """
         if answer.recorded:
             return
         line = self._line("denied", request, answer, time.time())
         if request.kind == "load" and answer.by != "policy":
-            await self._store.put_denial(contents_of(request.entry), line)
+            if not await self._store.put_denial(contents_of(request.entry), line, after=after):
+                raise _decided_meanwhile(request)
         else:
             await self._store.log(line)
 
-    async def remember(self, request: ApprovalRequest, answer: Answer) -> Approval:
-        """A1: the approval, bound to exactly the content of the request's entry; kept if it may be."""
+    async def remember(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> Approval:
+        """A1: the approval, bound to exactly the content of the request's entry; kept if it may be.
+
+        ``after`` is that of ``decline``.
+        """
         if answer.recorded:
             return await self._recorded(request)
         now = time.time()
@@ -214,7 +227,9 @@ class Approvals:
             request.origin, request.entry.uri, contents_of(request.entry), answer.by, now, answer.grants
         )
         if answer.remember and answer.by != "policy":
-            await self._store.put_approval(approval, self._line("approved", request, answer, now))
+            line = self._line("approved", request, answer, now)
+            if not await self._store.put_approval(approval, line, after=after):
+                raise _decided_meanwhile(request)
         else:
             await self._store.log(self._line("approved", request, answer, now))
         return approval
@@ -229,7 +244,7 @@ class Approvals:
     async def grant(self, approval: Approval, grant: str, by: str, note: str = "") -> Approval:
         """A4, A5: one more grant for the same content."""
         granted = replace(approval, grants=approval.grants | {grant})
-        facts = {"grant": grant, **_noted(note)}
+        facts = {"grant": grant, **noted(note)}
         line = LogLine("granted", approval.origin, approval.uri, by, time.time(), facts)
         if not await self._store.change_grants(approval, granted.grants, line):
             raise ApprovalError(
@@ -244,7 +259,7 @@ class Approvals:
         self, origin: str, uri: str, *, by: str, why: str, note: str = "", only: Approval | None = None
     ) -> bool:
         """Take an approval back; whether there was one. With ``only``, exactly that one and no newer one."""
-        facts: dict[str, Any] = {"why": why, **_noted(note)}
+        facts: dict[str, Any] = {"why": why, **noted(note)}
         known = only or await self.current(origin, uri)
         if known is not None:  # a person will want to know how the new content differs
             facts["contents"] = sorted(known.contents)
@@ -265,10 +280,19 @@ class Approvals:
             facts["fingerprint"] = fingerprint_of(request.entry)
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
-        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts | _noted(answer.note))
+        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts | noted(answer.note))
 
 
-def _noted(note: str) -> dict[str, str]:
+def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
+    return ApprovalError(
+        "decided-meanwhile",
+        f"somebody else decided about {request.entry.uri!r:.300} from {request.origin!r} just now",
+        "look at what they decided first",
+        rule="A1",
+    )
+
+
+def noted(note: str) -> dict[str, str]:
     """The fact that a person wrote a note, if they did."""
     return {"note": note.strip()[:_LONGEST_NOTE]} if note.strip() else {}
 

@@ -21,6 +21,7 @@ import anyio
 
 from skillwire.errors import ApprovalError
 from skillwire.host.approvals import (
+    DECIDED_MEANWHILE,
     Answer,
     ApprovalRequest,
     Approvals,
@@ -102,14 +103,19 @@ async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
     """
     if question.kind != "load" or (answer.yes and not answer.remember):
         return await store.answer_question(question.id, _answered(answer))
-    if all(each.id != question.id for each in await store.questions(time.time())):
-        return False
-    approvals = Approvals(store, Policy(), nobody)
-    if answer.yes:
-        await approvals.remember(request_of(question), answer)
-    else:
-        await approvals.decline(request_of(question), answer)
-    return True
+    approvals, request = Approvals(store, Policy(), nobody), request_of(question)
+    decide = approvals.remember if answer.yes else approvals.decline
+    while True:
+        decided = await approvals.decided(question.origin, question.entry.uri)
+        if all(each.id != question.id for each in await store.questions(time.time())):
+            return False
+        try:
+            await decide(request, answer, after=decided.number if decided else 0)
+        except ApprovalError as error:
+            if error.reference != DECIDED_MEANWHILE:
+                raise
+            continue  # if that was about this content, the question has its answer
+        return True
 
 
 async def _answer_to(

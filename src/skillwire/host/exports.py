@@ -1,7 +1,8 @@
 """Approvals as a document, and from one (A1).
 
 An export is data from somewhere: it is checked whole before anything of it is stored, its fingerprints included,
-and an approval is only ever stored for the origin, the skill and the very content that it was given for.
+and an approval is only ever stored for the origin, the skill and the very content that it was given for. What a
+person decided here about that content is not overruled: not their no, and not a tool that they took back.
 """
 
 from __future__ import annotations
@@ -9,14 +10,17 @@ from __future__ import annotations
 import json
 import math
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillwire.errors import FormatError, SkillwireError
-from skillwire.skill.approval import Approval
+from skillwire.host.approvals import ASKED_TO, noted
+from skillwire.skill.approval import Approval, fingerprint
 from skillwire.skill.received import parse_entry
 from skillwire.skill.uri import parse_uri, skill_root
-from skillwire.store.contract import LogLine
+from skillwire.store.contract import DECISIONS, LogLine
+from skillwire.store.paging import newest_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -52,10 +56,18 @@ def parse_approvals(data: bytes) -> Sequence[Approval]:
         raise _invalid("it is not the JSON of an export") from error
 
 
-async def import_approvals(store: Store, wanted: Iterable[Approval]) -> list[LeftOut]:
-    """Store each for the same origin, skill and content; what was left out, and why."""
-    known = {origin.label for origin in await store.origins()}
-    left_out = [LeftOut(approval, await _store(store, approval, known)) for approval in wanted]
+async def import_approvals(store: Store, wanted: Iterable[Approval], *, by: str, note: str = "") -> list[LeftOut]:
+    """Store each for the same origin, skill and content; what was left out, and why.
+
+    The log says that ``by`` did it, and who said yes where the export is from.
+    """
+    known, left_out = {origin.label for origin in await store.origins()}, list[LeftOut]()
+    for approval in wanted:
+        if approval.origin not in known and await store.entries(approval.origin) is None:
+            reason = "no such origin is known here"
+        else:
+            reason = await _store(store, approval, by, note)
+        left_out.append(LeftOut(approval, reason))
     return [each for each in left_out if each.reason]
 
 
@@ -73,23 +85,71 @@ def _document(approval: Approval) -> dict[str, Any]:
     }
 
 
-async def _store(store: Store, approval: Approval, known: set[str]) -> str:
-    """Store one, or say why not. What was decided here, about another content, is not overruled by a file."""
-    if approval.origin not in known and await store.entries(approval.origin) is None:
-        return "no such origin is known here"
+async def _store(store: Store, approval: Approval, by: str, note: str) -> str:
+    """Store one, or say why not."""
+    decided = await store.decisions(approval.origin, approval.uri)  # first: whatever comes after it is noticed
     before = await store.approval(approval.origin, approval.uri)
-    what = "approved" if before is None else "granted"
-    facts = {"kind": "import", "grants": sorted(approval.grants)}
-    entry = LogLine(what, approval.origin, approval.uri, approval.by, time.time(), facts)
+    facts = {
+        "kind": "import",
+        "from": approval.by,
+        "fingerprint": approval.fingerprint,
+        "grants": sorted(approval.grants),
+        **noted(note),
+    }
+    line = LogLine("approved", approval.origin, approval.uri, by, time.time(), facts)
     if before is None:
-        await store.put_approval(approval, entry)
-    elif before.contents != approval.contents:
+        return await _approve(store, approval, line, decided[0].number if decided else 0)
+    if before.contents != approval.contents:
         return "another content is approved here"
-    elif before.grants >= approval.grants:
+    if before.grants >= approval.grants:
         return ""
-    elif not await store.change_grants(before, before.grants | approval.grants, entry):
-        return "the approval here changed just now"
-    return ""
+    return await _grant(store, before, approval.grants, replace(line, what="granted"))
+
+
+async def _approve(store: Store, approval: Approval, line: LogLine, after: int) -> str:
+    """A yes, unless a person here said no to this very content, or decided anything since ``after``."""
+    newest = await newest_line(
+        store,
+        lambda known: _is_about(known, approval.fingerprint),
+        origin=approval.origin,
+        uri=approval.uri,
+        what=DECISIONS,
+    )
+    if newest is not None and newest.what != "approved":
+        word = "declined" if newest.what == "denied" else "revoked"
+        return f"this content was {word} here, by {newest.by!r:.80}"
+    stored = await store.put_approval(approval, line, after=after)
+    return "" if stored else "somebody decided about it here just now"
+
+
+async def _grant(store: Store, before: Approval, grants: frozenset[str], line: LogLine) -> str:
+    """What was granted elsewhere too, unless a person here took it back."""
+    more = grants - before.grants
+    taken = await newest_line(
+        store,
+        lambda known: not more.isdisjoint(known.facts.get("taken", ())),
+        origin=before.origin,
+        uri=before.uri,
+        what=("granted",),
+    )
+    if taken is not None:
+        words = ", ".join(sorted(more.intersection(taken.facts["taken"])))
+        return f"{words!r:.200} was taken back here, by {taken.by!r:.80}"
+    changed = await store.change_grants(before, before.grants | grants, line)
+    return "" if changed else "the approval here changed just now"
+
+
+def _is_about(line: LogLine, content: str) -> bool:
+    """Whether a line is a person's decision about reading exactly this content."""
+    facts = line.facts
+    if line.by == "policy" or facts.get("kind", "load") not in ("load", "import"):
+        return False
+    if line.what != "revoked":
+        return facts.get("fingerprint") == content
+    if facts.get("why", ASKED_TO) != ASKED_TO:
+        return False  # the host did, because the content changed
+    contents = facts.get("contents")  # older lines do not say, and may mean it
+    return contents is None or fingerprint(frozenset(map(tuple, contents))) == content
 
 
 def _parse(item: dict[str, Any]) -> Approval:

@@ -83,7 +83,8 @@ def standing_of(skill: NamedEntry, approval: Approval | None, decision: LogLine 
         return "local"
     if approval is not None:
         is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)
-        return "approved" if is_same else "changed"
+        is_declined = decision is not None and declines(decision, entry)
+        return "approved" if is_same else "declined" if is_declined else "changed"
     if entry.is_dynamic or entry.is_named:
         return "dynamic"
     return "unapproved" if decision is None else _decided(decision, entry)

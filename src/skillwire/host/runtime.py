@@ -11,7 +11,7 @@ import logging
 import secrets
 import shlex
 import time
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from skillwire.errors import (
     StoreError,
 )
 from skillwire.host import context
-from skillwire.host.approvals import Answer, Approvals, Policy, nobody
+from skillwire.host.approvals import ASKED_TO, Answer, Approvals, Policy, nobody
 from skillwire.host.loading import ApprovedSkill, Content, Loader
 from skillwire.host.names import NamedEntry, Names
 from skillwire.host.origins import Origins, ServerOrigin
@@ -40,7 +40,7 @@ from skillwire.skill.approval import EXECUTE, contents_of, fingerprint_of, has_c
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
+    from collections.abc import AsyncGenerator, Generator, Mapping
 
     from anyio.abc import TaskGroup
 
@@ -298,16 +298,18 @@ class Host:
             if "://" not in uri:
                 raise
         self._windows.tell(label, uri, "revoke")
-        return await self.approvals.revoke(label, uri, by=by, why="asked to", note=note)
+        return await self.approvals.revoke(label, uri, by=by, why=ASKED_TO, note=note)
 
     async def review(self, name: str) -> Review:
         """What a person should know before saying yes: every text file is read for it (B6)."""
         found = await self._held(name)
-        return await self._loader.inspect(found.origin, found.entry, everything=True)
+        with self._noticing():
+            return await self._loader.inspect(found.origin, found.entry, everything=True)
 
     async def look_at(self, skill: NamedEntry, uri: str) -> Content:
         """One file of a skill, for a person: verified, and not kept, since nobody said yes to it yet (V1, B6)."""
-        return await self._loader.read_file(ApprovedSkill(skill.origin, skill.entry), uri, keep=False)
+        with self._noticing():
+            return await self._loader.read_file(ApprovedSkill(skill.origin, skill.entry), uri, keep=False)
 
     async def _load(self, found: NamedEntry) -> LoadedSkill:
         skill = await self._loader.approve(found.origin, found.entry)
@@ -412,6 +414,16 @@ class Host:
         except StoreError as failed:  # what was refused stays refused, also if that cannot be written down
             log.warning("a refusal is not in the log: %s", failed.message)
         return refusal_of(error)
+
+    @contextmanager
+    def _noticing(self) -> Generator[None]:
+        """V3: a mismatch may have come with a fresh entry, and who looks next is to see that one."""
+        try:
+            yield
+        except SkillwireError as error:
+            if error.reference in _NOT_AS_LOADED:
+                self._forget_names()
+            raise
 
     def _forget_names(self) -> None:
         self._names = None

@@ -21,7 +21,7 @@ from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.entry import SkillEntry
@@ -45,6 +45,10 @@ Happening: TypeAlias = Literal[
     "origin-added",
     "origin-removed",
 ]
+
+
+DECISIONS: Final[tuple[Happening, ...]] = ("approved", "denied", "revoked")
+"""What people decide about skills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +148,20 @@ class Store(ABC):
         """What an origin listed last, if it was ever asked."""
 
     @abstractmethod
-    async def put_approval(self, approval: Approval, line: LogLine) -> None:
+    async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
         """Remember an approval, in place of an earlier one for the same skill, and log it, in one step.
 
         Open questions of the kind ``load`` about exactly this content are answered by it, in the same step.
+        With ``after``, only if that is the number of the skill's newest decision still, 0 if it has none: whoever
+        decided just now is not overruled. Whether it was stored.
         """
 
     @abstractmethod
-    async def put_denial(self, contents: Contents, line: LogLine) -> None:
+    async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
         """Log a person's no to exactly this content of the line's skill; an approval of it goes. One step.
 
         Open questions of the kind ``load`` about exactly this content are answered by it, in the same step.
+        ``after``, and what is returned, are those of ``put_approval``.
         """
 
     @abstractmethod
@@ -185,9 +192,20 @@ class Store(ABC):
 
     @abstractmethod
     async def lines(
-        self, *, limit: int = 100, origin: str | None = None, uri: str | None = None
+        self,
+        *,
+        limit: int = 100,
+        origin: str | None = None,
+        uri: str | None = None,
+        what: Collection[str] | None = None,
+        by: str = "",
+        about: str = "",
+        before: int | None = None,
     ) -> Sequence[LogLine]:
-        """The newest lines, newest first."""
+        """The newest lines, newest first: of an origin, a skill, these happenings, below this number.
+
+        ``by`` and ``about`` are parts of who did it and of the URI, in capitals or not.
+        """
 
     @abstractmethod
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
@@ -227,7 +245,10 @@ class Store(ABC):
 
     @abstractmethod
     async def version(self) -> int:
-        """Another number than before if anything in the store changed since, whoever changed it. Cheap."""
+        """Another number than before if anything in the store changed since, whoever changed it. Cheap.
+
+        That an asker still waits is no change: whoever shows questions looks at ``waits_until``.
+        """
 
     @abstractmethod
     async def close(self) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.skill.approval import fingerprint
 from skillwire.store.contract import (
+    DECISIONS,
     KEPT_SECONDS,
     MOST_QUESTIONS,
     Answered,
@@ -25,7 +26,7 @@ from skillwire.store.contract import (
 from skillwire.store.questions import question_as_text, too_many
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from skillwire.skill.approval import Approval, Contents
 
@@ -68,19 +69,25 @@ class MemoryStore(Store):
         """What an origin listed last, if it was ever asked."""
         return self._entries.get(label)
 
-    async def put_approval(self, approval: Approval, line: LogLine) -> None:
+    async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
         """Remember an approval, in place of an earlier one for the same skill, and log it (A1, A4)."""
+        if after not in (None, self._newest_decision(line)):
+            return False
         await self.log(line)
         self._approvals[approval.origin, approval.uri] = approval
         self._answer_all(line, approval.contents, yes=True, grants=approval.grants)
+        return True
 
-    async def put_denial(self, contents: Contents, line: LogLine) -> None:
+    async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
         """Log a person's no to exactly this content; an approval of it goes, and whoever asks is answered (A2)."""
+        if after not in (None, self._newest_decision(line)):
+            return False
         await self.log(line)
         known = self._approvals.get((line.origin, line.uri))
         if known is not None and known.contents == contents:
             del self._approvals[line.origin, line.uri]
         self._answer_all(line, contents, yes=False)
+        return True
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
         """Give exactly ``approval`` other grants; whether it was still there (A4, A5)."""
@@ -113,11 +120,26 @@ class MemoryStore(Store):
         self._version += 1
 
     async def lines(
-        self, *, limit: int = 100, origin: str | None = None, uri: str | None = None
+        self,
+        *,
+        limit: int = 100,
+        origin: str | None = None,
+        uri: str | None = None,
+        what: Collection[str] | None = None,
+        by: str = "",
+        about: str = "",
+        before: int | None = None,
     ) -> Sequence[LogLine]:
         """The newest lines, newest first."""
         wanted = (
-            line for line in reversed(self._log) if origin in (None, line.origin) and uri in (None, line.uri)
+            line
+            for line in reversed(self._log)
+            if origin in (None, line.origin)
+            and uri in (None, line.uri)
+            and (what is None or line.what in what)
+            and (before is None or line.number < before)
+            and by.casefold() in line.by.casefold()
+            and about.casefold() in line.uri.casefold()
         )
         return [_copy_of_line(line) for line in islice(wanted, max(0, min(limit, len(self._log))))]
 
@@ -147,7 +169,6 @@ class MemoryStore(Store):
         if key not in self._questions:
             return False
         self._questions[key] = replace(self._questions[key], waits_until=until)
-        self._version += 1
         return True
 
     async def questions(self, now: float) -> Sequence[Question]:
@@ -183,6 +204,12 @@ class MemoryStore(Store):
     async def close(self) -> None:
         """Nothing is held open."""
 
+    def _newest_decision(self, about: LogLine) -> int:
+        """The number of the newest decision about the same skill; 0 if there is none."""
+        place = about.origin, about.uri
+        newest = (line for line in reversed(self._log) if _is_decision(line) and (line.origin, line.uri) == place)
+        return next((line.number for line in newest), 0)
+
     def _is_open(self, question: Question, now: float) -> bool:
         return question.id not in self._answers and question.waits_until > now
 
@@ -199,7 +226,7 @@ class MemoryStore(Store):
 
 def _is_decision(line: LogLine) -> bool:
     is_about_reading = line.facts.get("kind", "load") in ("load", "import")
-    return line.what in ("approved", "denied", "revoked") and line.by != "policy" and is_about_reading
+    return line.what in DECISIONS and line.by != "policy" and is_about_reading
 
 
 def _copy_of_origin(origin: StoredOrigin) -> StoredOrigin:

@@ -60,6 +60,11 @@ MIGRATIONS: tuple[Migration, ...] = (
         # The newest decision about each skill, however much was read since.
         "CREATE INDEX log_of_decisions ON log (origin, uri) WHERE what IN ('approved', 'denied', 'revoked')",
     ),
+    (
+        # Counts what is news to people. SQLite's own counter would also count that an asker still waits.
+        "CREATE TABLE news (number INTEGER NOT NULL)",
+        "INSERT INTO news (number) VALUES (0)",
+    ),
 )
 
 

@@ -31,11 +31,19 @@ LOG = "INSERT INTO log (what, origin, uri, who, at, facts) SELECT ?, ?, ?, ?, ?,
 NEWEST_OF = (
     "SELECT what, origin, uri, who, at, facts, number FROM log WHERE number IN (SELECT max(number) FROM log"
 )
-# The first condition is that of an index; the others are looked up in what it found.
+DECIDING = "what IN ('approved', 'denied', 'revoked')"  # as an index has it, so that it is used
 DECISION = (
-    "what IN ('approved', 'denied', 'revoked') AND who != 'policy'"
-    " AND coalesce(json_extract(facts, '$.kind'), 'load') IN ('load', 'import')"
+    f"{DECIDING} AND who != 'policy' AND coalesce(json_extract(facts, '$.kind'), 'load') IN ('load', 'import')"
 )
+_NEWEST = "SELECT coalesce(max(number), 0) FROM log"
+NEWEST_DECISION = f"{_NEWEST} WHERE {DECISION} AND origin = ? AND uri = ?"
+NEWS = "SELECT number FROM news"
+MORE_NEWS = "UPDATE news SET number = number + 1"
+
+
+def holds(text: str | bytes, part: str | bytes) -> bool:
+    """Whether a column has this part, in capitals or not, as Python sees it: SQLite knows ASCII only."""
+    return unbound(part).casefold() in unbound(text).casefold()
 
 
 def bound(values: Sequence[Any]) -> tuple[Any, ...]:

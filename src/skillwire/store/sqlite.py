@@ -30,12 +30,12 @@ from anyio import CancelScope, CapacityLimiter, to_thread
 from skillwire.errors import StoreError
 from skillwire.skill.approval import fingerprint
 from skillwire.store import questions, rows
-from skillwire.store.contract import KEPT_SECONDS, MOST_QUESTIONS, Answered, Store
+from skillwire.store.contract import DECISIONS, KEPT_SECONDS, MOST_QUESTIONS, Answered, Store
 from skillwire.store.failures import explained, readable
 from skillwire.store.migrations import migrate, read_version, transaction
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from skillwire.skill.approval import Approval, Contents
     from skillwire.store.contract import LogLine, Question, SeenEntries, StoredOrigin
@@ -101,17 +101,21 @@ class SqliteStore(Store):
         )
         return found[0] if found else None
 
-    async def put_approval(self, approval: Approval, line: LogLine) -> None:
+    async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
         """Remember an approval, in place of an earlier one for the same skill, and log it: one step (A1, A4)."""
-        await self._write(
+        return await self._decide(
+            line,
+            after,
             (rows.PUT_APPROVAL, rows.values_of(approval)),
             (rows.LOG, rows.values_of_line(line)),
             _answering(line, approval.contents, approval.grants),
         )
 
-    async def put_denial(self, contents: Contents, line: LogLine) -> None:
+    async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
         """Log a person's no to exactly this content; an approval of it goes, and whoever asks is answered (A2)."""
-        await self._write(
+        return await self._decide(
+            line,
+            after,
             (rows.REMOVE_CONTENTS, (line.origin, line.uri, rows.contents_as_text(contents))),
             (rows.LOG, rows.values_of_line(line)),
             _answering(line, contents),
@@ -148,14 +152,33 @@ class SqliteStore(Store):
         await self._write((rows.LOG, rows.values_of_line(line)))
 
     async def lines(
-        self, *, limit: int = 100, origin: str | None = None, uri: str | None = None
+        self,
+        *,
+        limit: int = 100,
+        origin: str | None = None,
+        uri: str | None = None,
+        what: Collection[str] | None = None,
+        by: str = "",
+        about: str = "",
+        before: int | None = None,
     ) -> Sequence[LogLine]:
         """The newest lines, newest first."""
-        wanted = {"origin = ?": origin, "uri = ?": uri}
+        wanted = {
+            "origin = ?": origin,
+            "uri = ?": uri,
+            "number < ?": before,
+            "holds(who, ?)": by or None,
+            "holds(uri, ?)": about or None,
+        }
         given = {test: value for test, value in wanted.items() if value is not None}
-        which = f" WHERE {' AND '.join(given)}" if given else ""
+        tests, values = list(given), list[Any](given.values())
+        if what is not None:
+            tests += [f"what IN ({', '.join('?' * len(what))})"]
+            tests += [rows.DECIDING] if set(what) <= set(DECISIONS) else []
+            values += what
+        which = f" WHERE {' AND '.join(tests)}" if tests else ""
         query = f"{rows.LINES}{which} ORDER BY number DESC LIMIT ?"
-        return await self._read(rows.to_line, query, *given.values(), max(0, min(limit, sys.maxsize)))
+        return await self._read(rows.to_line, query, *values, max(0, min(limit, sys.maxsize)))
 
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
         """The newest decision about each skill, by origin and URI."""
@@ -181,7 +204,7 @@ class SqliteStore(Store):
 
     async def renew_question(self, key: str, until: float) -> bool:
         """The asker still waits; whether the question is still there."""
-        return await self._write((questions.RENEW, (until, key)))
+        return await self._write((questions.RENEW, (until, key)), is_news=False)
 
     async def questions(self, now: float) -> Sequence[Question]:
         """What is open, and whose asker is alive, in the order of asking."""
@@ -208,12 +231,9 @@ class SqliteStore(Store):
         return await self._change(work)
 
     async def version(self) -> int:
-        """Another number if anything changed: SQLite counts what others commit, and what we change ourselves."""
-
-        def work(connection: sqlite3.Connection) -> int:
-            return connection.execute("PRAGMA data_version").fetchone()[0] + connection.total_changes
-
-        return await to_thread.run_sync(self._run, work, limiter=self._turn)
+        """Another number if anything changed: every change counts itself, in the same transaction."""
+        [number] = await self._read(int, rows.NEWS)
+        return number
 
     async def close(self) -> None:
         """Let go of the file. A call that is under way ends first; later ones are refused."""
@@ -228,22 +248,39 @@ class SqliteStore(Store):
 
         return await to_thread.run_sync(self._run, work, limiter=self._turn)
 
-    async def _write(self, *statements: Statement) -> bool:
+    async def _decide(self, line: LogLine, after: int | None, *statements: Statement) -> bool:
+        """All statements, unless somebody decided about the line's skill since the decision ``after``."""
+
+        def work(connection: sqlite3.Connection) -> bool:
+            place = rows.bound((line.origin, line.uri))
+            if after is not None and connection.execute(rows.NEWEST_DECISION, place).fetchone()[0] != after:
+                return False
+            for text, values in statements:
+                connection.execute(text, rows.bound(values))
+            return True
+
+        return await self._change(work)
+
+    async def _write(self, *statements: Statement, is_news: bool = True) -> bool:
         """All statements or none; whether the first one changed anything."""
 
         def work(connection: sqlite3.Connection) -> bool:
             counts = [connection.execute(text, rows.bound(values)).rowcount for text, values in statements]
             return counts[0] > 0
 
-        return await self._change(work)
+        return await self._change(work, is_news=is_news)
 
-    async def _change(self, work: Callable[[sqlite3.Connection], T]) -> T:
+    async def _change(self, work: Callable[[sqlite3.Connection], T], *, is_news: bool = True) -> T:
         """All of ``work`` or nothing."""
 
         def change(connection: sqlite3.Connection) -> T:
             with transaction(connection):
                 read_version(connection)  # a newer skillwire may have changed the shape since we opened it
-                return work(connection)
+                before = connection.total_changes
+                done = work(connection)
+                if is_news and connection.total_changes != before:
+                    connection.execute(rows.MORE_NEWS)
+                return done
 
         return await to_thread.run_sync(self._run, change, limiter=self._turn)
 
@@ -279,6 +316,7 @@ def _open(named: str | os.PathLike[str], patience: float) -> sqlite3.Connection:
             f"{path.as_uri()}?mode=rw", uri=True, timeout=patience, isolation_level=None, check_same_thread=False
         )
         try:
+            connection.create_function("holds", 2, rows.holds, deterministic=True)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")  # off by default, and only this connection's
             migrate(connection)

@@ -76,9 +76,51 @@ def test_an_export_is_imported_as_it_was(
     remember(approval("acme", REFUNDS, ONE, "Read"), approval("acme", "repo://x/skill-a/SKILL.md", TWO))
     before = exported(state, capsys)
     (tmp_path / "export.json").write_text(json.dumps(before))
-    for name in ("acme:refunds", "skill-a"):
-        assert run(["revoke", name, "--state", str(state)]) == 0
+    state.rename(tmp_path / "old machine")
+    remember()
+    words = ["--import", str(tmp_path / "export.json"), "--by", "bob", "--note", "moved"]
+    assert run(["approvals", *words, "--state", str(state)]) == 0
+    assert exported(state, capsys) == before
+    assert run(["log", "--json", "--state", str(state)]) == 0
+    for text in capsys.readouterr().out.splitlines():
+        line = json.loads(text)
+        assert (line["by"], line["facts"]["from"], line["facts"]["note"]) == ("bob", "ada", "moved")
+
+
+def test_an_import_does_not_bring_back_what_was_revoked_here(
+    state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A1: nor if another content was decided on since."""
+    other = "skill://other/SKILL.md"
+    remember(approval("acme", REFUNDS, ONE), approval("acme", other, ONE))
+    (tmp_path / "export.json").write_text(json.dumps(exported(state, capsys)))
+    for name in ("refunds", "other"):
+        assert run(["revoke", name, "--by", "bob", "--state", str(state)]) == 0
+    remember(approval("acme", other, TWO))
+    assert run(["revoke", "other", "--state", str(state)]) == 0
+    words = ["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state), "--json"]
+    capsys.readouterr()
+    assert run(words) == 1
+    reasons = [each["reason"] for each in json.loads(capsys.readouterr().out)["leftOut"]]
+    assert reasons == ["this content was revoked here, by 'bob'"] * 2
     assert exported(state, capsys)["approvals"] == []
+
+
+def test_what_only_a_host_revoked_can_be_imported_again(
+    state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A2: it saw another content; nobody said no to this one."""
+    remember(approval())
+    before = exported(state, capsys)
+    (tmp_path / "export.json").write_text(json.dumps(before))
+
+    async def revoke() -> None:
+        store = await open_store(state)
+        facts = {"why": "the content changed", "contents": [[REFUNDS, ONE]]}
+        await store.remove_approval("acme", REFUNDS, LogLine("revoked", "acme", REFUNDS, "host", 5.0, facts))
+        await store.close()
+
+    anyio.run(revoke)
     assert run(["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]) == 0
     assert exported(state, capsys) == before
 

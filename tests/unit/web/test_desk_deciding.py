@@ -206,7 +206,9 @@ async def test_a_question_is_answered_by_approving_the_skill(state: Path, server
         assert "1 waiting" in words(page)
         answer = await at.browser.get(f"/question/{asked[1].id}")
         assert answer.headers["location"] == "/skill/acme/flat"
-        assert "agent one, agent two waits for your answer" in words(await at.get("/skill/acme/flat"))
+        page = await at.get("/skill/acme/flat")
+        assert "agent one, agent two waits for your answer" in words(page)
+        assert f'<a href="/question/{asked[0].id}?once=yes">say yes only this once</a>' in page
         await at.decide("approve", grant="execute", note="go on")
         for question in asked:
             answered = await at.host.store.answer_to(question.id)
@@ -322,6 +324,9 @@ async def test_a_waiting_agent_gets_exactly_what_was_answered(state: Path, serve
         assert [question.id for question in await at.host.store.questions(time.time())] == [old.id]
         page = words(await at.get(f"/question/{old.id}"))
         assert "this desk sees another content of it" in page
+        page = await at.get("/skill/acme/flat")
+        assert "That is about another content of it than the one below." in page
+        assert f'<a href="/question/{old.id}">Answer</a>' in page
 
 
 async def test_policies_and_terminals_of_others_are_not_the_desks_business(

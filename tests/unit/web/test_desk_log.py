@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from desks import at_desk, words
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from adversarial.adversary import HostileServer
@@ -107,3 +109,40 @@ async def test_json_lines_are_those_of_the_command_line(state: Path, server: Hos
         }  # fmt: skip
         assert "1970" in await at.get("/log.csv")
         await at.get("/log")
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+async def test_a_file_has_every_line_however_many_there_are(
+    kind: str, state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Piece by piece, with none twice; on whatever page the person was."""
+    monkeypatch.setattr("skillwire.store.paging.PIECE", 7)
+    async with at_desk(state, {"acme": server}) as at:
+        for number in range(120):
+            what = "loaded" if number % 2 else "read"
+            await at.host.store.log(LogLine(what, "acme", f"skill://s{number}/SKILL.md", "model", 1.0))
+        page = await at.get("/log?by=model&before=20")
+        assert f'href="/log.{kind}?by=model"' in page
+        text = await at.get(f"/log.{kind}?by=model")
+        found = re.findall(r"skill://s(\d+)/", text)
+        assert found == [str(number) for number in reversed(range(120))]
+        assert len(re.findall("skill://", await at.get(f"/log.{kind}?what=read"))) == 60
+
+
+async def test_a_line_is_found_wherever_it_is(state: Path, server: HostileServer) -> None:
+    """Behind more lines than are read at once."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.host.store.log(LogLine("denied", "acme", "skill://first/SKILL.md", "anna", 1.0))
+        for _ in range(600):
+            await at.host.store.log(LogLine("read", "acme", "skill://s/SKILL.md", "model", 2.0))
+        asked: list[int] = []
+        lines = at.host.store.lines
+
+        async def counted(**filters: Any) -> Sequence[LogLine]:
+            found = await lines(**filters)
+            asked.append(len(found))
+            return found
+
+        at.host.store.lines = counted  # type: ignore[method-assign, assignment]
+        assert (await at.get("/log?by=anna")).count("<tr data-row>") == 1
+        assert asked == [1]  # the others were not read for it

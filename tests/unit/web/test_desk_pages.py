@@ -10,6 +10,7 @@ import pytest
 
 from adversarial.adversary import HostileServer
 from desks import FLAT, at_desk, desk_of, words
+from host.short import speak_archive, speak_manifest
 from host.stage import SECONDS, StagedHost, make_dynamic, rotate
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
@@ -22,6 +23,7 @@ from web.hostile import PAYLOADS
 from web.hostile import tree as hostile_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from desks import AtDesk
@@ -93,6 +95,46 @@ async def test_every_state_is_shown_and_can_be_filtered(state: Path, tmp_path: P
         assert 'href="/skill/made/dynamic"' in await at.get("/?part=skills&origin=made")
         await at.host.load("changed")  # the host takes the approval back when it meets the other content
         assert "changed" in row_of(await at.get("/"), "changed").split()[1:]
+
+
+async def test_states_are_counted_among_what_was_looked_for(state: Path) -> None:
+    """A number beside a state is what choosing it would find."""
+    server, other = HostileServer(), HostileServer()
+    for name in ("apple", "apricot", "pear"):
+        server.add(name, {"SKILL.md": skill_md(name)})
+    other.add("apple-pie", {"SKILL.md": skill_md("apple-pie")})
+    async with at_desk(state, {"acme": server, "zeta": other}) as at:
+        await at.host.approve("pear")
+        await at.host.approve("apple")
+        assert "all 4 new 2 approved 2" in words(await at.get("/?part=skills"))
+        assert "all 2 new 1 approved 1" in words(await at.get("/?part=skills&q=apple"))
+        assert "all 3 new 1 approved 2" in words(await at.get("/?part=skills&origin=acme&state=new"))
+        page = words(await at.get("/?part=skills&q=nothing"))
+        assert "all 0" in page
+        assert "Show all 4 skills" in page
+
+
+@pytest.mark.parametrize("speak", [speak_manifest, speak_archive])
+async def test_what_a_listing_does_not_say_is_not_made_up(
+    speak: Callable[..., None], state: Path, server: HostileServer
+) -> None:
+    """G1: how many files there are, and how large, is known once somebody wants the skill."""
+    speak(server)
+    async with at_desk(state, {"acme": server}) as at:
+        row = words(await at.get("/?part=skills"))
+        assert "new not known yet not known yet" in row
+        assert "0 B" not in row
+        assert "2 files," in words(await at.get("/skill/acme/flat"))
+        assert "new 2 " in words(await at.get("/?part=skills"))
+
+
+async def test_what_is_never_said_is_not_made_up_either(state: Path, server: HostileServer) -> None:
+    """V7"""
+    make_dynamic(server)
+    async with at_desk(state, {"acme": server}) as at:
+        page = words(await at.get("/skill/acme/flat"))
+        assert "Files: not known" in page
+        assert "0 B" not in page
 
 
 async def test_names_that_several_bear_are_shown_as_such(state: Path, server: HostileServer) -> None:

@@ -6,14 +6,17 @@ import time
 from typing import TYPE_CHECKING
 
 from skillwire.errors import ApprovalError, NotFoundError
-from skillwire.host.approvals import Answer, ApprovalRequest
+from skillwire.host.approvals import ASKED_TO, DECIDED_MEANWHILE, Answer, ApprovalRequest
 from skillwire.host.desk import give_answer
 from skillwire.skill.approval import fingerprint_of
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 from skillwire.web.desk.rows import same_question
+from skillwire.web.desk.standings import mark_of, state_once_wanted
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from skillwire.host.names import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import Question
@@ -36,33 +39,76 @@ def changed_meanwhile(uri: str) -> ApprovalError:
     )
 
 
-async def approve(desk: Desk, skill: NamedEntry, grants: frozenset[str], note: str) -> None:
-    """A yes to exactly this entry. What was read of it for the page may be kept from now on."""
+_WORDS = {"approved": "approved", "denied": "declined", "revoked": "revoked"}
+
+
+def decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
+    """Somebody else decided while the person was reading: they are told, and not overruled."""
+    what = (
+        f"{uri!r:.300} was {_WORDS[decision.what]} by {decision.by!r:.80}"
+        if decision is not None and decision.what in _WORDS
+        else f"what was decided about {uri!r:.300} changed"
+    )
+    return ApprovalError(
+        "decided-meanwhile",
+        f"{what} while you were reading, and nothing that you sent was decided",
+        "look at what was decided, and decide then",
+        rule="A1",
+    )
+
+
+async def approve(desk: Desk, skill: NamedEntry, shown: str, grants: frozenset[str], note: str) -> None:
+    """A yes to exactly this entry. What was read of it for the page may be kept from now on.
+
+    ``shown`` is the mark of how the person saw others stand to it, here and below.
+    """
     answer = Answer(yes=True, by=desk.by, grants=grants, note=note)
-    await desk.host.approvals.remember(_load(skill.origin.label, skill.entry), answer)
+    request = _load(skill.origin.label, skill.entry)
+    await _decide(desk, skill, shown, lambda after: desk.host.approvals.remember(request, answer, after=after))
     await desk.reader.keep(skill)
 
 
-async def decline(desk: Desk, origin: str, entry: SkillEntry, note: str) -> None:
+async def decline(desk: Desk, skill: NamedEntry, shown: str, note: str) -> None:
     """A no to exactly this entry; whoever asks about it is answered."""
-    await desk.host.approvals.decline(_load(origin, entry), Answer(yes=False, by=desk.by, note=note))
+    answer = Answer(yes=False, by=desk.by, note=note)
+    request = _load(skill.origin.label, skill.entry)
+    await _decide(desk, skill, shown, lambda after: desk.host.approvals.decline(request, answer, after=after))
+
+
+async def _decide(desk: Desk, skill: NamedEntry, shown: str, write: Callable[[int], Awaitable[object]]) -> None:
+    """Look and write in one step: ``write`` refuses if there was a decision since the one it is given."""
+    label, uri = skill.origin.label, skill.entry.uri
+    while True:
+        decision = await desk.host.approvals.decided(label, uri)
+        approval = await desk.host.approvals.current(label, uri)
+        if mark_of(state_once_wanted(skill, approval, decision), approval) != shown:
+            raise decided_meanwhile(uri, decision)
+        try:
+            await write(decision.number if decision else 0)
+        except ApprovalError as error:
+            if error.reference != DECIDED_MEANWHILE:
+                raise
+            continue  # it may be no news to the person: a host that revoked what did not cover this anyway
+        return
 
 
 async def revoke(desk: Desk, origin: str, uri: str, note: str) -> None:
     """Take an approval back, whatever content it is for: that is never too late."""
-    if not await desk.host.approvals.revoke(origin, uri, by=desk.by, why="asked to", note=note):
+    if not await desk.host.approvals.revoke(origin, uri, by=desk.by, why=ASKED_TO, note=note):
         raise NotFoundError(
             "approval-unknown", "this skill is not approved", "somebody else revoked it before you"
         )
 
 
 async def set_grants(
-    desk: Desk, origin: str, uri: str, fingerprint: str, grants: frozenset[str], note: str
+    desk: Desk, origin: str, uri: str, *, fingerprint: str, shown: str, grants: frozenset[str], note: str
 ) -> None:
     """A4, A5: an approved content may use exactly these tools from now on."""
     approval = await desk.host.store.approval(origin, uri)
     if approval is None or approval.fingerprint != fingerprint:
         raise changed_meanwhile(uri)
+    if mark_of("approved", approval) != shown:
+        raise decided_meanwhile(uri, None)
     if approval.grants == grants:
         return
     facts: dict[str, object] = {
@@ -74,7 +120,7 @@ async def set_grants(
         facts["note"] = note
     line = LogLine("granted", origin, uri, desk.by, time.time(), facts)
     if not await desk.host.store.change_grants(approval, grants, line):
-        raise changed_meanwhile(uri)
+        raise decided_meanwhile(uri, await desk.host.approvals.decided(origin, uri))
 
 
 async def answer(desk: Desk, question: Question, answer: Answer) -> None:

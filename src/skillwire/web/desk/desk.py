@@ -16,6 +16,7 @@ from skillwire.web.desk.rows import SkillRows, list_questions
 if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from skillwire.host.names import NamedEntry
     from skillwire.host.runtime import Host
@@ -38,13 +39,25 @@ class Desk:
         self.rows = SkillRows(self.host)
 
     async def show(self, request: Request, template: str, *, status: int = 200, **context: object) -> Response:
-        """A whole page. ``number`` is what was known when it was asked for: a page that is old learns of it."""
-        number, waiting = self.watcher.number, len(await list_questions(self.host))
+        """A whole page. ``number`` was taken when it was asked for (``numbered``): what is old learns of it."""
+        number, waiting = request.state.number, len(await list_questions(self.host))
         return shown(request, template, status=status, number=number, waiting=waiting, by=self.by, **context)
+
+    def numbered(self, app: ASGIApp) -> ASGIApp:
+        """Note with each request how many changes there had been: gathering what a page shows may take long."""
+
+        async def noted(scope: Scope, receive: Receive, send: Send) -> None:
+            scope.setdefault("state", {})["number"] = self.watcher.number
+            await app(scope, receive, send)
+
+        return noted
 
     async def find(self, request: Request) -> NamedEntry:
         """The skill that an address means, with what its origin promises of it when somebody wants it."""
-        label, uri = request.path_params["origin"], uri_at(request.path_params["place"])
+        return await self.wanted(request.path_params["origin"], uri_at(request.path_params["place"]))
+
+    async def wanted(self, label: str, uri: str) -> NamedEntry:
+        """A skill by origin and URI, with what its origin promises of it when somebody wants it."""
         self.host.origins.get(label)
         try:
             return await self.host.find(uri, label)

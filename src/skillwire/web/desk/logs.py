@@ -2,6 +2,8 @@
 
 A cell of a table that a spreadsheet would take for a formula begins with an apostrophe, so that it stays text:
 names in it were chosen by strangers.
+
+A file has every line that is wanted, and is written while it is read: the log may be longer than memory is large.
 """
 
 from __future__ import annotations
@@ -13,15 +15,14 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from skillwire.store.contract import Happening
+from skillwire.store.paging import pieces_of_log
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 
     from skillwire.store.contract import LogLine, Store
 
 PAGE_LINES = 100
-MOST_LINES = 50_000
-_LOOKED_THROUGH = (500, 5_000, MOST_LINES)  # most pages need the newest lines only
 HAPPENINGS: tuple[str, ...] = get_args(Happening)
 _COLUMNS = ("number", "at", "what", "origin", "uri", "by", "note", "facts")
 _FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
@@ -44,15 +45,16 @@ class LogChoice(NamedTuple):
         words = {name: query.get(name, "").strip()[:_LONGEST_WORD] for name in ("origin", "skill", "what", "by")}
         return cls(**words, before=int(before[:15]) if before.isascii() and before.isdigit() else 0)
 
-    def fits(self, line: LogLine) -> bool:
-        """Whether a line is wanted."""
-        return (
-            self.origin in ("", line.origin)
-            and self.what in ("", line.what)
-            and self.by.casefold() in line.by.casefold()
-            and self.skill.casefold() in line.uri.casefold()
-            and (not self.before or line.number < self.before)
-        )
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The same, as the store is asked for it."""
+        return {
+            "origin": self.origin or None,
+            "what": (self.what,) if self.what else None,
+            "by": self.by,
+            "about": self.skill,
+            "before": self.before or None,
+        }
 
 
 class LogPage(NamedTuple):
@@ -63,28 +65,28 @@ class LogPage(NamedTuple):
     has_older: bool
 
 
-async def find_lines(store: Store, choice: LogChoice, at_most: int = PAGE_LINES) -> LogPage:
+async def find_lines(store: Store, choice: LogChoice) -> LogPage:
     """The newest lines that are wanted."""
-    found: list[LogLine] = []
-    for limit in _LOOKED_THROUGH:
-        lines = await store.lines(limit=limit, origin=choice.origin or None)
-        found = [line for line in lines if choice.fits(line)]
-        if len(found) > at_most or len(lines) < limit:
-            break
-    return LogPage(choice, found[:at_most], len(found) > at_most)
+    lines = await store.lines(limit=PAGE_LINES + 1, **choice.filters)
+    return LogPage(choice, lines[:PAGE_LINES], len(lines) > PAGE_LINES)
 
 
-def as_json_lines(lines: Iterable[LogLine]) -> str:
+async def written(store: Store, choice: LogChoice, *, as_csv: bool) -> AsyncGenerator[str]:
+    """Every line that is wanted, newest first, as the text of a file, piece by piece."""
+    if as_csv:
+        yield _table([_COLUMNS])
+    async for lines in pieces_of_log(store, **choice.filters):
+        yield _table(map(_cells, lines)) if as_csv else _json_lines(lines)
+
+
+def _json_lines(lines: Iterable[LogLine]) -> str:
     """One document in each line, as ``skillwire log --json`` writes them; ASCII, whatever a name may be."""
     return "".join(json.dumps(_document(line)) + "\n" for line in lines)
 
 
-def as_csv(lines: Iterable[LogLine]) -> str:
-    """A table with a heading."""
+def _table(rows: Iterable[Iterable[str]]) -> str:
     text = io.StringIO()
-    table = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
-    table.writerow(_COLUMNS)
-    table.writerows(_cells(line) for line in lines)
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
     return text.getvalue()
 
 

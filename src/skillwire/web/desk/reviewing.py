@@ -21,7 +21,7 @@ from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.web.desk.comparing import FileChange, compare
 from skillwire.web.desk.leaving import leaving_links
 from skillwire.web.desk.places import file_place, path_inside
-from skillwire.web.desk.standings import is_away, state_once_wanted
+from skillwire.web.desk.standings import is_away, mark_of, state_once_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -93,8 +93,13 @@ class Sheet:
 
     @property
     def broken(self) -> SkillwireError | None:
-        """Why nothing can be said yes to: its files are not what the entry says."""
-        return next((error for error in self.errors.values() if isinstance(error, VerificationError)), None)
+        """Why nothing can be said yes to: its files are not what the entry says, or it changed meanwhile (V3)."""
+        return next((error for error in self.errors.values() if _breaks(error)), None)
+
+    @property
+    def mark(self) -> str:
+        """How others stood to it when the page was made, for its forms to send back."""
+        return mark_of(self.state, self.approval)
 
     @property
     def may_approve(self) -> bool:
@@ -107,6 +112,10 @@ class Sheet:
         granted = self.approval.grants if self.approval and self.state == "approved" else frozenset[str]()
         tools = dict.fromkeys([*self.review.tools, *sorted(granted)])
         return (*(tool for tool in tools if tool != EXECUTE), EXECUTE)
+
+
+def _breaks(error: SkillwireError) -> bool:
+    return isinstance(error, VerificationError) or error.reference == "skill-changed"
 
 
 def wishes_of(review: Review) -> list[tuple[str, str]]:
@@ -128,7 +137,7 @@ async def make_sheet(host: Host, reader: Reader, skill: NamedEntry) -> Sheet:
     label, entry = skill.origin.label, skill.entry
     approval = await host.store.approval(label, entry.uri)
     previous = None if skill.origin.is_local else await host.approvals.previous(label, entry)
-    decision = next(iter(await host.store.decisions(label, entry.uri)), None)
+    decision = await host.approvals.decided(label, entry.uri)
     state = state_once_wanted(skill, approval, decision)
     reading = await reader.read_all(skill)
     review, leaving = await to_thread.run_sync(_looked_through, entry, reading)

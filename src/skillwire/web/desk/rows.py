@@ -32,14 +32,17 @@ _MOST_NAMES = 10  # that share one, shown beside each
 
 @dataclass(frozen=True, slots=True)
 class SkillRow:
-    """One skill: a name that means it alone, where it is from, how one stands to it."""
+    """One skill: a name that means it alone, where it is from, how one stands to it.
+
+    How many files it has, and bytes in them, is ``None`` where its listing does not say.
+    """
 
     name: str
     origin: str
     uri: str
     description: str
-    files: int
-    size: int
+    files: int | None
+    size: int | None
     state: State
     away: bool
     same_name: tuple[str, ...] = ()
@@ -121,11 +124,15 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """One page of the skills that are wanted, and how many there are of each state."""
+    """One page of the skills that are wanted, and how many there are of each state among those with these words.
+
+    ``found`` are in the chosen state, ``fitting`` in any, and ``total`` are all that are known.
+    """
 
     choice: Choice
     rows: Sequence[SkillRow]
     found: int
+    fitting: int
     total: int
     states: Mapping[str, int]
 
@@ -150,7 +157,8 @@ class SkillRows:
 
     async def find(self, choice: Choice) -> Listing:
         """One page of those that are wanted."""
-        rows = await self.all()
+        known = await self.all()
+        rows = [row for row in known if choice._replace(state="").fits(row)]
         counts = Counter[str](row.state for row in rows)
         counts.update(
             unreachable=sum(row.away for row in rows), collision=sum(bool(row.same_name) for row in rows)
@@ -158,7 +166,7 @@ class SkillRows:
         states = {state: counts[state] for state in (*STATES, "unreachable", "collision") if counts[state]}
         fitting = [row for row in rows if choice.fits(row)]
         choice = choice._replace(page=min(choice.page, pages_of(len(fitting))))
-        return Listing(choice, choice.cut(fitting), len(fitting), len(rows), states)
+        return Listing(choice, choice.cut(fitting), len(fitting), len(rows), len(known), states)
 
     async def all(self) -> list[SkillRow]:
         """Those that origins list, and what was approved and is not listed any more, by origin and URI."""
@@ -196,8 +204,8 @@ def _row(
         origin.label,
         entry.uri,
         entry.description,
-        len(entry.files),
-        entry.size,
+        len(entry.files) if entry.is_complete else None,
+        entry.size if entry.is_complete and "size" not in entry.gaps else None,
         state,
         is_away(origin),
         tuple(islice(others, _MOST_NAMES)),
@@ -206,7 +214,7 @@ def _row(
 
 def _unlisted(approval: Approval, origin: Origin | None) -> SkillRow:
     name, files = f"{approval.origin}:{approval.uri}", len(approval.contents)
-    return SkillRow(name, approval.origin, approval.uri, "", files, 0, "unlisted", is_away(origin))
+    return SkillRow(name, approval.origin, approval.uri, "", files, None, "unlisted", is_away(origin))
 
 
 def _bearers(skills: Iterable[NamedEntry]) -> dict[str, list[str]]:

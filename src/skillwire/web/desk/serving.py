@@ -10,6 +10,7 @@ import anyio
 import uvicorn
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from skillwire.errors import NotFoundError, OriginError, SkillwireError
@@ -63,6 +64,7 @@ class DeskServer:
                 static_route(),
                 *routes,
             ],
+            middleware=[Middleware(desk.numbered)],
             exception_handlers={SkillwireError: failure, HTTPException: _unknown, Exception: _broken},
         )
         return Guard(app, self._sessions, self._names, self._cookie)

@@ -12,6 +12,8 @@ unlisted     approved, and its origin does not list it any more, or is not known
 
 from __future__ import annotations
 
+import json
+from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from skillwire.host.results import standing_of
@@ -37,6 +39,17 @@ def state_once_wanted(skill: NamedEntry, approval: Approval | None, decision: Lo
     """The same after its server was asked for all that it promises: what is missing then stays missing."""
     state = state_of(skill, approval, decision)
     return "dynamic" if state == "new" and not has_contents(skill.entry) else state
+
+
+def mark_of(state: State, approval: Approval | None) -> str:
+    """How a person stands to a skill, in a word that a form sends back: another one if somebody else decided.
+
+    Of an approved skill, also what it may use.
+    """
+    if state != "approved" or approval is None:
+        return state
+    said = json.dumps([approval.by, approval.at, sorted(approval.grants)])
+    return f"{state}-{sha256(said.encode()).hexdigest()[:16]}"
 
 
 def is_away(origin: Origin | None) -> bool:

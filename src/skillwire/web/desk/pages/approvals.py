@@ -51,7 +51,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     async def take(request: Request, form: Form) -> Response:
         wanted = parse_approvals(form.get("export").encode(errors="replace"))
-        left_out = await import_approvals(store, wanted)
+        left_out = await import_approvals(store, wanted, by=desk.by, note=form.note)
         imported, context = len(wanted) - len(left_out), await listed(Choice())
         return await desk.show(request, "desk/approvals.html", imported=imported, left_out=left_out, **context)
 

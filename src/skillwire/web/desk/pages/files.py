@@ -10,7 +10,7 @@ from starlette.routing import Route
 
 from skillwire.errors import NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.web.desk.places import path_inside, raw_place, skill_place
+from skillwire.web.desk.places import file_place, path_inside, raw_place, skill_place
 from skillwire.web.desk.rendering import link_in
 from skillwire.web.headers import file_headers, image_type
 from skillwire.web.text import code, markdown
@@ -44,6 +44,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
             view=view if _is_markdown(path) else "",
             image=image_type(path) is not None,
             raw=raw_place(found.origin.label, found.entry.uri, path),
+            here=file_place(found.origin.label, found.entry.uri, path),
             back=skill_place(found.origin.label, found.entry.uri),
         )
 

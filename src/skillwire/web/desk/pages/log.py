@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import urlencode
 
-from starlette.responses import Response
+from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
 from skillwire.web.desk.answers import HEADERS, shown
-from skillwire.web.desk.logs import HAPPENINGS, MOST_LINES, LogChoice, as_csv, as_json_lines, find_lines
+from skillwire.web.desk.logs import HAPPENINGS, LogChoice, find_lines, written
 from skillwire.web.desk.places import skill_place
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from starlette.requests import Request
+    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from skillwire.store.contract import LogLine
@@ -38,19 +39,20 @@ def routes(desk: Desk) -> list[BaseRoute]:
         }
         if request.query_params.get("part"):
             return shown(request, "desk/_log.html", **context)
-        query = urlencode({name: value for name, value in page.choice._asdict().items() if value})
+        filters = page.choice._replace(before=0)  # a file is of every page
+        query = urlencode({name: value for name, value in filters._asdict().items() if value})
         labels = sorted({origin.label for origin in desk.host.origins})
         return await desk.show(
             request, "desk/log.html", query=query, labels=labels, happenings=HAPPENINGS, **context
         )
 
     async def as_file(request: Request) -> Response:
-        page = await find_lines(store, LogChoice.of(request.query_params), MOST_LINES)
         is_csv = request.url.path.endswith(".csv")
-        text, kind = (as_csv(page.lines), "csv") if is_csv else (as_json_lines(page.lines), "jsonl")
-        media = "text/csv; charset=utf-8" if is_csv else "application/x-ndjson"
-        disposition = f'attachment; filename="skillwire-log.{kind}"'
-        return Response(text, headers={**HEADERS, "Content-Disposition": disposition}, media_type=media)
+        media, kind = ("text/csv; charset=utf-8", "csv") if is_csv else ("application/x-ndjson", "jsonl")
+        headers = {**HEADERS, "Content-Disposition": f'attachment; filename="skillwire-log.{kind}"'}
+        await store.lines(limit=0)  # a memory that cannot be read is said on a page, and not in half a file
+        text = written(store, LogChoice.of(request.query_params), as_csv=is_csv)
+        return StreamingResponse(text, headers=headers, media_type=media)
 
     return [Route("/log", log), Route("/log.csv", as_file), Route("/log.jsonl", as_file)]
 

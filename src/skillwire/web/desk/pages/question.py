@@ -1,6 +1,7 @@
 """``/question/<id>``: what a running agent or gateway wants to know, and the answer.
 
-Whether it may read a skill is decided on the skill's own page, where the host of this desk has the same content.
+Whether it may read a skill is decided on the skill's own page, where the host of this desk has the same content,
+unless the person says yes for this one time only.
 Everything else is decided here: another host's skill, tools, code, reads of other origins, and what cannot be
 verified.
 """
@@ -13,7 +14,7 @@ from starlette.routing import Route
 
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.host.approvals import Answer
-from skillwire.skill.approval import EXECUTE
+from skillwire.skill.approval import EXECUTE, fingerprint_of, has_contents
 from skillwire.skill.review import review_entry
 from skillwire.web.desk import deciding
 from skillwire.web.desk.answers import goes_to
@@ -36,8 +37,9 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     async def question(request: Request) -> Response:
         asked = await desk.question(request.path_params["id"])
-        here = _known_here(desk, asked)
-        if asked.kind == "load" and here == "same":
+        here = await _known_here(desk, asked)
+        wants_once = request.query_params.get("once") == "yes"
+        if asked.kind == "load" and here == "same" and not wants_once:
             return goes_to(skill_place(asked.origin, asked.entry.uri))
         review = review_entry(asked.entry)
         tools = tuple(tool for tool in review.tools if tool != EXECUTE)
@@ -52,6 +54,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
             offered=(*tools, EXECUTE) if asked.kind == "load" else (),
             execute=EXECUTE,
             here=here,
+            wants_once=wants_once,
             place=skill_place(asked.origin, asked.entry.uri),
         )
 
@@ -60,7 +63,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
         said = form.get("answer")
         if said not in ("yes", "no"):
             raise FormatError("argument-invalid", "the answer is neither yes nor no", "use the buttons")
-        remember = asked.kind == "load" or form.get("remember") == "yes"
+        remember = form.get("once") != "yes" if asked.kind == "load" else form.get("remember") == "yes"
         answer = Answer(said == "yes", desk.by, remember, form.grants if said == "yes" else frozenset(), form.note)
         await deciding.answer(desk, asked, answer)
         return goes_to("/?done=answered")
@@ -68,10 +71,15 @@ def routes(desk: Desk) -> list[BaseRoute]:
     return [Route("/question/{id}", question), Route("/question/{id}", changing(answer), methods=["POST"])]
 
 
-def _known_here(desk: Desk, question: Question) -> str:
-    """Whether this desk's host knows the skill, with the ``same`` content or with an ``other``; else empty."""
+async def _known_here(desk: Desk, question: Question) -> str:
+    """Whether this desk's host knows the skill, with the ``same`` content or with an ``other``; else empty.
+
+    ``unsure`` if its origin lists too little of it to tell, and cannot be asked for more now.
+    """
     try:
-        entry = desk.known(question.origin, question.entry.uri).entry
+        entry = (await desk.wanted(question.origin, question.entry.uri)).entry
     except SkillwireError:
         return ""
-    return "same" if set(entry.files) == set(question.entry.files) else "other"
+    if fingerprint_of(entry) == question.content:
+        return "same"
+    return "other" if has_contents(entry) or not question.content else "unsure"

@@ -17,7 +17,7 @@ from skillwire.web.desk.places import action_place, raw_place, skill_place, uri_
 from skillwire.web.desk.rendering import rendered
 from skillwire.web.desk.reviewing import fields_of, make_sheet, wishes_of
 from skillwire.web.desk.rows import list_questions
-from skillwire.web.desk.standings import state_once_wanted
+from skillwire.web.desk.standings import mark_of, state_once_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -56,13 +56,13 @@ def routes(desk: Desk) -> list[BaseRoute]:
     async def approve(request: Request, form: Form) -> Response:
         found = await desk.find(request)
         deciding.check_shown(found.entry, form.get("fingerprint"))
-        await deciding.approve(desk, found, form.grants, form.note)
+        await deciding.approve(desk, found, form.get("state"), form.grants, form.note)
         return _back(request, "approved")
 
     async def decline(request: Request, form: Form) -> Response:
         found = await desk.find(request)
         deciding.check_shown(found.entry, form.get("fingerprint"))
-        await deciding.decline(desk, found.origin.label, found.entry, form.note)
+        await deciding.decline(desk, found, form.get("state"), form.note)
         return _back(request, "declined")
 
     async def revoke(request: Request, form: Form) -> Response:
@@ -70,7 +70,14 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return _back(request, "revoked")
 
     async def grants(request: Request, form: Form) -> Response:
-        await deciding.set_grants(desk, *_named(request), form.get("fingerprint"), form.grants, form.note)
+        await deciding.set_grants(
+            desk,
+            *_named(request),
+            fingerprint=form.get("fingerprint"),
+            shown=form.get("state"),
+            grants=form.grants,
+            note=form.note,
+        )
         return _back(request, "granted")
 
     actions: dict[str, Callable[[Request, Form], Awaitable[Response]]] = {
@@ -118,6 +125,7 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
         html=html,
         wishes=wishes_of(sheet.review),
         fields=fields_of({key: value for key, value in found.entry.frontmatter.items() if key not in _SHOWN}),
+        content=sheet.fingerprint,
         has_changed=False,
         has_moved=False,
         state=sheet.state,
@@ -145,13 +153,14 @@ async def _standing(desk: Desk, request: Request, label: str, uri: str) -> Respo
         return shown(request, "desk/_nothing.html")
     entry, query = found.entry, request.query_params
     approval = await desk.host.store.approval(label, entry.uri)
-    decision = next(iter(await desk.host.store.decisions(label, entry.uri)), None)
+    decision = await desk.host.approvals.decided(label, entry.uri)
     state = state_once_wanted(found, approval, decision)
     return shown(
         request,
         "desk/_standing.html",
+        content=query.get("fingerprint", ""),
         has_changed=fingerprint_of(entry) != query.get("fingerprint", ""),
-        has_moved=state != query.get("state", ""),
+        has_moved=mark_of(state, approval) != query.get("state", ""),
         state=state,
         decision=decision,
         questions=await _questions(desk, found),

@@ -1,0 +1,309 @@
+"""Two people at their desks: nobody overrules another without knowing, and no page is old without learning it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from adversarial.adversary import HostileServer
+from desks import ASKING, at_desk, desk_of, words
+from host.short import PROMISING, URI
+from host.stage import SECONDS, rotate
+from skillwire.errors import UpstreamError
+from skillwire.host.approvals import ApprovalRequest
+from skillwire.host.desk import question_of
+from skillwire.skill.approval import EXECUTE
+from skillwire.skill.review import review_entry
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from desks import AtDesk
+
+pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+NOTES = "skill://flat/notes.md"
+PLACE = "/skill/acme/flat"
+
+
+@pytest.fixture
+def asking() -> HostileServer:
+    server = HostileServer()
+    server.add("asking", ASKING)
+    return server
+
+
+async def form(at: AtDesk, action: str, skill: str = "acme/flat") -> dict[str, str]:
+    return await at.form(f"/skill/{skill}", f"/{action}/{skill}")
+
+
+# What changes while it is read
+
+
+async def test_what_changed_while_it_was_read_is_not_approved_and_is_new_when_it_is_looked_at_again(
+    state: Path, server: HostileServer
+) -> None:
+    """V3: nobody could read what the old entry promises, so that there is nothing to say yes to."""
+    async with at_desk(state, {"acme": server}) as at:
+        old = at.host.names.skills[0].entry
+        rotate(server, NOTES, b"other notes\n")  # and its server told nobody
+        page = await at.get(PLACE)
+        assert "It changed while it was read" in page
+        assert "/approve/" not in page
+        new = await form(at, "approve")
+        assert at.host.names.skills[0].entry != old
+        assert "other notes" in await at.get("/file/acme/flat?path=notes.md")
+        assert (await at.send("/approve/acme/flat", new)).status_code == 303
+
+
+async def test_a_review_on_the_command_line_makes_the_host_look_again_too(
+    state: Path, server: HostileServer
+) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        rotate(server, NOTES, b"other notes\n")
+        with pytest.raises(Exception, match="is not what was approved any more"):
+            await at.host.review("flat")
+        assert (await at.host.review("flat")).name == "flat"
+
+
+# Two people
+
+
+@pytest.mark.parametrize("action", ["approve", "decline"])
+@pytest.mark.parametrize(("theirs", "word"), [("approve", "approved"), ("decline", "declined")])
+async def test_an_old_page_overrules_nobody(
+    action: str, theirs: str, word: str, state: Path, server: HostileServer
+) -> None:
+    """A1: who decided, and what, is said instead."""
+    async with at_desk(state, {"acme": server}) as at, desk_of(at.host, "bob") as other:
+        shown = await form(at, action)
+        assert (await other.decide(theirs)).status_code == 303
+        before = await at.host.store.approvals(), await at.host.lines()
+        answer = await at.send(f"/{action}/acme/flat", shown)
+        assert answer.status_code == 409
+        assert "Somebody decided while you were reading" in answer.text
+        assert f"was {word} by 'bob'" in words(answer.text)
+        assert f'href="{PLACE}"' in answer.text
+        assert (await at.host.store.approvals(), await at.host.lines()) == before
+
+
+async def test_of_two_who_decide_at_once_one_is_told(state: Path, server: HostileServer) -> None:
+    """A1: the check and the decision are one step."""
+    async with at_desk(state, {"acme": server}) as at, desk_of(at.host, "bob") as other:
+        forms = {"approve": await form(at, "approve"), "decline": await form(other, "decline")}
+        desks, statuses = {"approve": at, "decline": other}, dict[str, int]()
+
+        async def send(action: str) -> None:
+            answer = await desks[action].send(f"/{action}/acme/flat", forms[action])
+            statuses[action] = answer.status_code
+
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as group:
+                group.start_soon(send, "approve")
+                group.start_soon(send, "decline")
+        assert sorted(statuses.values()) == [303, 409]
+        happened = await at.host.happened()
+        assert happened == ["approved" if statuses["approve"] == 303 else "denied"]
+
+
+async def test_what_a_host_revoked_for_another_content_is_no_news_to_whoever_reads_that_content(
+    state: Path, server: HostileServer
+) -> None:
+    """A2: an agent that loads a changed skill does not spoil the page of the person who is to approve it."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        rotate(server, NOTES, b"other notes\n")
+        await at.host.relist("acme")
+        shown = await form(at, "approve")
+        assert (await at.host.load("flat")).is_error
+        assert await at.host.happened() == ["approved", "revoked", "refused"]
+        assert (await at.send("/approve/acme/flat", shown)).status_code == 303
+
+
+async def test_a_no_to_a_change_is_seen_beside_a_yes_to_what_it_was(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at, desk_of(at.host, "bob") as other:
+        await at.decide("approve")
+        rotate(server, NOTES, b"other notes\n")
+        await at.host.relist("acme")
+        shown = await form(at, "approve")
+        assert (await other.decide("decline", note="worse")).status_code == 303
+        assert (await at.send("/approve/acme/flat", shown)).status_code == 409
+        page = words(await at.get(PLACE))
+        assert "declined by bob" in page
+        assert "Another content is still approved, by anna" in page
+
+
+async def test_tools_are_granted_by_whoever_sees_what_is_granted(state: Path, asking: HostileServer) -> None:
+    """A4: what another took back is not given again by an old page."""
+    async with at_desk(state, {"acme": asking}) as at, desk_of(at.host, "bob") as other:
+        await at.decide("approve", "acme/asking", grant=["Read", "execute"])
+        shown = await form(at, "grants", "acme/asking")
+        await other.decide("grants", "acme/asking", grant=["Read"])
+        answer = await at.send("/grants/acme/asking", {**shown, "grant": ["Read", "execute"]})
+        assert answer.status_code == 409
+        [approval] = await at.host.store.approvals()
+        assert approval.grants == {"Read"}
+        part = f"/skill/acme/asking?part=standing&state={shown['state']}&fingerprint={shown['fingerprint']}"
+        assert "Reload the page" in await at.get(part)
+
+
+async def test_a_form_that_does_not_say_what_was_shown_decides_nothing(state: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        assert (await at.decide("approve", state="")).status_code == 409
+        assert await at.host.store.approvals() == []
+
+
+# Imports
+
+
+async def test_an_import_overrules_no_no(state: Path, server: HostileServer) -> None:
+    """A1: not the one that was said last, and not one to a content of before."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        export = await at.get("/approvals.json")
+        fields = {"csrf": (await at.form("/approvals", "/approvals/import"))["csrf"], "export": export}
+        await at.decide("revoke")
+        page = words((await at.send("/approvals/import", fields)).text)
+        assert "0 approvals imported, 1 left out" in page
+        assert "this content was revoked here, by 'anna'" in page
+        await at.decide("decline")
+        assert "was declined here" in words((await at.send("/approvals/import", fields)).text)
+        rotate(server, NOTES, b"other notes\n")
+        await at.host.relist("acme")
+        await at.decide("decline")
+        assert "was declined here" in words((await at.send("/approvals/import", fields)).text)
+        assert await at.host.store.approvals() == []
+
+
+async def test_an_import_gives_back_no_tool_that_was_taken(state: Path, asking: HostileServer) -> None:
+    """A4"""
+    async with at_desk(state, {"acme": asking}) as at:
+        await at.decide("approve", "acme/asking", grant=["Read", "execute"])
+        export = await at.get("/approvals.json")
+        fields = {"csrf": (await at.form("/approvals", "/approvals/import"))["csrf"], "export": export}
+        await at.decide("grants", "acme/asking", grant=["Read"])
+        page = words((await at.send("/approvals/import", fields)).text)
+        assert "'execute' was taken back here, by 'anna'" in page
+        [approval] = await at.host.store.approvals()
+        assert approval.grants == {"Read"}
+
+
+async def test_the_log_says_who_imported_and_from_whom(state: Path, tmp_path: Path, server: HostileServer) -> None:
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        export = await at.get("/approvals.json")
+    async with at_desk(tmp_path / "other", {"acme": server}) as at, desk_of(at.host, "bob") as other:
+        fields = {"csrf": (await other.form("/approvals", "/approvals/import"))["csrf"], "export": export}
+        await other.send("/approvals/import", {**fields, "note": "from the old machine"})
+        [line] = await at.host.lines()
+        assert (line.what, line.by, line.facts["from"]) == ("approved", "bob", "anna")
+        assert (line.facts["kind"], line.facts["note"]) == ("import", "from the old machine")
+        [approval] = await at.host.store.approvals()
+        assert approval.by == "anna"
+        assert line.facts["fingerprint"] == approval.fingerprint
+
+
+# Old pages
+
+
+async def test_what_changes_while_a_page_is_made_is_news_to_it(state: Path, server: HostileServer) -> None:
+    """Its number is that of the moment when it was asked for."""
+    async with at_desk(state, {"acme": server}) as at:
+        look = at.host.look_at
+
+        async def slow(*given: object) -> object:
+            at.desk.watcher.number += 1  # something happens while a server takes its time
+            return await look(*given)  # type: ignore[arg-type]
+
+        at.host.look_at = slow  # type: ignore[method-assign, assignment]
+        at.desk.watcher.number = 7
+        assert '<meta name="desk-number" content="7">' in await at.get(PLACE)
+        assert at.desk.watcher.number == 9
+
+
+# Questions about what a listing says little of
+
+
+async def asked(at: AtDesk) -> str:
+    """A question of another host, which got the whole of ``flat``."""
+    found = await at.host.find(URI, "acme")
+    request = ApprovalRequest("load", "acme", found.entry, review_entry(found.entry))
+    question = question_of(request, "agent", seconds=600)
+    await at.host.store.put_question(question)
+    return f"/question/{question.id}"
+
+
+@pytest.mark.parametrize("speak", PROMISING.values(), ids=PROMISING)
+async def test_the_same_content_is_recognised_in_older_dialects(
+    speak: Callable[..., None], state: Path, tmp_path: Path, server: HostileServer
+) -> None:
+    """G1: a short listing is no other content; its page has the full review."""
+    speak(server)
+    async with at_desk(state, {"acme": server}) as at:
+        place = await asked(at)
+        at.host.origins.get("acme").entries = tuple(at.host.origins.get("acme").short.values())  # type: ignore[union-attr]
+        at.host._forget_names()
+        answer = await at.browser.get(place)
+        assert (answer.status_code, answer.headers["location"]) == (303, PLACE)
+
+
+async def test_a_desk_that_cannot_tell_does_not_say_that_the_content_is_another(
+    state: Path, server: HostileServer
+) -> None:
+    PROMISING["digest"](server)
+    async with at_desk(state, {"acme": server}) as at:
+        place = await asked(at)
+        origin = at.host.origins.get("acme")
+        origin.entries = tuple(origin.short.values())  # type: ignore[union-attr]
+        at.host._forget_names()
+
+        async def away(*given: object) -> object:
+            raise UpstreamError("origin-away", "it is away", "try again")
+
+        at.host.origins.wanted = away  # type: ignore[method-assign, assignment]
+        page = words(await at.get(place))
+        assert "another content" not in page
+        assert "cannot be asked now" in page
+
+
+# Comparing
+
+
+async def test_hostile_text_in_a_comparison_is_text(state: Path) -> None:
+    """B6: tags, hidden characters and ends of line of both sides are shown, and none is HTML of the page."""
+    old = "One <script>alert(1)</script> & \u202eolleh\u202c\nsame <b>\nlast <i>\n"
+    new = 'One <img src=x onerror="alert(2)"> &amp; \u200bhello\r\nsame <b>\nlast </td></table><i>\U000e0041\n'
+    server = HostileServer()
+    server.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": old.encode()})
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve")
+        rotate(server, NOTES, new.encode())
+        await at.host.relist("acme")
+        page = await at.get(PLACE)
+        [diff] = re.findall(r'<table class="diff">.*?</table>', page, re.DOTALL)
+        tags = set(re.findall(r"</?([a-z]+)", diff))
+        assert tags <= {"table", "caption", "colgroup", "col", "thead", "tbody", "tr", "th", "td", "span", "del",
+                        "ins", "mark", "abbr"}, tags  # fmt: skip
+        assert not re.search(r"<[^>]*\son\w+=", diff)
+        for character in ("\u202e", "\u202c", "\u200b", "\r", "\U000e0041"):
+            assert character not in diff
+        shown = words(diff).replace(" ", "")
+        for text in ("script>", "alert(1)", 'onerror="', "&amp;", "</td></table>", "202E", "200B", "E0041", "␍"):
+            assert text in shown, text
+        assert diff.count('<tr class="changed">') == 2
+
+
+async def test_a_difference_is_shown_however_often_a_load_was_refused(state: Path, server: HostileServer) -> None:
+    """A2: what was approved before is found in a log of whatever length."""
+    async with at_desk(state, {"acme": server}) as at:
+        await at.decide("approve", grant=EXECUTE)
+        rotate(server, NOTES, b"other notes\n")
+        await at.host.relist("acme")
+        for _ in range(60):
+            assert (await at.host.load("flat")).is_error
+        assert (await at.host.happened()).count("refused") == 60
+        assert "1 changed, 0 added, 0 removed" in words(await at.get(PLACE))
