@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 WAIT = ("--wait", str(PATIENCE))
 AGENT = Path(__file__).with_name("agent.py")
+ODD = Path(__file__).with_name("odd_server.py")
 
 
 @contextmanager
-def started(*words: str, folder: Path | None = None) -> Iterator[Talking]:
-    """``skillwire WORDS``, until the block ends."""
-    process = Talking(*words, folder=folder)
+def started(*words: str, folder: Path | None = None, new: bool = False) -> Iterator[Talking]:
+    """``skillwire WORDS``, until the block ends; ``new`` if signals have to reach it that cannot be handed on."""
+    process = Talking(*words, folder=folder, new=new)
     try:
         yield process
     finally:
@@ -40,7 +42,25 @@ def started(*words: str, folder: Path | None = None) -> Iterator[Talking]:
 def serving(root: Path, *words: str, port: int = 0) -> Iterator[str]:
     """A folder that ``skillwire serve --http`` serves; the address without a path."""
     with started("serve", str(root), "--http", str(port), *words) as process:
-        yield process.wait_for_talk(r"listening at (http://[^/\s]+)")[1]
+        yield address_of(process)
+
+
+def address_of(process: Talking) -> str:
+    """Where it serves, as soon as it does."""
+    return process.wait_for_talk(r"listening at (http://[^/\s]+)")[1]
+
+
+@contextmanager
+def odd_server() -> Iterator[str]:
+    """``odd_server.py``, at its address."""
+    environment = {**os.environ, "PYTHONPATH": str(ODD.parents[1])}
+    process = subprocess.Popen([sys.executable, str(ODD)], stdout=subprocess.PIPE, text=True, env=environment)
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().strip()
+    finally:
+        process.kill()
+        process.communicate()
 
 
 def issue_token(file: Path, subject: str, see: str) -> str:
@@ -109,12 +129,23 @@ class Desk:
 
 @contextmanager
 def desk_over(
-    folder: Path, servers: dict[str, object], trees: dict[str, Path] | None = None, port: int = 0
+    folder: Path, servers: dict[str, object], trees: dict[str, Path] | None = None, *more: str, port: int = 0
 ) -> Iterator[Desk]:
-    """``skillwire ui`` with an ``mcpServers`` file of ``servers`` and a state of its own."""
+    """``skillwire ui`` with an ``mcpServers`` file of ``servers``, a state of its own, and ``more`` words."""
     config, state = folder / "servers.json", folder / "state"
     config.write_text(json.dumps({"mcpServers": servers}))
-    words = ["--config", str(config), "--state", str(state), "--port", str(port), "--no-open", "--as", "ada"]
+    words = [
+        "--config",
+        str(config),
+        "--state",
+        str(state),
+        "--port",
+        str(port),
+        "--no-open",
+        "--as",
+        "ada",
+        *more,
+    ]
     with started("ui", *words, folder=folder) as process:
         link = process.wait_for_talk(r"(http://127\.0\.0\.1:\d+/\S+)")[1]
         yield Desk(link, state, config, trees or {}, process)

@@ -132,8 +132,45 @@ def test_an_emptied_search_shows_the_list_again(page: Page, catalog: str) -> Non
     search(page, "xylophone")
     expect(page.locator("#results")).to_contain_text("Nothing was found for")
     page.get_by_role("searchbox").fill("")
-    expect(page.get_by_text("7 skills")).to_be_visible()
+    expect(page.locator("#results [data-summary]")).to_have_text("7 skills")
     assert page.url == f"{catalog}/"
+
+
+def test_an_emptied_search_goes_back_to_the_folder_where_it_began(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/?under=acme")
+    rows = page.locator("#results [data-row]")
+    before = rows.count()
+    search(page, "release")
+    expect(page.locator("#results [data-summary]")).to_contain_text("release")
+    page.get_by_role("searchbox").fill("")
+    expect(page.locator("#results [data-summary]")).to_contain_text("under acme")
+    expect(rows).to_have_count(before)
+    assert page.url == f"{catalog}/?under=acme"
+
+
+def test_an_answer_that_comes_late_leaves_the_focus_where_it_is(page: Page, catalog: str) -> None:
+    page.goto(f"{catalog}/search?q=refund")
+    page.keyboard.press("j")
+    focused = page.locator("#results [data-row] a:focus")
+    wanted = focused.get_attribute("href")
+    # As if the last letter had been typed just before: the answer replaces the row that has the focus.
+    page.evaluate("""() => {
+        document.querySelector("#results").firstElementChild.dataset.old = "";
+        const field = document.querySelector("input[type=search]");
+        field.value += "s";
+        field.dispatchEvent(new Event("input"));
+    }""")
+    expect(page.locator("#results [data-old]")).to_have_count(0)
+    assert focused.get_attribute("href") == wanted
+
+
+def test_rows_without_a_link_are_reached_with_keys_too(page: Page, hostile_catalog: str) -> None:
+    page.goto(f"{hostile_catalog}/left-out")
+    rows = page.locator("[data-row]")
+    expect(rows.locator("a")).to_have_count(0)
+    for at, key in enumerate("jjk"):
+        page.keyboard.press(key)
+        expect(rows.nth((0, 1, 0)[at])).to_be_focused()
 
 
 def test_going_back_shows_what_was_searched(page: Page, catalog: str) -> None:

@@ -119,6 +119,24 @@ def test_a_yes_on_the_command_line_appears_without_reloading(at_desk: Page, desk
     assert at_desk.evaluate("window.stays")
 
 
+def test_an_emptied_filter_shows_what_is_so_now_and_keeps_the_other_choices(at_desk: Page, desk: Desk) -> None:
+    at_desk.goto(f"{desk.base}/?origin=books")
+    rows = at_desk.locator("#results [data-row]")
+    expect(rows).to_have_count(2)
+    at_desk.get_by_role("searchbox").press_sequentially("shelf", delay=15)
+    expect(rows).to_have_count(1)
+    desk.run("approve", "library", servers=True)
+    expect(rows).to_contain_text("approved")
+    at_desk.get_by_role("searchbox").fill("")
+    expect(rows).to_have_count(2)
+    expect(rows.filter(has_text="library")).to_contain_text("approved")
+    assert at_desk.url == f"{desk.base}/?origin=books"
+    desk.run("revoke", "library")
+    expect(rows.filter(has_text="library")).to_contain_text("revoked")
+    expect(rows).to_have_count(2)
+    expect(at_desk.get_by_label("Origin", exact=True)).to_have_value("books")
+
+
 def test_a_skill_that_changed_while_somebody_read_it_is_not_approved(
     at_desk: Page, desk: Desk, watch: Watch
 ) -> None:

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import time
 from typing import TYPE_CHECKING
 
 import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.talking import PATIENCE
+from starting import skillwire_command
+from web.processes import WAIT, address_of, started
 from web.test_desk import LIBRARY, approve, open_skill, tick
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
     from playwright.sync_api import Locator
 
     from web.processes import Desk
@@ -21,6 +28,17 @@ OLD, NEW = "Four weeks, renewed twice.", "One week, never renewed."
 
 def waiting(page: Page) -> Locator:
     return page.get_by_role("region", name="Waiting for you")
+
+
+def until(address: str, is_enough: Callable[[str], bool]) -> str:
+    """A client of a gateway that wants a skill, again and again, until it has heard enough: what it heard last."""
+    read = [*skillwire_command(), "read", address, "skill://books/library/SKILL.md"]
+    deadline = time.monotonic() + PATIENCE
+    while time.monotonic() < deadline:
+        done = subprocess.run(read, capture_output=True, text=True, timeout=PATIENCE)
+        if is_enough(done.stdout + done.stderr):
+            return done.stdout + done.stderr
+    raise AssertionError(done.stdout + done.stderr)
 
 
 def test_a_change_is_seen_and_read_and_the_waiting_agent_goes_on(at_desk: Page, desk: Desk) -> None:
@@ -124,3 +142,24 @@ def test_a_page_says_when_the_desk_has_ended(at_desk: Page, desk: Desk, watch: W
     expect(at_desk.locator("#results [data-row]")).to_have_count(9)
     desk.process.popen.terminate()
     expect(at_desk.locator("#live")).to_be_visible()
+
+
+def test_what_a_client_of_a_gateway_wants_is_asked_live_and_served_after_the_yes(
+    at_desk: Page, desk: Desk, tmp_path: Path
+) -> None:
+    """A1, B6: the gateway has its own policy and connections, and shares the desk's memory."""
+    policy = tmp_path / "gateway.toml"
+    policy.write_text('mode = "admit"\n')
+    words = ["--config", str(desk.config), "--policy", str(policy), "--state", str(desk.state), *WAIT]
+    with started("gateway", *words, "--http", "0") as gateway:
+        address = f"{address_of(gateway)}/mcp"
+        assert "[skill-unknown]" in until(address, lambda _: "library" in desk.run("questions"))
+        question = waiting(at_desk).get_by_role("link", name="May the model read library from books?")
+        expect(question).to_be_visible()
+        expect(waiting(at_desk)).to_contain_text("asked by gateway, for client:")
+        question.click()
+        approve(at_desk, "for everybody behind the gateway")
+        assert "Ask for the reader's number first." in until(address, lambda said: "[skill-unknown]" not in said)
+        at_desk.get_by_role("link", name="Overview").first.click()
+        expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+    assert LIBRARY in desk.approvals()

@@ -56,6 +56,7 @@ def test_pictures_of_the_desk(page: Page, picture: Picture, tmp_path: Path) -> N
         with desk.agent("library"):
             question = waiting(page).get_by_role("link", name="May the model read library")
             expect(question).to_be_visible()
+            expect(page.get_by_role("link", name="Overview")).to_contain_text("1 waiting")
             picture(page, "desk")
             question.click()
             expect(page.get_by_role("region", name="What changed since it was approved")).to_be_visible()

@@ -48,8 +48,7 @@ if TYPE_CHECKING:
 def test_the_catalog(page: Page, watch: Watch, catalog: str, name: str, path: str) -> None:
     watch.excuse("status of 404")
     page.goto(f"{catalog}{path}")
-    has_picture = name == "file-prose"  # one in a text has no size until it is there
-    examine(page, f"catalog-{name}", has_news=has_picture)
+    examine(page, f"catalog-{name}")
 
 
 @pytest.mark.parametrize(
@@ -147,7 +146,7 @@ def test_a_skill_at_the_desk_from_new_to_changed(at_desk: Page, desk: Desk, watc
     rules.write_text(rules.read_text().replace(OLD, NEW))
     (desk.trees["books"] / "library" / "more.md").write_text("A new file.\n")
     expect(at_desk.get_by_role("alert")).to_contain_text("It changed while you were reading.")
-    examine(at_desk, "desk-skill-moved", has_news=True)
+    examine(at_desk, "desk-skill-moved")
     at_desk.goto(f"{desk.base}/skill/books/library")
     expect(at_desk.get_by_role("region", name="What changed since it was approved")).to_be_visible()
     examine(at_desk, "desk-skill-changed")
@@ -164,7 +163,7 @@ def test_questions_at_the_desk(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library"), desk.asking("library", label="elsewhere"):
         question = waiting(at_desk).get_by_role("link", name="May the model read library from elsewhere?")
         expect(question).to_be_visible()
-        examine(at_desk, "desk-overview-waiting", has_news=True)
+        examine(at_desk, "desk-overview-waiting")
         question.click()
         examine(at_desk, "desk-question")
         at_desk.goto(f"{desk.base}/skill/books/library")
@@ -186,7 +185,7 @@ def test_desks_in_trouble(page: Page, watch: Watch, tmp_path: Path) -> None:
             page.goto(desk.link)
             origins = page.get_by_role("region", name="Origins")
             expect(origins.get_by_text("unreachable")).to_have_count(len(configured))
-            examine(page, f"desk-{name}", has_news=True)
+            examine(page, f"desk-{name}")
             page.goto(f"{desk.base}/origins")
             examine(page, f"desk-{name}-origins")
             page.context.clear_cookies()

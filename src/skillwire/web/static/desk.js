@@ -2,6 +2,7 @@
 //
 // [data-part]      a part of the page that can be asked for alone: an address, or what to add to the page's own
 // [data-tell]      a part whose news are said to screen readers
+// [data-over]      a part whose news lie over the page, so that they move nothing
 // form[data-submit] a form that is sent as soon as something is chosen in it
 "use strict";
 
@@ -9,17 +10,22 @@
   const live = document.getElementById("live");
   const number = document.querySelector("meta[name=desk-number]")?.content;
   const title = document.title;
-  let source, asking = null, again = false;
+  let source, asking = null, again = false, missed = false;
 
   function tell(words) {
-    if (!live) return;
+    if (!live || live.textContent === words) return;
     live.hidden = !words;
     live.textContent = words;
+    if (words) say(words);
   }
 
   // Parts ---------------------------------------------------------------------------------------------------------
 
-  const shown = new Map(); // what was put into a part last, so that nothing is replaced by itself
+  const shown = new Map(); // what is in a part, so that nothing is replaced by itself
+
+  function note(part) {
+    shown.set(part, plain(part.innerHTML));
+  }
 
   function addressOf(part) {
     const wanted = part.dataset.part;
@@ -32,40 +38,53 @@
 
   const FIELD = "textarea, select, input:not([type=checkbox])";
 
+  // Somebody writes in it, or page.js has asked for it already: news wait until that is over.
   function isBusy(part) {
-    return part.contains(document.activeElement) && document.activeElement.matches(FIELD);
+    const active = document.activeElement;
+    return part.hasAttribute("aria-busy") || (part.contains(active) && active.matches(FIELD));
   }
 
-  function replace(part, html) {
-    const page = new DOMParser().parseFromString(html, "text/html");
-    const active = part.contains(document.activeElement) ? document.activeElement.getAttribute("href") : null;
+  function put(part, nodes) {
+    if (!part.hasAttribute("data-over")) return part.replaceChildren(...nodes);
+    const over = document.createElement("div");
+    over.className = "over";
+    over.append(...nodes);
+    part.style.minHeight = `${part.offsetHeight}px`;
+    part.replaceChildren(over);
+  }
+
+  function replace(part, nodes) {
     const before = new Set([...part.querySelectorAll("[data-row] a")].map((link) => link.getAttribute("href")));
-    const first = !shown.has(part);
-    part.replaceChildren(...page.body.childNodes);
+    keepingFocus(part, () => put(part, nodes));
     for (const row of part.querySelectorAll("[data-row]")) {
       const link = row.querySelector("a");
-      if (!first && link && !before.has(link.getAttribute("href"))) row.classList.add("fresh");
-      if (active && link && link.getAttribute("href") === active) link.focus();
+      if (link && !before.has(link.getAttribute("href"))) row.classList.add("fresh");
     }
-    if (part.hasAttribute("data-tell") && typeof say === "function") {
-      const words = part.querySelector("[data-summary]")?.dataset.summary || part.querySelector("[role]")?.textContent;
+    if (part.hasAttribute("data-tell") && !part.querySelector("[role]")) { // what has a role is said already
+      const words = part.querySelector("[data-summary]")?.dataset.summary || part.querySelector("p")?.textContent;
       if (words) say(words.trim());
     }
   }
 
   function plain(html) {
-    return html.replace(/<time[^>]*>[^<]*<\/time>/g, ""); // minutes pass without anything having changed
+    return html.replace(/<time[^>]*>[^<]*<\/time>/g, "").trim(); // minutes pass without anything having changed
   }
 
   async function renewPart(part) {
-    if (isBusy(part)) return;
-    const answer = await fetch(addressOf(part), { credentials: "same-origin", cache: "no-store" });
-    if (answer.status === 401) return ended();
+    const address = addressOf(part);
+    if (isBusy(part)) return (missed = true);
+    const answer = await fetch(address, { credentials: "same-origin", cache: "no-store" });
+    if (answer.status === 401) return tell(ENDED);
+    if (answer.status === 503) setTimeout(renew, RETRY);
     if (!answer.ok) return;
     const html = await answer.text();
-    if (shown.get(part) === plain(html) || isBusy(part)) return;
-    replace(part, html);
-    shown.set(part, plain(html));
+    if (isBusy(part)) return (missed = true);
+    if (address !== addressOf(part)) return (again = true); // meanwhile, something else was looked for
+    const page = new DOMParser().parseFromString(html, "text/html");
+    const text = plain(page.body.innerHTML);
+    if (shown.get(part) === text) return;
+    replace(part, page.body.childNodes);
+    shown.set(part, text);
   }
 
   async function renew() {
@@ -73,6 +92,7 @@
       again = true;
       return;
     }
+    missed = false;
     asking = Promise.allSettled([...document.querySelectorAll("[data-part]")].map(renewPart));
     await asking;
     asking = null;
@@ -86,32 +106,51 @@
 
   // Events --------------------------------------------------------------------------------------------------------
 
-  let last = number;
+  const RETRY = 2000; // milliseconds
+  const ENDED = "The desk has ended. Start it again, and use its new link.";
+  let last = number, retry;
 
-  function ended() {
+  function close() {
+    clearTimeout(retry);
     source?.close();
-    tell("The desk has ended. Start it again, and use its new link.");
   }
 
   function listen() {
-    source?.close();
+    close();
     source = new EventSource("/events");
     source.addEventListener("changed", (event) => {
       tell("");
       if (event.data !== last) renew();
       last = event.data;
     });
-    source.addEventListener("error", () => {
-      tell(source.readyState === EventSource.CLOSED ? "The desk has ended." : "Not connected; trying again …");
-    });
+    source.addEventListener("error", lost);
   }
 
+  // A browser tries again by itself if nobody answers, but not after any answer that is no stream.
+  async function lost() {
+    last = undefined; // whatever was missed, and whoever counts now: everything is asked for again
+    if (source.readyState !== EventSource.CLOSED) return tell("Not connected; trying again …");
+    const here = source;
+    const answer = await fetch("/waiting", { cache: "no-store" }).catch(() => null);
+    if (here !== source || document.hidden) return;
+    if (!answer) tell("Not connected; trying again …");
+    else tell(answer.status === 401 ? ENDED : "The desk is busy; trying again …");
+    retry = setTimeout(listen, RETRY);
+  }
+
+  document.addEventListener("settled", (event) => {
+    note(event.target);
+    if (missed) renew();
+  });
+  document.addEventListener("focusout", () => setTimeout(() => missed && renew()));
+
   // A browser has few connections for one place: pages that nobody looks at leave them to the others.
-  document.addEventListener("visibilitychange", () => (document.hidden ? source?.close() : listen()));
+  document.addEventListener("visibilitychange", () => (document.hidden ? close() : listen()));
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) listen();
   });
-  window.addEventListener("pagehide", () => source?.close());
+  window.addEventListener("pagehide", close);
+  for (const part of document.querySelectorAll("[data-part]")) note(part);
   if (number !== undefined && !document.hidden) listen();
 
   // Choosing ------------------------------------------------------------------------------------------------------

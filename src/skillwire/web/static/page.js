@@ -4,13 +4,19 @@
 // [data-copy]           a button: copies its value, or the text of the element that [data-copy-from] names
 // [data-keys]           a button: shows the list of keys
 // form[data-live]       a search form: as one types, the part of the answer with that id replaces ours
-// [data-confirm-key]    an element that a key leads to: it gets the focus
 "use strict";
 
 const said = document.getElementById("said");
 
 function say(words) {
   if (said) said.textContent = words;
+}
+
+// Changes a part of the page; if a link in it had the focus, the same link has it afterwards.
+function keepingFocus(part, change) {
+  const active = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
+  change();
+  if (active) [...part.querySelectorAll("a")].find((link) => link.getAttribute("href") === active)?.focus();
 }
 
 // Keys ------------------------------------------------------------------------------------------------------------
@@ -30,7 +36,9 @@ function move(step) {
   if (!all.length) return;
   const at = all.findIndex((row) => row.contains(document.activeElement));
   const next = all[at < 0 ? (step > 0 ? 0 : all.length - 1) : Math.min(Math.max(at + step, 0), all.length - 1)];
-  (next.querySelector("a, button, input, summary") || next).focus();
+  const target = next.querySelector("a, button, input, summary");
+  if (!target) next.tabIndex = -1; // a row without a link takes the focus itself
+  (target || next).focus();
   next.scrollIntoView({ block: "nearest" });
 }
 
@@ -46,15 +54,11 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
   if (event.key === "Escape" && isTyping(event.target)) return event.target.blur();
   if (isTyping(event.target) || (keys && keys.open)) return;
-  const target = document.querySelector(`[data-confirm-key="${CSS.escape(event.key)}"]`);
   if (event.key === "j") move(1);
   else if (event.key === "k") move(-1);
   else if (event.key === "/") focusSearch();
   else if (event.key === "?" && keys) keys.showModal();
-  else if (target) {
-    target.focus();
-    target.scrollIntoView({ block: "center" });
-  } else return;
+  else return;
   event.preventDefault();
 });
 
@@ -105,14 +109,29 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   const shown = document.getElementById(form.dataset.live);
   if (!field || !shown) continue;
   let timer, slow, asking, last = field.value;
-  const before = [...shown.childNodes];
-  const restored = !field.value.trim();
+  const listed = field.value.trim() ? "" : location.search; // where a list began before anything was looked for
+
+  // What is asked for: the form, and, when nothing is looked for any more, the list that was there before.
+  function wanted() {
+    const words = new URLSearchParams(field.value.trim() ? "" : listed);
+    for (const [name, value] of new FormData(form)) words.set(name, value);
+    words.delete("done");
+    return words;
+  }
+
+  function addressOf(words) {
+    const isEmpty = !field.value.trim();
+    const place = (isEmpty && form.dataset.home) || form.getAttribute("action");
+    const said = new URLSearchParams([...words].filter(([, value]) => value)).toString();
+    return said ? `${place}?${said}` : place;
+  }
 
   function settle() {
     clearTimeout(slow);
     slow = undefined;
     delete form.dataset.slow;
     shown.removeAttribute("aria-busy");
+    shown.dispatchEvent(new Event("settled", { bubbles: true }));
   }
 
   async function ask() {
@@ -120,33 +139,27 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     if (words.trim() === last.trim()) return;
     last = words;
     if (asking) asking.abort();
-    if (!words.trim() && restored) {
-      shown.replaceChildren(...before);
-      settle();
-      history.replaceState(null, "", form.dataset.home || location.pathname);
-      return;
-    }
     asking = new AbortController();
     shown.setAttribute("aria-busy", "true");
     slow = slow || setTimeout(() => (form.dataset.slow = ""), 300);
-    const url = `${form.getAttribute("action")}?${new URLSearchParams(new FormData(form))}`;
+    const asked = wanted(), url = addressOf(asked);
     try {
-      const answer = await fetch(`${url}&part=1`, { signal: asking.signal, credentials: "same-origin" });
+      const answer = await fetch(`${form.getAttribute("action")}?${asked}&part=1`, { signal: asking.signal, credentials: "same-origin" });
       if (!answer.ok) return location.assign(url); // such as: sign in again
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      shown.replaceChildren(...page.body.childNodes);
+      keepingFocus(shown, () => shown.replaceChildren(...page.body.childNodes));
       showCopying(shown);
       history.replaceState(null, "", url);
       const summary = shown.querySelector("[data-summary]");
-      say(summary ? summary.textContent : "");
+      say(summary ? summary.dataset.summary || summary.textContent : "");
       settle();
     } catch (error) {
       if (error.name === "AbortError") return;
-      settle();
       const notice = document.createElement("p");
       notice.className = "error";
       notice.textContent = "The server did not answer. Press Enter to try again.";
       shown.replaceChildren(notice);
+      settle();
       last = "\0"; // ask again, whatever is typed
     }
   }
