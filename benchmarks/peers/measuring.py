@@ -115,9 +115,11 @@ def measure(served: dict[str, Served], wanted: dict[str, Plan], rounds: int) -> 
 
 
 def _measured(name: str, server: str, process: Served, plan: Plan) -> dict[str, Any] | None:
-    """A server that fails is left out of that round."""
+    """A server that fails is left out of that round. What it still has to do is not the next one's to pay for."""
     try:
         return load(replace(plan, port=process.port, modern=SERVERS[server].modern), process)
     except BadAnswerError as error:
         say(f"{name}, {SERVERS[server].label}: {error}")
         return None
+    finally:
+        process.settle(step=0.1)

@@ -76,14 +76,14 @@ class Served:
         """The processor time that they have used, together."""
         return sum(_cpu(process) for process in self._processes())
 
-    def settle(self, patience: float = 60.0) -> None:
+    def settle(self, patience: float = 60.0, step: float = 0.3) -> None:
         """Wait until it has nothing left to do of its own accord."""
         deadline, before = time.monotonic() + patience, -1.0
         while (now := self.cpu_seconds()) > before + 0.02:
             if time.monotonic() > deadline:
                 raise StartError(f"still at work after {patience:.0f} s without a request")
             before = now
-            time.sleep(0.3)
+            time.sleep(step)
 
     def end(self) -> None:
         """Leave nothing behind."""

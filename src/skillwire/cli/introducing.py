@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
 
 _SHOWN = 20
+_ALL = sys.maxsize
 _CURL_META = {
     "protocolVersion": "2026-07-28",
     "clientInfo": {"name": "curl", "version": "1"},
@@ -26,12 +27,12 @@ async def say_what_is_served(catalog: Catalog, printer: Printer) -> None:
     """The skills, what was left out, and why."""
     from skillwire.cli.printer import counted, said_ignored, visible
 
-    entries = [entry async for entry in catalog.entries()]
-    printer.talk(f"serving {counted(len(entries), 'skill')}:")
-    for entry in entries[:_SHOWN]:
+    count = len(await catalog.suggest("", _ALL))  # their paths are at hand; the entries of all are not needed
+    printer.talk(f"serving {counted(count, 'skill')}:")
+    for entry in (await catalog.list_skills(limit=_SHOWN)).items:
         printer.talk(f"  {visible(entry.uri)}")
-    if len(entries) > _SHOWN:
-        printer.talk(f"  … and {len(entries) - _SHOWN} more")
+    if count > _SHOWN:
+        printer.talk(f"  … and {count - _SHOWN} more")
     for problem in await catalog.problems():
         if problem.refuses:
             printer.talk(f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from hashlib import sha256
 from typing import TypeGuard
 
 from skillwire.errors import FormatError
@@ -13,6 +12,8 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
 def digest_of(data: bytes) -> str:
     """The digest of ``data``, over the bytes as they are: no decoding, no newline rules."""
+    from hashlib import sha256  # late: OpenSSL is a tenth of what importing skills takes
+
     return "sha256:" + sha256(data).hexdigest()
 
 
