@@ -99,7 +99,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
             return Exit.OK
         signal.signal(signal.SIGTERM, _interrupt)
         try:
-            anyio.run(_serve_http, arguments, printer, plan, *address, backend_options={"use_uvloop": True})
+            anyio.run(_serve_http, arguments, printer, plan, *address)
         except KeyboardInterrupt:
             printer.talk("stopped")
     return Exit.OK
