@@ -28,9 +28,6 @@ if TYPE_CHECKING:
 
     from anyio.abc import ByteReceiveStream
 
-_QUIET_MS = 100
-_STEP_MS = 20
-_IDLE_MS = 500
 _MOST_BYTES = 256 * MIB  # of one batch of another process: far more than its paths can take
 
 log = logging.getLogger("skillwire.catalog")
@@ -59,16 +56,7 @@ async def _watch_here(root: Path, *, recursive: bool) -> AsyncGenerator[tuple[st
     while True:
         standing = False
         try:
-            async for batch in awatch(
-                root,
-                watch_filter=None,
-                debounce=_QUIET_MS,
-                step=_STEP_MS,
-                rust_timeout=_IDLE_MS,
-                yield_on_timeout=True,
-                recursive=recursive,
-                ignore_permission_denied=True,
-            ):
+            async for batch in awatch(root, recursive=recursive, **watcher.HOW):
                 if not standing:
                     standing = True
                     yield None
@@ -94,8 +82,7 @@ def _failed(root: Path, why: str) -> UpstreamError:
 
 async def _watch_elsewhere(root: Path) -> AsyncGenerator[list[str] | None]:
     """What another process says, until it ends. Why it could not watch is found out by who watches instead."""
-    words = [str(number) for number in (_QUIET_MS, _STEP_MS, _IDLE_MS)]
-    command = [sys.executable, "-I", watcher.__file__, str(root), *words]
+    command = [sys.executable, "-I", watcher.__file__, str(root)]
     try:
         process = await anyio.open_process(command, stderr=DEVNULL)
     except OSError:

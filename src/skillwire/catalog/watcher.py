@@ -1,9 +1,9 @@
-"""A process that watches a large folder for another one: ``watcher.py FOLDER QUIET_MS STEP_MS IDLE_MS``.
+"""A process that watches a large folder for another one: ``watcher.py FOLDER``.
 
 Setting up a watch takes a while for each folder below, and nothing else of the process runs meanwhile; a server
 has others to answer. So this program does it. One line of JSON for each batch: the paths that changed, or ``null``
 for "anything may have"; the first line says that the watch stands. It ends when its standard input does. It is
-started as a file and imports nothing of ours, to be there soon.
+started as a file and imports nothing of ours, to be there soon. ``watch.py`` watches small folders the same way.
 
 Where a file has a name that is no text, there is no watch to be had: then somebody looks every few seconds.
 """
@@ -14,11 +14,19 @@ import json
 import select
 import signal
 import sys
-from typing import cast
+from typing import Any, cast
 
 from watchfiles import watch  # pyright: ignore[reportUnknownVariableType] - as in `watch.py`
 from watchfiles._rust_notify import WatchfilesRustInternalError as UnspeakableError
 
+HOW: dict[str, Any] = {  # here as there; times are in milliseconds
+    "watch_filter": None,
+    "debounce": 100,
+    "step": 20,
+    "rust_timeout": 500,
+    "yield_on_timeout": True,
+    "ignore_permission_denied": True,
+}
 PAUSE_SECONDS = 10.0
 _MOST_PATHS = 10_000
 
@@ -33,27 +41,18 @@ def is_unspeakable(error: BaseException) -> bool:
 def main() -> None:
     """Watch until nobody listens any more."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
-    root, (quiet, step, idle) = sys.argv[1], map(int, sys.argv[2:])
     while not _is_over(0):
         try:
-            _watch(root, quiet, step, idle)
+            _watch(sys.argv[1])
         except UnspeakableError:
             _say(None)
             if _is_over(PAUSE_SECONDS):
                 return
 
 
-def _watch(root: str, quiet: int, step: int, idle: int) -> None:
+def _watch(root: str) -> None:
     standing = False
-    for batch in watch(
-        root,
-        watch_filter=None,
-        debounce=quiet,
-        step=step,
-        rust_timeout=idle,
-        yield_on_timeout=True,
-        ignore_permission_denied=True,
-    ):
+    for batch in watch(root, **HOW):
         if not standing:
             _say(None)
         elif batch:

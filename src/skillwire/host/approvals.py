@@ -285,7 +285,7 @@ class Approvals:
 
 def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
     return ApprovalError(
-        "decided-meanwhile",
+        DECIDED_MEANWHILE,
         f"somebody else decided about {request.entry.uri!r:.300} from {request.origin!r} just now",
         "look at what they decided first",
         rule="A1",

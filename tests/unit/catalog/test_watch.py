@@ -90,7 +90,7 @@ def test_the_other_process_looks_now_and_then_too(
     (tmp_path / os.fsdecode(b"caf\xe9")).mkdir()
     looks = iter([False, False, False, False, True])
     monkeypatch.setattr(watcher, "_is_over", lambda seconds: next(looks))
-    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path), "1", "1", "50"])
+    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path)])
     monkeypatch.setattr(watcher.signal, "signal", lambda *_: None)
     watcher.main()
     assert capsys.readouterr().out == "null\n" * 2
@@ -138,7 +138,7 @@ async def test_if_no_process_can_be_had_the_folder_is_watched_here(
 async def test_a_process_whose_starter_dies_ends(tmp_path: Path) -> None:
     """Its standard input ends; nobody has to tell it."""
     with anyio.fail_after(PATIENCE):
-        command: list[Any] = [watch.sys.executable, "-I", watcher.__file__, tmp_path, "10", "5", "50"]
+        command: list[Any] = [watch.sys.executable, "-I", watcher.__file__, tmp_path]
         async with await anyio.open_process(command) as process:
             assert process.stdout is not None
             assert process.stdin is not None
@@ -154,7 +154,7 @@ async def test_of_very_many_changes_no_list_is_made(
     batches = [set(), {(1, "a"), (1, "b")}, {(1, "a"), (1, "b"), (1, "c")}]
     monkeypatch.setattr(watcher, "watch", lambda *_, **__: iter(batches))
     monkeypatch.setattr(watcher, "_MOST_PATHS", 2)
-    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path), "1", "1", "1"])
+    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path)])
     looks = iter([False, False, False, False, True])
     monkeypatch.setattr(watcher, "_is_over", lambda seconds: next(looks))
     monkeypatch.setattr(watcher.signal, "signal", lambda *_: None)

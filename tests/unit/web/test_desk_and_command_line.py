@@ -16,8 +16,7 @@ import pytest
 from anyio import to_thread
 from starlette.routing import Route
 
-from adversarial.adversary import HostileServer
-from desks import ASKING, at_desk
+from desks import at_desk
 from skillwire.cli.main import VERBS, run
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from pathlib import Path
 
+    from adversarial.adversary import HostileServer
     from desks import AtDesk
     from skillwire.skill import SkillEntry
 
@@ -239,19 +239,12 @@ def stage_fingerprint(stage: Stage) -> str:
     return Approval("", "", contents_of(stage.entry), "", 0.0).fingerprint
 
 
-@pytest.fixture
-def server() -> HostileServer:
-    server = HostileServer()
-    server.add("asking", ASKING)
-    return server
-
-
 @pytest.mark.parametrize("action", TABLE.values(), ids=TABLE)
-async def test_both_ways_come_to_the_same(action: Action, tmp_path: Path, server: HostileServer) -> None:
+async def test_both_ways_come_to_the_same(action: Action, tmp_path: Path, asking: HostileServer) -> None:
     outcomes = list[dict[str, Any]]()
     for name, act in (("desk", action.at_desk), ("typed", action.typed)):
-        async with at_desk(tmp_path / name, {"acme": server}) as at:
-            stage = Stage(at, tmp_path / name, server)
+        async with at_desk(tmp_path / name, {"acme": asking}) as at:
+            stage = Stage(at, tmp_path / name, asking)
             await action.begin(stage)
             before = await at.host.store.version()
             await act(stage)
@@ -261,10 +254,10 @@ async def test_both_ways_come_to_the_same(action: Action, tmp_path: Path, server
 
 
 async def test_an_export_and_the_log_are_the_same_both_ways(
-    state: Path, server: HostileServer, capsys: pytest.CaptureFixture[str]
+    state: Path, asking: HostileServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    async with at_desk(state, {"acme": server}) as at:
-        stage = Stage(at, state, server)
+    async with at_desk(state, {"acme": asking}) as at:
+        stage = Stage(at, state, asking)
         await approved(stage)
         for place, words in (("/approvals.json", ["approvals", "--json"]), ("/log.jsonl", ["log", "--json"])):
             capsys.readouterr()

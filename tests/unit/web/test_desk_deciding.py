@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from adversarial.adversary import HostileServer
-from desks import ASKING, FLAT, at_desk, words
+from desks import FLAT, at_desk, words
 from host.stage import make_dynamic, rotate
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.host.desk import question_of
@@ -20,19 +19,13 @@ from trees import skill_md
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from adversarial.adversary import HostileServer
     from desks import AtDesk
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import LogLine, Question
 
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
 NOTES = "skill://flat/notes.md"
-
-
-@pytest.fixture
-def asking() -> HostileServer:
-    server = HostileServer()
-    server.add("asking", ASKING)
-    return server
 
 
 async def newest(at: AtDesk) -> LogLine:

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from adversarial.adversary import HostileServer
-from desks import ASKING, at_desk, desk_of, words
+from desks import at_desk, desk_of, words
 from host.short import PROMISING, URI
 from host.stage import SECONDS, rotate
 from skillwire.errors import UpstreamError
@@ -28,13 +28,6 @@ if TYPE_CHECKING:
 pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
 NOTES = "skill://flat/notes.md"
 PLACE = "/skill/acme/flat"
-
-
-@pytest.fixture
-def asking() -> HostileServer:
-    server = HostileServer()
-    server.add("asking", ASKING)
-    return server
 
 
 async def form(at: AtDesk, action: str, skill: str = "acme/flat") -> dict[str, str]:

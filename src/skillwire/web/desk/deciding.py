@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from skillwire.errors import ApprovalError, NotFoundError
-from skillwire.host.approvals import ASKED_TO, DECIDED_MEANWHILE, Answer, ApprovalRequest
+from skillwire.host.approvals import ASKED_TO, DECIDED_MEANWHILE, Answer, ApprovalRequest, noted
 from skillwire.host.desk import give_answer
 from skillwire.skill.approval import fingerprint_of
 from skillwire.skill.review import review_entry
@@ -50,7 +50,7 @@ def decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
         else f"what was decided about {uri!r:.300} changed"
     )
     return ApprovalError(
-        "decided-meanwhile",
+        DECIDED_MEANWHILE,
         f"{what} while you were reading, and nothing that you sent was decided",
         "look at what was decided, and decide then",
         rule="A1",
@@ -115,9 +115,8 @@ async def set_grants(
         "given": sorted(grants - approval.grants),
         "taken": sorted(approval.grants - grants),
         "grants": sorted(grants),
+        **noted(note),
     }
-    if note:
-        facts["note"] = note
     line = LogLine("granted", origin, uri, desk.by, time.time(), facts)
     if not await desk.host.store.change_grants(approval, grants, line):
         raise decided_meanwhile(uri, await desk.host.approvals.decided(origin, uri))

@@ -157,8 +157,8 @@ class SkillRows:
 
     async def find(self, choice: Choice) -> Listing:
         """One page of those that are wanted."""
-        known = await self.all()
-        rows = [row for row in known if choice._replace(state="").fits(row)]
+        known, in_any_state = await self.all(), choice._replace(state="")
+        rows = [row for row in known if in_any_state.fits(row)]
         counts = Counter[str](row.state for row in rows)
         counts.update(
             unreachable=sum(row.away for row in rows), collision=sum(bool(row.same_name) for row in rows)
