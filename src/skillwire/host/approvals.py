@@ -37,7 +37,6 @@ RequestKind: TypeAlias = Literal["load", "dynamic", "execute", "tool", "cross-or
 _LONGEST_NOTE = 1000
 ASKED_TO = "asked to"
 """Why an approval was revoked, if a person wanted it so."""
-DECIDED_MEANWHILE = "decided-meanwhile"
 Decision: TypeAlias = Literal["allow", "deny", "ask"]
 
 
@@ -285,7 +284,7 @@ class Approvals:
 
 def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
     return ApprovalError(
-        DECIDED_MEANWHILE,
+        "decided-meanwhile",
         f"somebody else decided about {request.entry.uri!r:.300} from {request.origin!r} just now",
         "look at what they decided first",
         rule="A1",

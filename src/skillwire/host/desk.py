@@ -21,7 +21,6 @@ import anyio
 
 from skillwire.errors import ApprovalError
 from skillwire.host.approvals import (
-    DECIDED_MEANWHILE,
     Answer,
     ApprovalRequest,
     Approvals,
@@ -112,7 +111,7 @@ async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
         try:
             await decide(request, answer, after=decided.number if decided else 0)
         except ApprovalError as error:
-            if error.reference != DECIDED_MEANWHILE:
+            if error.reference != "decided-meanwhile":
                 raise
             continue  # if that was about this content, the question has its answer
         return True

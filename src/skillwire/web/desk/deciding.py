@@ -6,7 +6,7 @@ import time
 from typing import TYPE_CHECKING
 
 from skillwire.errors import ApprovalError, NotFoundError
-from skillwire.host.approvals import ASKED_TO, DECIDED_MEANWHILE, Answer, ApprovalRequest, noted
+from skillwire.host.approvals import ASKED_TO, Answer, ApprovalRequest, noted
 from skillwire.host.desk import give_answer
 from skillwire.skill.approval import fingerprint_of
 from skillwire.skill.review import review_entry
@@ -50,7 +50,7 @@ def decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
         else f"what was decided about {uri!r:.300} changed"
     )
     return ApprovalError(
-        DECIDED_MEANWHILE,
+        "decided-meanwhile",
         f"{what} while you were reading, and nothing that you sent was decided",
         "look at what was decided, and decide then",
         rule="A1",
@@ -86,7 +86,7 @@ async def _decide(desk: Desk, skill: NamedEntry, shown: str, write: Callable[[in
         try:
             await write(decision.number if decision else 0)
         except ApprovalError as error:
-            if error.reference != DECIDED_MEANWHILE:
+            if error.reference != "decided-meanwhile":
                 raise
             continue  # it may be no news to the person: a host that revoked what did not cover this anyway
         return
