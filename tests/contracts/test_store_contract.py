@@ -264,6 +264,32 @@ async def test_lines_come_newest_first_numbered_in_the_order_they_were_written(s
     assert lines[0] == line("read", at=20.0, facts={"n": 2, "deep": {"a": [1, None]}}, number=3)
 
 
+async def test_only_news_is_added(store: Store) -> None:
+    """Another fact, another kind, another skill or origin is news; the same again is not, also among them."""
+    first = line("served", facts={"n": 1})
+    assert await store.log_news([first, first]) == 1
+    await store.log(line("approved", facts={"n": 2}))  # of another kind: says nothing about what was served
+    assert await store.log_news([first]) == 0
+    other = [line("served", facts={"n": 3}), line("served", uri="skill://x/SKILL.md", facts={"n": 1})]
+    assert await store.log_news([*other, line("served", "beta", facts={"n": 1})]) == 3
+    assert await store.log_news([first]) == 1  # it is again as it was once
+    assert await store.log_news([]) == 0
+    assert await said(store, origin="acme", uri=REFUNDS) == ["1", "3", "2", "1"]
+
+
+@pytest.mark.parametrize("text", ODD_TEXTS)
+async def test_news_with_odd_words_is_known_again(store: Store, text: str) -> None:
+    odd = line("served", origin=text, uri=text, facts={"n": text})
+    assert [await store.log_news([odd]), await store.log_news([odd])] == [1, 0]
+
+
+async def test_what_is_no_news_changes_nothing(store: Store) -> None:
+    await store.log_news([line("served")])
+    before = await store.version()
+    await store.log_news([line("served")])
+    assert await store.version() == before
+
+
 async def test_lines_can_be_limited_and_filtered(store: Store) -> None:
     for n in range(12):
         await store.log(line("read", "ab"[n % 2], f"skill://{n % 3}/SKILL.md", facts={"n": n}))

@@ -191,6 +191,13 @@ class Store(ABC):
         """Add a line."""
 
     @abstractmethod
+    async def log_news(self, lines: Sequence[LogLine]) -> int:
+        """Add those lines that say another thing than the newest of their kind about their skill; how many.
+
+        In one step: what two processes note at once is there once.
+        """
+
+    @abstractmethod
     async def lines(
         self,
         *,

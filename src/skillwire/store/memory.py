@@ -119,6 +119,15 @@ class MemoryStore(Store):
         self._log.append(replace(_copy_of_line(line), number=len(self._log) + 1))
         self._version += 1
 
+    async def log_news(self, lines: Sequence[LogLine]) -> int:
+        """Add the lines that are news; how many."""
+        before = len(self._log)
+        for line in lines:
+            newest = await self.lines(limit=1, origin=line.origin, uri=line.uri, what=(line.what,))
+            if not newest or newest[0].facts != line.facts:
+                await self.log(line)
+        return len(self._log) - before
+
     async def lines(
         self,
         *,

@@ -37,6 +37,7 @@ DECISION = (
 )
 _NEWEST = "SELECT coalesce(max(number), 0) FROM log"
 NEWEST_DECISION = f"{_NEWEST} WHERE {DECISION} AND origin = ? AND uri = ?"
+NEWEST_FACTS = "SELECT facts FROM log WHERE what = ? AND origin = ? AND uri = ? ORDER BY number DESC LIMIT 1"
 NEWS = "SELECT number FROM news"
 MORE_NEWS = "UPDATE news SET number = number + 1"
 

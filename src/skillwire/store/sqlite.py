@@ -151,6 +151,14 @@ class SqliteStore(Store):
         """Add a line."""
         await self._write((rows.LOG, rows.values_of_line(line)))
 
+    async def log_news(self, lines: Sequence[LogLine]) -> int:
+        """Add the lines that are news, all in one transaction; how many."""
+
+        def work(connection: sqlite3.Connection) -> int:
+            return sum(_log_if_new(connection, line) for line in lines)
+
+        return await self._change(work)
+
     async def lines(
         self,
         *,
@@ -294,6 +302,15 @@ class SqliteStore(Store):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _log_if_new(connection: sqlite3.Connection, line: LogLine) -> bool:
+    about = rows.bound((line.what, line.origin, line.uri))
+    newest = connection.execute(rows.NEWEST_FACTS, about).fetchone()
+    if newest is not None and json.loads(newest[0]) == line.facts:
+        return False
+    connection.execute(rows.LOG, rows.bound(rows.values_of_line(line)))
+    return True
 
 
 def _answering(line: LogLine, contents: Contents, grants: frozenset[str] | None = None) -> Statement:
