@@ -62,9 +62,9 @@ async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state:
 
 async def until_kept(gateway: Any, server: Any) -> None:
     """Wait until what was fetched is in the cache: it is kept after it was handed out."""
-    flights = source(gateway, "acme")._flights
+    keeper = source(gateway, "acme")._keeper
     with anyio.fail_after(SECONDS):
-        while flights._under_way:
+        while keeper._waiting:
             await anyio.lowlevel.checkpoint()
 
 

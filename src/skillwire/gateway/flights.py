@@ -6,8 +6,7 @@ away from the others: its fetch goes on until it ends or the gateway does. How m
 
 from __future__ import annotations
 
-import logging
-from contextlib import asynccontextmanager
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import anyio
@@ -16,13 +15,9 @@ from anyio import lowlevel
 from skillwire.errors import UpstreamError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
-
-    from anyio.abc import TaskGroup
+    from collections.abc import Awaitable, Callable, Generator, Hashable
 
 T = TypeVar("T")
-
-log = logging.getLogger("skillwire.gateway")
 
 _AT_ONCE = 16  # fewer than the connections that our HTTP client keeps (20): more would be opened for each fetch
 
@@ -40,32 +35,28 @@ class Flights:
 
     def __init__(self, at_once: int = _AT_ONCE) -> None:
         self._under_way: dict[Hashable, _Flight[Any]] = {}
-        self._group: TaskGroup | None = None
-        self._at_once = at_once
+        self._room = anyio.Semaphore(at_once, fast_acquire=True)
+        self._is_running = False
 
-    @asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    @contextmanager
+    def running(self) -> Generator[None]:
         """As long as the block runs there are fetches; those that are under way at its end are given up."""
-        async with anyio.create_task_group() as group:
-            self._group, self._room = group, anyio.Semaphore(self._at_once, fast_acquire=True)
-            try:
-                yield
-            finally:
-                self._group = None
-                group.cancel_scope.cancel()
-                for flight in self._under_way.values():
-                    flight.scope.cancel()
+        self._is_running = True
+        try:
+            yield
+        finally:
+            self._is_running = False
+            for flight in self._under_way.values():
+                flight.scope.cancel()
 
-    async def share(
-        self, key: Hashable, fetch: Callable[[], Awaitable[T]], then: Callable[[T], Awaitable[None]] | None = None
-    ) -> T:
-        """What ``fetch`` returns or raises, for everybody who asks for ``key`` until ``then`` is done with it."""
+    async def share(self, key: Hashable, fetch: Callable[[], Awaitable[T]]) -> T:
+        """What ``fetch`` returns or raises, for everybody who asks for ``key`` meanwhile."""
         flight = cast("_Flight[T] | None", self._under_way.get(key))
         if flight is None:
-            if self._group is None:
+            if not self._is_running:
                 raise _closed()
             flight = self._under_way[key] = _Flight[T]()
-            await self._fly(key, flight, fetch, then)  # here, not in a task: that would take turns of the loop
+            await self._fly(key, flight, fetch)  # here, not in a task: that would take turns of the loop
             await lowlevel.checkpoint_if_cancelled()
         else:
             await flight.landed.wait()
@@ -73,13 +64,7 @@ class Flights:
             raise flight.error
         return cast("T", flight.answer)
 
-    async def _fly(
-        self,
-        key: Hashable,
-        flight: _Flight[T],
-        fetch: Callable[[], Awaitable[T]],
-        then: Callable[[T], Awaitable[None]] | None,
-    ) -> None:
+    async def _fly(self, key: Hashable, flight: _Flight[T], fetch: Callable[[], Awaitable[T]]) -> None:
         try:
             with flight.scope:
                 async with self._room:
@@ -88,17 +73,6 @@ class Flights:
             flight.error = error
         finally:
             flight.landed.set()
-            if then is None or flight.error is not None or self._group is None:
-                self._under_way.pop(key, None)
-            else:
-                self._group.start_soon(self._finish, key, then, cast("T", flight.answer))
-
-    async def _finish(self, key: Hashable, then: Callable[[T], Awaitable[None]], answer: T) -> None:
-        try:
-            await then(answer)
-        except Exception:
-            log.exception("what was fetched could not be dealt with")
-        finally:
             self._under_way.pop(key, None)
 
 

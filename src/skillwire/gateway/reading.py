@@ -10,13 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
-
 from skillwire.catalog.snapshot import no_file
 from skillwire.client.refresh import is_same
 from skillwire.errors import NotFoundError, VerificationError
 from skillwire.gateway.files import made_skill_md
-from skillwire.limits import KIB, Limits
 from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_skill
 
 if TYPE_CHECKING:
@@ -26,12 +23,12 @@ if TYPE_CHECKING:
     from skillwire.errors import SkillwireError
     from skillwire.gateway.elsewhere import Elsewhere
     from skillwire.gateway.flights import Flights
+    from skillwire.gateway.keeping import Keeper
     from skillwire.gateway.link import UpstreamLink
-    from skillwire.host.cache import ContentCache
+    from skillwire.limits import Limits
     from skillwire.skill import Resource, SkillEntry
 
 _STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
-_INLINE_BYTES = 256 * KIB  # smaller files are read where we are: a thread would cost more than the read
 _MOST_PROVED = 65_536
 
 
@@ -41,7 +38,7 @@ class UpstreamReads:
     def __init__(
         self,
         link: UpstreamLink,
-        cache: ContentCache | None,
+        keeper: Keeper,
         flights: Flights,
         limits: Limits,
         hold: Callable[[SkillEntry], SkillEntry],
@@ -49,7 +46,7 @@ class UpstreamReads:
         elsewhere: Elsewhere,
     ) -> None:
         self._link = link
-        self._cache = cache
+        self._keeper = keeper
         self._flights = flights
         self._limits = limits
         self._hold = hold
@@ -80,9 +77,11 @@ class UpstreamReads:
         async def fetch() -> VerifiedFile:
             nonlocal is_ours
             is_ours = True
-            return await self._fetch(entry, expected.uri)
+            file = await self._fetch(entry, expected.uri)
+            self._keeper.put(file)
+            return file
 
-        file = await self._flights.share((entry.uri, expected.uri, expected.digest), fetch, self._keep)
+        file = await self._flights.share((entry.uri, expected.uri, expected.digest), fetch)
         is_checked = is_ours or file.digest != expected.digest
         return file if is_checked else self._proven(entry, expected, file.data)
 
@@ -127,7 +126,7 @@ class UpstreamReads:
         return made_skill_md(entry, data) if uri == entry.uri else data
 
     async def _cached(self, entry: SkillEntry, expected: Resource) -> VerifiedFile | None:
-        data = None if self._cache is None else await read_kept(self._cache, self._link.label, expected)
+        data = await self._keeper.get(expected)
         return None if data is None else self._proven(entry, expected, data)
 
     def _proven(self, entry: SkillEntry, expected: Resource, data: bytes) -> VerifiedFile:
@@ -140,21 +139,8 @@ class UpstreamReads:
         self._proved[entry.uri] = entry
         return file
 
-    async def _keep(self, file: VerifiedFile) -> None:
-        if self._cache is not None:
-            await to_thread.run_sync(self._cache.put, self._link.label, file)
-
 
 def _is_unpromised(entry: SkillEntry, uri: str) -> bool:
     """Whether nothing is promised about the file at ``uri``, but that it may be there."""
     resource = entry.resource(uri)
     return not entry.is_complete if resource is None else resource.digest is None
-
-
-async def read_kept(cache: ContentCache, label: str, file: Resource) -> bytes | None:
-    """What the cache has of a file, hashed again (C1)."""
-    if file.digest is None:
-        return None
-    if file.size is not None and file.size <= _INLINE_BYTES:
-        return cache.get(label, file.uri, file.digest)
-    return await to_thread.run_sync(cache.get, label, file.uri, file.digest)

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from skillwire.errors import FormatError, LimitError, NotFoundError, StoreError
+from skillwire.gateway.keeping import read_kept
 from skillwire.gateway.provenance import SNAPSHOT, moment
-from skillwire.gateway.reading import read_kept
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import Resource, SkillEntry
 from skillwire.skill.frontmatter import parse_skill_md

@@ -31,6 +31,7 @@ from skillwire.gateway.elsewhere import Elsewhere
 from skillwire.gateway.files import children_in
 from skillwire.gateway.flights import Flights
 from skillwire.gateway.holding import Holding, root_of
+from skillwire.gateway.keeping import Keeper
 from skillwire.gateway.provenance import with_provenance
 from skillwire.gateway.reading import UpstreamReads
 from skillwire.gateway.states import state_problem
@@ -64,7 +65,7 @@ class UpstreamCatalog(Catalog):
         self,
         link: UpstreamLink,
         store: Store,
-        cache: ContentCache | None = None,
+        cache: ContentCache,
         *,
         limits: Limits = DEFAULT_LIMITS,
         patience: float = PATIENCE_SECONDS,
@@ -87,7 +88,8 @@ class UpstreamCatalog(Catalog):
         self._settled = anyio.Event()  # the first attempt to list ended, somehow
         self._remembered_at = 0.0
         self._elsewhere = Elsewhere()
-        self._reads = UpstreamReads(link, cache, self._flights, limits, self._hold, self._drop, self._elsewhere)
+        self._keeper = keeper = Keeper(link.label, cache)
+        self._reads = UpstreamReads(link, keeper, self._flights, limits, self._hold, self._drop, self._elsewhere)
         self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # asked for in vain, and when
 
     @property
@@ -98,8 +100,10 @@ class UpstreamCatalog(Catalog):
     async def follow(self) -> None:
         """Keep the upstream connected and its listing current, until cancelled."""
         await self._recall()
-        async with self._flights.running():
-            await self._link.run(self.refresh, self._lost)
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._keeper.run)
+            with self._flights.running():
+                await self._link.run(self.refresh, self._lost)
 
     async def settle(self, seconds: float) -> None:
         """Wait until the upstream was listed or could not be, at most so long."""

@@ -334,7 +334,7 @@ def _is_folder(parent: int, name: str) -> bool:
 
 
 def _write(folder: int, name: str, data: bytes) -> None:
-    """The name appears when all bytes are on the disk. The folder is not synced: what is lost is fetched again."""
+    """The name appears when all bytes are written. Not synced: what is torn or lost is fetched again (C1)."""
     temporary = f"tmp-{secrets.token_hex(16)}"
     try:
         descriptor = os.open(temporary, _NEW, _PRIVATE_FILE, dir_fd=folder)
@@ -342,7 +342,6 @@ def _write(folder: int, name: str, data: bytes) -> None:
             rest = memoryview(data)
             while rest:
                 rest = rest[os.write(descriptor, rest) :]
-            os.fsync(descriptor)
         finally:
             os.close(descriptor)
         os.rename(temporary, name, src_dir_fd=folder, dst_dir_fd=folder)
