@@ -1,4 +1,4 @@
-"""One ``server`` fixture: every lie is told over HTTP and stdio, in both protocol eras."""
+"""One ``server`` fixture: every lie is told over HTTP and stdio, in both protocol eras, and to short reads too."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from trees import skill_md
 if TYPE_CHECKING:
     from adversarial.adversary import Era, Transport
 
-SETTINGS = [(transport, era) for transport in ("http", "stdio") for era in ("legacy", "modern")]
+WEB = [("http", "legacy"), ("http", "modern"), ("http", "modern", "short")]
+SETTINGS = [*WEB, ("stdio", "legacy"), ("stdio", "modern")]
 NOTES = b"notes\n"
 
 
@@ -28,10 +29,10 @@ def server(request: pytest.FixtureRequest) -> HostileServer:
     return _with_one_skill(*request.param)
 
 
-@pytest.fixture(params=["legacy", "modern"])
+@pytest.fixture(params=WEB, ids="-".join)
 def web(request: pytest.FixtureRequest) -> HostileServer:
     """The same, over HTTP only."""
-    return _with_one_skill("http", request.param)
+    return _with_one_skill(*request.param)
 
 
 @pytest.fixture(params=["legacy", "modern"])
@@ -40,7 +41,7 @@ def process(request: pytest.FixtureRequest) -> HostileServer:
     return _with_one_skill("stdio", request.param)
 
 
-def _with_one_skill(transport: Transport, era: Era) -> HostileServer:
-    hostile = HostileServer(transport, era)
+def _with_one_skill(transport: Transport, era: Era, *short: str) -> HostileServer:
+    hostile = HostileServer(transport, era, short_reads=bool(short))
     hostile.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": NOTES})
     return hostile

@@ -63,7 +63,7 @@ def once(body: bytes) -> Callable[[Any], AsyncIterator[bytes]]:
 
 async def endless(request_id: Any) -> AsyncIterator[bytes]:
     """The beginning of an honest answer, and then more of it, for ever."""
-    yield b'{"jsonrpc": "2.0", "id": %d, "result": {"skills": [], "more": "' % request_id
+    yield b'{"jsonrpc": "2.0", "id": %b, "result": {"skills": [], "more": "' % json.dumps(request_id).encode()
     while True:
         yield b"m" * 65536
 

@@ -24,6 +24,7 @@ from pydantic import RootModel
 from skillwire.client.failures import CONNECTING, Translated, as_ours
 from skillwire.client.http import too_slow
 from skillwire.client.meter import Meter
+from skillwire.client.posting import READ
 from skillwire.client.shapes import as_object
 from skillwire.errors import NotFoundError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -35,6 +36,8 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from mcp.client.subscriptions import Subscription
     from mcp_types import ServerCapabilities
+
+    from skillwire.client.posting import Posting
 
     OpenClient = Callable[["OwnConnection"], Client]
 
@@ -54,6 +57,7 @@ class Connection:
         self.limits = limits
         self.meter = Meter(limits)
         self.carried: dict[str, Any] = {}  # `_meta` of every request of the stateless era, until it is refused
+        self.posting: Posting | None = None  # the short way to a file, if there is one
         self._session = session
         self._heard = anyio.Event()  # the server said that something changed
         self._asking = 0  # calls that wait for an answer
@@ -121,19 +125,27 @@ class Connection:
     async def _ask(self, method: str, params: dict[str, Any]) -> dict[str, Any]:
         if self.carried and self.is_modern:
             params = {**params, "_meta": dict(self.carried)}
-        request = Request[dict[str, Any], str](method=method, params=params)
         if not self._asking:
             self.meter.take_failure()  # of an answer that nobody waits for any more
         self._asking += 1
         try:
             with self._translated(method), anyio.fail_after(self.limits.max_call_seconds):
-                return (await self.session.send_request(request, _Answer)).root
+                answer = await self._post(method, params)
+                if answer is None:
+                    request = Request[dict[str, Any], str](method=method, params=params)
+                    answer = (await self.session.send_request(request, _Answer)).root
+                return answer
         except NotFoundError as error:
             if _refuses_what_is_carried(error):
                 self.carried.clear()
             raise
         finally:
             self._asking -= 1
+
+    async def _post(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
+        if self.posting is None or method != READ or not self.is_modern:
+            return None
+        return await self.posting.read(params, str(self.session.protocol_version))
 
     def _translated(self, method: str) -> Translated:
         return Translated(self.meter, method)

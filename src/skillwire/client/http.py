@@ -60,27 +60,23 @@ def bounded_client(headers: Mapping[str, str], meter: Meter) -> httpx2.AsyncClie
             await anyio.sleep(min(_LONGEST_PAUSE, _PAUSE * (opened - 1) ** 2))
 
     async def bound(response: httpx2.Response) -> None:
-        meter.status = response.status_code
-        encoding = response.headers.pop("content-encoding", "identity").lower()
-        is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
-        body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
-        response.stream = _BoundedBody(body, meter, encoding, is_events=is_events)
+        response.stream = BoundedBody.of(response, meter)
 
     return httpx2.AsyncClient(
         headers={**headers, "Accept-Encoding": "gzip"},
         timeout=httpx2.Timeout(meter.limits.max_call_seconds, read=_SILENCE_SECONDS),
         event_hooks={"request": [slow_down], "response": [bound]},
-        verify=_trusted(),
+        verify=trusted(),
     )
 
 
 @cache
-def _trusted() -> ssl.SSLContext:
+def trusted() -> ssl.SSLContext:
     """Whom we believe over TLS: read once, since that takes as long as many requests."""
     return httpx2.create_ssl_context()
 
 
-class _BoundedBody(httpx2.AsyncByteStream):
+class BoundedBody(httpx2.AsyncByteStream):
     """The decoded body of one answer. A stream of events may last, each event has a size; so has every other."""
 
     def __init__(self, body: httpx2.AsyncByteStream, meter: Meter, encoding: str, *, is_events: bool) -> None:
@@ -89,6 +85,15 @@ class _BoundedBody(httpx2.AsyncByteStream):
         self._encoding = encoding
         self._is_events = is_events
         self._tail = b""  # a blank line may come in two pieces
+
+    @classmethod
+    def of(cls, response: httpx2.Response, meter: Meter) -> BoundedBody:
+        """What ``response`` brings, in place of its stream. Its status is noted."""
+        meter.status = response.status_code
+        encoding = response.headers.pop("content-encoding", "identity").lower()
+        is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
+        body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
+        return cls(body, meter, encoding, is_events=is_events)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:

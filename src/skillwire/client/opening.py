@@ -18,6 +18,7 @@ from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
 from skillwire.client.http import open_http
 from skillwire.client.pipes import open_pipes
+from skillwire.client.posting import open_http_and_posting
 from skillwire.client.servers import CommandServer, UrlServer, parse_server
 from skillwire.client.skills import SkillsClient
 from skillwire.errors import SkillwireError
@@ -51,13 +52,15 @@ async def connect(
     limits: Limits = DEFAULT_LIMITS,
     mine: bool | Extractor = False,
     mode: str = "auto",
+    short_reads: bool = False,
 ) -> AsyncGenerator[SkillsClient]:
     """A client of the server at ``target``, open for the length of the block, opened again if it is lost.
 
     ``target`` is a URL, a command as a list of words, an entry of an ``mcpServers`` file, or a server object of
-    this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
+    this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version. ``short_reads`` is for
+    programs that read much over HTTP (``posting.py``).
     """
-    open_client = _opener(target, headers or {}, mode)
+    open_client = _opener(target, headers or {}, mode, short_reads=short_reads)
     async with open_connection(open_client, limits) as connection:
         yield SkillsClient(connection, dialect=dialect, mine=mine)
 
@@ -85,7 +88,7 @@ class SkillsExtension(ClientExtension):
         return (NotificationBinding(method=LIST_CHANGED, params_type=NotificationParams, handler=handler),)
 
 
-def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> OpenClient:
+def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str, *, short_reads: bool) -> OpenClient:
     place = UrlServer(target, headers) if isinstance(target, str) else target
     if isinstance(place, Mapping):
         place = parse_server(place)
@@ -98,7 +101,9 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> Ope
                 connection.hear()
 
         transport: Any = place
-        if isinstance(place, UrlServer | CommandServer):
+        if isinstance(place, UrlServer) and short_reads:
+            transport = open_http_and_posting(place, connection, _client_info())
+        elif isinstance(place, UrlServer | CommandServer):
             transport = _transport(place, connection.meter)
         return Client(
             transport,

@@ -1,0 +1,88 @@
+"""What was fetched waits a moment, is found meanwhile, and is written with others: in the end nothing is lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+
+from gateway.stage import SECONDS, gateway_of, hostile
+from skillwire.gateway.keeping import Keeper
+from skillwire.host.cache import ContentCache
+from skillwire.limits import MIB
+from skillwire.skill import Resource, digest_of
+from skillwire.skill.verify import VerifiedFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.anyio
+
+NOTES = "skill://acme/flat/notes.md"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> ContentCache:
+    return ContentCache(tmp_path / "cache", forbidden=[])
+
+
+def file_of(data: bytes, name: str = "a.md") -> VerifiedFile:
+    return VerifiedFile(f"skill://flat/{name}", data, digest_of(data))
+
+
+def promised(file: VerifiedFile) -> Resource:
+    return Resource(file.uri, file.digest, len(file.data))
+
+
+async def test_what_waits_is_found_and_is_then_on_the_disk(cache: ContentCache) -> None:
+    """C1."""
+    keeper, files = Keeper("acme", cache), [file_of(b"one"), file_of(b"two"), file_of(b"one", "b.md")]
+    for file in [*files, files[0]]:
+        keeper.put(file)
+    assert cache.usage().files == 0
+    assert [await keeper.get(promised(file)) for file in files] == [b"one", b"two", b"one"]
+    assert await keeper.get(promised(file_of(b"three"))) is None
+    assert await keeper.get(Resource("skill://flat/a.md", None, None)) is None
+    async with anyio.create_task_group() as group:
+        group.start_soon(keeper.run)
+        with anyio.fail_after(SECONDS):
+            while keeper._waiting:
+                await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    assert cache.usage().files == 3
+    assert [await keeper.get(promised(file)) for file in files] == [b"one", b"two", b"one"]
+
+
+async def test_what_waits_when_the_gateway_ends_is_kept(cache: ContentCache) -> None:
+    keeper = Keeper("acme", cache)
+    async with anyio.create_task_group() as group:
+        group.start_soon(keeper.run)
+        await anyio.wait_all_tasks_blocked()
+        keeper.put(file_of(b"one"))
+        group.cancel_scope.cancel()
+    assert cache.usage().files == 1
+
+
+async def test_only_so_much_waits(cache: ContentCache) -> None:
+    """B1: what does not fit is fetched again."""
+    keeper = Keeper("acme", cache)
+    files = [file_of(bytes([number]) * 8 * MIB) for number in range(6)]
+    for file in files:
+        keeper.put(file)
+    found = [await keeper.get(promised(file)) is not None for file in files]
+    assert found == [True] * 4 + [False] * 2
+
+
+async def test_a_file_is_fetched_once_and_the_short_way(state: Path) -> None:
+    """C1: whoever asks before it is written gets it from memory, whoever asks after that from the disk."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}) as gateway:
+        for _ in range(3):
+            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+        with anyio.fail_after(SECONDS):
+            while not (await anyio.to_thread.run_sync(gateway.cache.usage)).files:
+                pass
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+    [asked] = [ask for ask in server.asked if ask.method == "resources/read"]
+    assert str(asked.id).startswith("read-")
