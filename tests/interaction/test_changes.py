@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from mcp import Client
 
+from interaction.conftest import Wire
+from skillwire import MemoryCatalog, Skill, Skills
+from skillwire.server.run import build_server
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -15,7 +19,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from interaction.conftest import Setting, Wire
+    from interaction.conftest import Setting
 
     Connect = Callable[..., AbstractAsyncContextManager[Wire]]
 
@@ -71,6 +75,22 @@ async def test_updates_and_a_changed_list_reach_the_client(connect: Connect, set
             "name"
         ] == "fresh"
         group.cancel_scope.cancel()
+    heard.close()
+
+
+async def test_clients_that_come_and_go_push_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S1: whoever listens is told, however many sessions began and ended since."""
+    monkeypatch.setattr("skillwire.server.notices._MAX_SESSIONS", 3)
+    catalog = MemoryCatalog([Skill("flat", {"SKILL.md": skill_md("flat")})])
+    server = build_server(Skills(catalog))
+    heard = Heard()
+    async with Client(server, mode="legacy", message_handler=heard.on_message) as client:
+        await Wire(client, "legacy").call("resources/subscribe", uri=FLAT)
+        for _ in range(5):
+            async with Client(server, mode="legacy") as other:
+                await Wire(other, "legacy").call("resources/subscribe", uri=FLAT)
+        catalog.put(Skill("flat", {"SKILL.md": skill_md("flat", "Changed.")}))
+        await heard.wait_for(f"notifications/resources/updated {FLAT}", "notifications/resources/list_changed")
     heard.close()
 
 

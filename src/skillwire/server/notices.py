@@ -2,7 +2,7 @@
 
 The stateless era has a bus: whoever listens hears it. In the handshake era each session is told: everyone that
 the list changed, subscribers of a file that it was updated. Nobody hears of what they may not see: whose request
-it is decides, when it begins to listen. A session that cannot be told is forgotten.
+it is decides, when it begins to listen. A session that ended, or cannot be told, is forgotten.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import anyio
+from mcp.server.connection import Connection
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
 from mcp_types import Notification, NotificationParams
 
@@ -233,12 +234,15 @@ class Notices:
 
     def _session(self, session: ServerSession, endpoint: Endpoint = "extension") -> _Session:
         # The SDK makes a session object for each request; the connection behind it is what stays.
-        key = id(getattr(session, "_connection", session))
+        connection = getattr(session, "_connection", session)
+        key = id(connection)
         known = self._sessions.get(key)
         if known is not None:
             self._sessions.move_to_end(key)
         else:
             known = self._sessions[key] = _Session(session, self._sees(), endpoint)
+            if isinstance(connection, Connection):  # else those that ended would push out those that listen
+                connection.exit_stack.callback(self._sessions.pop, key, None)
             while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         return known
