@@ -93,7 +93,10 @@ async def read_http(reader: asyncio.StreamReader) -> HttpRequest | None:
     try:
         head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").split("\r\n")
         verb, path, _ = head[0].split(" ")
-        headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in head[1:] if line)}
+        headers: dict[str, str] = {}
+        for name, value in (line.split(": ", 1) for line in head[1:] if line):
+            known = headers.get(name.lower())
+            headers[name.lower()] = value if known is None else f"{known}, {value}"
         body = await reader.readexactly(int(headers.get("content-length", 0)))
     except GONE:
         return None

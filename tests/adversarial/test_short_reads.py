@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import anyio
 import pytest
 from opentelemetry import trace
 
-from adversarial.adversary import HostileServer
+from adversarial.adversary import MIB, SMALL, HostileServer
 from adversarial.expecting import only
 from adversarial.speaking import EVENTS, Raw, Refusal, once, to_message
 from skillwire import SkillwireError, connect
+from skillwire.client.posting import FIRST_ID
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -38,7 +41,7 @@ def reads(server: HostileServer) -> list[Asked]:
 
 
 def is_short(ask: Asked) -> bool:
-    return str(ask.id).startswith("read-")
+    return ask.id >= FIRST_ID
 
 
 async def read_all(client: SkillsClient) -> list[bytes]:
@@ -82,14 +85,76 @@ async def test_a_server_that_answers_in_events_is_not_asked_twice_for_long(web: 
     assert [is_short(ask) for ask in reads(web)] == [True] + [False] * 2 * len(PATHS)
 
 
-@pytest.mark.parametrize("status", [302, 404, 500, 503])
-async def test_a_page_instead_of_an_answer_is_nothing_that_lasts(web: HostileServer, status: int) -> None:
-    """The SDK's client asks again at once; the next file is read the short way again."""
-    pages = iter([Raw(once(b"<!doctype html>"), status=status, kind="text/html")])
-    web.answers["resources/read"] = lambda _: next(pages, None)
+async def test_a_server_that_redirects_is_left_to_the_sdk(web: HostileServer) -> None:
+    """It would do so every time."""
+    moved = iter([Raw(once(b""), status=307, kind="text/plain", headers=(("Location", "/mcp"),))])
+    web.answers["resources/read"] = lambda _: next(moved, None)
     async with web.connect(short_reads=True) as client:
         assert len(await read_all(client)) == 2 * len(PATHS)
-    assert [is_short(ask) for ask in reads(web)] == [True, False] + [True] * (2 * len(PATHS) - 1)
+    assert [is_short(ask) for ask in reads(web)] == [True] + [False] * 2 * len(PATHS)
+
+
+@pytest.mark.parametrize("method", ["server/discover", "resources/read"])
+async def test_a_cookie_comes_back(web: HostileServer, method: str) -> None:
+    """Behind a balancer it says which server it is."""
+
+    async def with_cookie(params: dict[str, Any]) -> Raw:
+        result = web._honest(method, params)
+        assert isinstance(result, dict)
+        stamp = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
+        return web.raw({**stamp, **result}, headers=(("Set-Cookie", "LB=A; Path=/"),))
+
+    web.answers[method] = with_cookie
+    sent: list[list[str | None]] = []
+    for short in (False, True):
+        web.asked.clear()
+        async with web.connect(short_reads=short) as client:
+            await read_all(client)
+        sent.append([ask.headers.get("cookie") for ask in reads(web)])
+        assert {is_short(ask) for ask in reads(web)} == {short}
+    assert sent[0] == sent[1]
+    assert sent[1][-1] == "LB=A"
+
+
+async def test_many_answers_that_are_too_large_lose_no_connection(web: HostileServer) -> None:
+    """B1: the refusal is final, and nobody else's."""
+    web.answers["resources/read"] = Raw(once(b"m" * (SMALL.max_message_bytes + 1)))
+    async with web.connect(short_reads=True, limits=replace(SMALL, max_server_bytes=64 * MIB)) as client:
+        entry = await client.get_skill("skill://flat/SKILL.md")
+        said: list[str] = []
+
+        async def read() -> None:
+            with pytest.raises(SkillwireError) as caught:
+                await client.read_skill(entry)
+            said.append(caught.value.reference)
+
+        async with anyio.create_task_group() as group:
+            for _ in range(16):
+                group.start_soon(read)
+        assert said == ["message-too-large"] * 16
+        assert client.connection.opened == 1
+    assert len(reads(web)) == 16
+
+
+async def test_reads_use_a_connection_again(web: HostileServer) -> None:
+    async with web.connect(short_reads=True) as client:
+        entry = await client.get_skill("skill://flat/SKILL.md")
+        for _ in range(20):
+            await client.read_skill(entry)
+        assert len(web._tasks) <= 3
+
+
+CONTENT: dict[str, Any] = {"contents": [{"uri": "skill://flat/SKILL.md", "text": "hello"}]}
+REFUSED = b'{"jsonrpc": "2.0", "id": 5, "error": {"code": -32602, "message": "no"}}'
+
+
+def saying(result: dict[str, Any], **options: Any) -> Raw:
+    """A result as it is, without anything that the era wants."""
+
+    async def body(request_id: Any) -> AsyncIterator[bytes]:
+        yield to_message(request_id, result)
+
+    return Raw(body, **options)
 
 
 ODD: dict[str, Answer] = {
@@ -101,6 +166,7 @@ ODD: dict[str, Answer] = {
     "contents that are none": {"contents": "hello"},
     "no JSON": Raw(once(b"{")),
     "a list": Raw(once(b"[]")),
+    "somebody else's refusal": Raw(once(REFUSED)),
     "another id": Raw(once(b'{"jsonrpc": "2.0", "id": "other", "result": {}}')),
     "deep": Raw(once(b'{"jsonrpc": "2.0", "id": 1, "result": ' + b"[" * 100_000)),
     "an empty body": Raw(once(b"")),
@@ -109,19 +175,28 @@ ODD: dict[str, Answer] = {
     "another kind": Raw(once(b"hello"), kind="text/plain"),
     "a number": Raw(once(b'{"jsonrpc": "2.0", "id": 1, "result": 5}')),
     "nobody is there": Raw(once(b""), status=0),
+    "torn": Raw(once(b'{"jsonrpc": "2.0", '), headers=(("Content-Length", "1000"),)),
+    "broken gzip": Raw(once(b"this is none"), headers=(("Content-Encoding", "gzip"),)),
+    "no resultType": saying(CONTENT),
+    "a result and a failure": saying({"resultType": "complete", **CONTENT}, status=500),
+    "a negative time to live": saying({"resultType": "complete", "ttlMs": -1, "cacheScope": "private", **CONTENT}),
+    "too many": Raw(once(b"slow down"), status=429, kind="text/plain", headers=(("Retry-After", "60"),)),
+    "not here": Raw(once(b"<!doctype html>"), status=404, kind="text/html"),
+    "a page": Raw(once(b"<!doctype html>"), kind="text/html"),
+    "moved": Raw(once(b"<!doctype html>"), status=302, kind="text/html"),
 }
 
 
 @pytest.mark.parametrize("answer", ODD.values(), ids=ODD.keys())
 async def test_what_is_odd_ends_as_it_does_with_the_sdk_alone(web: HostileServer, answer: Answer) -> None:
     web.answers["resources/read"] = answer
-    said: list[tuple[str, str]] = []
+    said: list[tuple[str, str, int]] = []
     for short in (False, True):
-        async with web.connect(short_reads=short) as client:
+        async with web.connect(short_reads=short, limits=replace(SMALL, max_call_seconds=1)) as client:
             entry = await client.get_skill("skill://flat/SKILL.md")
             with pytest.raises(SkillwireError) as caught:
                 await client.read_skill(entry)
-            said.append((caught.value.reference, caught.value.message))
+            said.append((caught.value.reference, caught.value.message, client.connection.opened))
     assert said[0] == said[1]
 
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from mcp.client._transport import TransportStreams
 
     from skillwire.client.meter import Meter
+    from skillwire.limits import Limits
 
 _EVENTS = "text/event-stream"
 _BLANK_LINES = (b"\n\n", b"\r\r", b"\r\n\r\n")
@@ -37,13 +38,11 @@ _LONGEST_PAUSE = 5.0
 
 
 @asynccontextmanager
-async def open_http(url: str, headers: Mapping[str, str], meter: Meter) -> AsyncGenerator[TransportStreams]:
-    """The SDK's streams to ``url``, bounded."""
+async def open_http(url: str, client: httpx2.AsyncClient, limits: Limits) -> AsyncGenerator[TransportStreams]:
+    """The SDK's streams to ``url`` through ``client``, a bounded one, which is opened and closed here."""
     async with (
-        bounded_client(headers, meter) as client,
-        streamable_http_client(
-            url, http_client=client, max_sse_event_size=meter.limits.max_message_bytes
-        ) as streams,
+        client,
+        streamable_http_client(url, http_client=client, max_sse_event_size=limits.max_message_bytes) as streams,
     ):
         yield streams
 

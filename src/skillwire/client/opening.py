@@ -16,9 +16,9 @@ from mcp_types import Implementation, NotificationParams, ResourceListChangedNot
 
 from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
-from skillwire.client.http import open_http
+from skillwire.client.http import bounded_client, open_http
 from skillwire.client.pipes import open_pipes
-from skillwire.client.posting import open_http_and_posting
+from skillwire.client.posting import Posting, beside
 from skillwire.client.servers import CommandServer, UrlServer, parse_server
 from skillwire.client.skills import SkillsClient
 from skillwire.errors import SkillwireError
@@ -33,9 +33,8 @@ if TYPE_CHECKING:
     from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
-    from skillwire.client.connection import OpenClient, OwnConnection
+    from skillwire.client.connection import Connection, OpenClient, OwnConnection
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.client.meter import Meter
     from skillwire.client.servers import ServerPlace
     from skillwire.client.skills import Extractor
     from skillwire.skill import SkillEntry
@@ -101,10 +100,8 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str, *, sho
                 connection.hear()
 
         transport: Any = place
-        if isinstance(place, UrlServer) and short_reads:
-            transport = open_http_and_posting(place, connection, _client_info())
-        elif isinstance(place, UrlServer | CommandServer):
-            transport = _transport(place, connection.meter)
+        if isinstance(place, UrlServer | CommandServer):
+            transport = _transport(place, connection, short_reads=short_reads)
         return Client(
             transport,
             mode=mode,
@@ -122,10 +119,14 @@ def _client_info() -> Implementation:
     return Implementation(name="skillwire", version=version("skillwire"))
 
 
-def _transport(place: ServerPlace, meter: Meter) -> Transport:
-    if isinstance(place, UrlServer):
-        return open_http(place.url, place.headers, meter)
-    return open_pipes(place.command, place.env, place.cwd, meter)
+def _transport(place: ServerPlace, connection: Connection, *, short_reads: bool) -> Transport:
+    if isinstance(place, CommandServer):
+        return open_pipes(place.command, place.env, place.cwd, connection.meter)
+    client = bounded_client(place.headers, connection.meter)
+    streams = open_http(place.url, client, connection.limits)
+    if not short_reads:
+        return streams
+    return beside(streams, connection, Posting(place.url, client, connection.meter, _client_info()))
 
 
 @dataclass(frozen=True, slots=True)
