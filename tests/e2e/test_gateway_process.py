@@ -60,15 +60,22 @@ async def test_over_http_it_serves_every_upstream_and_says_who_is_away(folder: P
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_on_stdio_a_signal_ends_it_with_its_upstreams(folder: Path, number: int) -> None:
-    """No process of an upstream is left behind."""
+    """No process of an upstream is left behind, not even one that stays when nobody speaks to it any more."""
+    (folder / "upstream.py").write_text(
+        "import os, subprocess, sys, time\n"
+        "open('pid', 'w').write(str(os.getpid()))\n"
+        "subprocess.run([sys.executable, '-m', 'skillwire', 'serve', 'tree'])\n"
+        "time.sleep(600)\n"
+    )
     with running(folder, "--config", "servers.json") as process:
         process.wait_for_talk("acme: 6 skills")
         assert "a host starts it with this entry" in process.talk
         assert str(folder / "servers.json") in process.talk
         child = int((folder / "pid").read_text())
         os.kill(child, 0)
-        assert process.end(number) == 0
-        deadline = time.monotonic() + PATIENCE
+        process.popen.send_signal(number)
+        assert process.popen.wait(PATIENCE) == 0  # its stdin stays open
+        deadline = time.monotonic() + 10
         while is_alive(child):
             assert time.monotonic() < deadline
 

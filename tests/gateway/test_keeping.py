@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING
 
 import anyio
@@ -52,6 +53,7 @@ async def test_what_waits_is_found_and_is_then_on_the_disk(cache: ContentCache) 
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
     assert cache.usage().files == 3
+    assert keeper._size == 0
     assert [await keeper.get(promised(file)) for file in files] == [b"one", b"two", b"one"]
 
 
@@ -73,6 +75,56 @@ async def test_only_so_much_waits(cache: ContentCache) -> None:
         keeper.put(file)
     found = [await keeper.get(promised(file)) is not None for file in files]
     assert found == [True] * 4 + [False] * 2
+
+
+async def test_a_file_that_is_larger_than_all_that_may_wait_is_kept(cache: ContentCache) -> None:
+    keeper = Keeper("acme", cache)
+    file = file_of(b"m" * 33 * MIB)
+    keeper.put(file)
+    assert await keeper.get(promised(file)) is not None
+
+
+async def test_a_disk_that_hangs_does_not_keep_the_gateway_from_ending(
+    cache: ContentCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillwire.gateway.keeping._GOODBYE_SECONDS", 0.01)
+    hangs, works_again = threading.Event(), threading.Event()
+
+    def put(origin: str, file: VerifiedFile) -> None:
+        hangs.set()
+        works_again.wait(SECONDS)
+
+    monkeypatch.setattr(cache, "put", put)
+    keeper = Keeper("acme", cache)
+    try:
+        with anyio.fail_after(SECONDS):
+            async with anyio.create_task_group() as group:
+                group.start_soon(keeper.run)
+                keeper.put(file_of(b"one"))
+                await anyio.to_thread.run_sync(hangs.wait)
+                group.cancel_scope.cancel()
+    finally:
+        works_again.set()
+
+
+async def test_what_cannot_be_written_is_said_and_lets_go_of(
+    cache: ContentCache, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def put(origin: str, file: VerifiedFile) -> None:
+        raise ValueError("a mistake of ours")
+
+    monkeypatch.setattr(cache, "put", put)
+    keeper = Keeper("acme", cache)
+    async with anyio.create_task_group() as group:
+        group.start_soon(keeper.run)
+        for data in (b"one", b"two"):
+            keeper.put(file_of(data))
+            with anyio.fail_after(SECONDS):
+                while keeper._waiting:
+                    await anyio.lowlevel.checkpoint()
+        group.cancel_scope.cancel()
+    assert caplog.text.count("what was fetched could not be kept") == 2
+    assert keeper._size == 0
 
 
 async def test_a_file_is_fetched_once_and_the_short_way(state: Path) -> None:

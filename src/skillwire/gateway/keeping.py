@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skillwire.skill.verify import VerifiedFile
 
 _TOGETHER_SECONDS = 0.1
+_GOODBYE_SECONDS = 2.0
 _MOST_BYTES = 32 * MIB
 _INLINE_BYTES = 256 * KIB  # smaller files are read where we are: a thread would cost more than the read
 
@@ -45,14 +46,15 @@ class Keeper:
 
     def put(self, file: VerifiedFile) -> None:
         """Keep ``file``, soon."""
-        if self._size + len(file.data) > _MOST_BYTES:
-            return
-        if self._waiting.setdefault((file.uri, file.digest), file) is file:
+        key = (file.uri, file.digest)
+        is_too_much = self._waiting and self._size + len(file.data) > _MOST_BYTES
+        if not is_too_much and key not in self._waiting:
+            self._waiting[key] = file
             self._size += len(file.data)
             self._news.set()
 
     async def run(self) -> None:
-        """Write what waits, until cancelled; then what is left."""
+        """Write what waits, until cancelled; then what is left, as far as that goes in a few seconds."""
         try:
             while True:
                 await self._news.wait()
@@ -60,13 +62,13 @@ class Keeper:
                 self._news = anyio.Event()
                 await self._write()
         finally:
-            with anyio.CancelScope(shield=True):
+            with anyio.move_on_after(_GOODBYE_SECONDS, shield=True):
                 await self._write()
 
     async def _write(self) -> None:
         some = list(self._waiting.values())
         try:
-            await to_thread.run_sync(self._put, some)
+            await to_thread.run_sync(self._put, some, abandon_on_cancel=True)
         except Exception:
             log.exception("what was fetched could not be kept")
         for file in some:

@@ -112,7 +112,7 @@ async def open_gateway(
                 gateway.standing.run,
                 gateway.recorder.run,
                 gateway.wishes.run,
-                gateway.catalog.follow,
+                gateway.follow,
                 partial(_tidy, cache),
             ):
                 group.start_soon(work)

@@ -17,6 +17,8 @@ from skillwire.skill.approval import fingerprint
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import Store
 
@@ -66,8 +68,18 @@ class Recorder:
                     await self._store.log_news([_line(label, entry) for (label, _), entry in some])
                 except StoreError as error:
                     log.warning("what was served is not in the log: %s", error.message)
+                    self._forget(some)
+                except Exception:  # a gateway without this log is a gateway
+                    log.exception("what was served is not in the log")
+                    self._forget(some)
                 finally:
                     self._writing = False
+
+    def _forget(self, unwritten: Sequence[tuple[tuple[str, str], SkillEntry]]) -> None:
+        """To be noted when they are served again."""
+        for key, entry in unwritten:
+            if self._known.get(key) is entry:
+                del self._known[key]
 
 
 def _line(label: str, entry: SkillEntry) -> LogLine:

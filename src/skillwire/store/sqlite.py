@@ -307,9 +307,10 @@ class SqliteStore(Store):
 def _log_if_new(connection: sqlite3.Connection, line: LogLine) -> bool:
     about = rows.bound((line.what, line.origin, line.uri))
     newest = connection.execute(rows.NEWEST_FACTS, about).fetchone()
-    if newest is not None and json.loads(newest[0]) == line.facts:
+    values = rows.values_of_line(line)
+    if newest is not None and newest[0] == values[-1]:  # as text: what is damaged there is other facts
         return False
-    connection.execute(rows.LOG, rows.bound(rows.values_of_line(line)))
+    connection.execute(rows.LOG, rows.bound(values))
     return True
 
 

@@ -112,6 +112,20 @@ async def test_reading_goes_on_while_another_writes(path: Path) -> None:
             assert await store.approval("acme", APPROVAL.uri) == APPROVAL
 
 
+async def test_what_two_processes_note_at_once_is_there_once(path: Path) -> None:
+    line = LogLine("served", "acme", "skill://flat/SKILL.md", "gateway", 1.0, {"fingerprint": "x"})
+    async with opened(path) as one, opened(path) as other:
+        added: list[int] = []
+
+        async def note(store: SqliteStore) -> None:
+            added.append(await store.log_news([line, line]))
+
+        async with anyio.create_task_group() as group:
+            for store in (one, other) * 5:
+                group.start_soon(note, store)
+        assert sorted(added) == [0] * 9 + [1]
+
+
 async def test_tasks_may_open_a_new_store_at_once(tmp_path: Path) -> None:
     async def use(path: Path) -> None:
         async with opened(path) as store:
