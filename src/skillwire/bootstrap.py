@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.ahead import Progress
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.client.servers import ServerPlace
+    from skillwire.client.servers import CommandServer, ServerPlace
 
 
 def open_folders(
@@ -121,6 +121,7 @@ class TargetOptions:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
     dialect: str | None = None
     era: str = "auto"
+    start_in: Path | None = None
     mine: bool = False
     allow_unverified: bool = False
 
@@ -170,7 +171,7 @@ def server_place(target: str | Sequence[str], options: TargetOptions, folder: Pa
     from skillwire.client.servers import CommandServer, UrlServer, find_configs, find_server, parse_server
 
     if not isinstance(target, str):
-        return CommandServer(tuple(target))
+        return _started_in(options.start_in, CommandServer(tuple(target)))
     if "://" in target:
         return UrlServer(target, options.headers)
     if options.config is None and (os.sep in target or target.startswith(".")):
@@ -183,7 +184,11 @@ def server_place(target: str | Sequence[str], options: TargetOptions, folder: Pa
     place = parse_server(find_server(target, configs)[1])
     if isinstance(place, UrlServer) and options.headers:
         return UrlServer(place.url, {**place.headers, **options.headers})
-    return place
+    return place if isinstance(place, UrlServer) else _started_in(options.start_in, place)
+
+
+def _started_in(folder: Path | None, place: CommandServer) -> CommandServer:
+    return place if folder is None else replace(place, cwd=os.path.join(folder, place.cwd or ""))
 
 
 def read_listing(path: Path) -> ListingCatalog:

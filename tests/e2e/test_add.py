@@ -6,22 +6,24 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from adversarial.adversary import HostileServer
+from e2e.installing import add, change, lock, serving, stand_in_a_project, tree
+from e2e.killing import killed_at
 from e2e.terminal import Terminal
 from skillwire import Limits, RemoteCatalog
 from skillwire.cli.main import run
 from skillwire.errors import UpstreamError
 from skillwire.install.fetching import fetch
-from starting import skillwire_command
 from trees import files_of, skill_md, small_tree, write_tree
 
-HERE = Path(__file__).parent
+if TYPE_CHECKING:
+    from pathlib import Path
+
 FLAT = "skill://flat/SKILL.md"
 DYNAMIC = """\
 import anyio
@@ -37,15 +39,7 @@ anyio.run(serve_stdio, build_server(skills))
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project to stand in, and a home of its own."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME", "HERMES_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "project").mkdir()
-    (tmp_path / "home").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("PYTHONPATH", str(HERE.parent))
-    return tmp_path / "home"
+    return stand_in_a_project(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -56,26 +50,6 @@ def project(tmp_path: Path) -> Path:
 @pytest.fixture
 def served(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "served", small_tree())
-
-
-def serving(root: Path) -> list[str]:
-    return [*skillwire_command(), "serve", str(root)]
-
-
-def add(root: Path, *words: str) -> int:
-    return run(["add", str(root), *words, "--yes", "--by", "ada"])
-
-
-def lock(folder: Path) -> dict[str, Any]:
-    return json.loads((folder / "skills.lock.json").read_text())["skills"]
-
-
-def tree(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
-
-
-def change(root: Path, path: str = "flat/SKILL.md", by: bytes = b"Do it twice.") -> None:
-    (root / path).write_bytes((root / path).read_bytes().replace(b"Do it.", by))
 
 
 # The right files
@@ -291,15 +265,15 @@ def test_a_skill_of_that_name_from_elsewhere_is_not_overwritten(
 def test_a_skill_that_skillwire_did_not_write_is_not_overwritten(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """N1: unless it is the very same."""
+    """N1: not even if it is the very same, for then it would be removed with ours."""
     mine = project / ".claude/skills/flat/SKILL.md"
     mine.parent.mkdir(parents=True)
-    mine.write_text("my own")
-    assert add(served, "flat", "--agent", "codex", "--agent", "claude-code") == 1
-    assert "[skill-foreign, rule N1]" in capsys.readouterr().err
-    assert tree(project) == {".claude/skills/flat/SKILL.md": b"my own"}
-    mine.write_bytes(small_tree()["flat/SKILL.md"])
-    assert add(served, "flat", "--agent", "claude-code") == 0
+    for data in (b"my own", small_tree()["flat/SKILL.md"]):
+        mine.write_bytes(data)
+        for agents in (["codex", "claude-code"], ["claude-code"]):
+            assert add(served, "flat", *(word for agent in agents for word in ("--agent", agent))) == 1
+            assert "[skill-foreign, rule N1]" in capsys.readouterr().err
+            assert tree(project) == {".claude/skills/flat/SKILL.md": data}
 
 
 def test_a_name_that_collides_by_case_only_is_refused(
@@ -671,20 +645,13 @@ def test_processes_that_add_at_the_same_time_all_end_up_in_the_lock(served: Path
     assert run(["verify", "--installed"]) == 0
 
 
-def killed_at(number: int, *words: str) -> int:
-    script = str(HERE / "killed_at_rename.py")
-    return subprocess.run(
-        [sys.executable, script, str(number), *words], capture_output=True, timeout=60
-    ).returncode
-
-
 @pytest.mark.parametrize("number", [1, 2, 3])
 def test_adding_that_is_killed_leaves_whole_skills_and_can_be_done_again(
     served: Path, project: Path, number: int
 ) -> None:
     """Two folders, then the lock."""
     words = ("--agent", "codex", "--agent", "claude-code")
-    assert killed_at(number, "add", str(served), "flat", *words, "--yes") == -9
+    assert killed_at("os.rename", number, "add", str(served), "flat", *words, "--yes") == -9
     for folder in (".agents", ".claude"):
         there = project / folder / "skills/flat"
         assert not there.exists() or tree(there) == files_of(small_tree(), "flat")
@@ -702,7 +669,7 @@ def test_updating_that_is_killed_loses_nothing_and_can_be_done_again(
     assert add(served, "flat", "--agent", "codex") == 0
     old = tree(served / "flat")
     change(served)
-    assert killed_at(number, "update", "--yes") == -9
+    assert killed_at("os.rename", number, "update", "--yes") == -9
     found = [tree(path.parent) for path in (project / ".agents/skills").rglob("SKILL.md")]
     assert old in found or tree(served / "flat") in found
     assert lock(project)["flat"]["by"] == "ada"

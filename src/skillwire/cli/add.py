@@ -19,6 +19,7 @@ from skillwire.cli.installation import (
     show_outcome,
     show_skill,
     signature,
+    tidy_first,
 )
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.targets import COMMAND, TARGET_HELP, add_target_options, run_on_targets
@@ -91,6 +92,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 async def _add(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
     scope = scope_of(arguments)
     server, agents = _server(arguments, scope), await _agents(arguments, scope, printer)
+    tidy_first(scope, printer, agents)
     added: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
     for text in dict.fromkeys(arguments.skills):
@@ -112,8 +114,9 @@ async def _add_one(
     printer: Printer,
 ) -> dict[str, Any]:
     from skillwire.cli.finding import find_skill
+    from skillwire.install.checking import check_add
     from skillwire.install.fetching import fetch, promised_digests
-    from skillwire.install.installing import add, check_add
+    from skillwire.install.installing import add
     from skillwire.install.lock import Lock
     from skillwire.install.lockfile import read_lock
 
@@ -121,7 +124,7 @@ async def _add_one(
     entry = await find_skill(catalog, text)
     promised_digests(entry)
     lock = read_lock(scope.lock_path) or Lock()
-    check_add(lock, scope, server, entry, agents)
+    check_add(lock, scope, server, entry, agents, signature(arguments))
     if _is_there(lock, scope, entry, agents):
         printer.talk(f"{line(text)} is already there, exactly so")
         return {"uri": entry.uri, "wrote": []}
@@ -174,10 +177,17 @@ async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
 
     offered = list(present_agents(scope.project, scope.home, os.environ))
     for number, agent in enumerate(offered, 1):
-        printer.talk(f"  {number}  {agent.id}  ({agent.title}: {scope.place_of(agent.id).label})")
+        printer.talk(f"  {number}  {agent.id}  ({agent.title}: {_place_text(agent.id, scope)})")
     words = await answer("For which of these? Numbers: ", printer) if offered else ""
     numbers = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
     found = [agent.id for number, agent in enumerate(offered, 1) if number in numbers]
     if not found:
         raise FormatError("agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir")
     return found
+
+
+def _place_text(agent: str, scope: Scope) -> str:
+    try:
+        return scope.place_of(agent).label
+    except SkillwireError as error:
+        return f"not usable, {line(error.message)}"

@@ -14,18 +14,19 @@ from skillwire.cli.installation import (
     open_server,
     scope_of,
     stamp,
+    tidy_first,
 )
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.install.lock import Installed, Lock
+    from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import Scope
 
 _EXAMPLES = """\
@@ -59,22 +60,25 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.install.installing import check_untouched, restore
+    from skillwire.install.installing import restore
     from skillwire.install.lockfile import demand_lock
 
     scope = scope_of(arguments)
+    tidy_first(scope, printer)
     lock = demand_lock(scope.lock_path)
-    if not arguments.force:
-        check_untouched(scope, lock)
-    ready = await _gather(lock, scope, arguments, printer)
-    if ready is None:
-        printer.talk("nothing was written")
-        return Exit.PROBLEMS
+    try:
+        ready = _ready(lock, scope, force=arguments.force)
+    except SkillwireError as error:
+        return _failed(printer, error)
+    missing = [name for name, files in ready.items() if not files]
+    groups = chosen(lock, missing) if missing else {}
+    headers = headers_for(list(groups), arguments)
+    if not await _gather(groups, ready, scope, arguments, headers, printer):
+        return _failed(printer)
     try:
         outcome = restore(scope, lock, ready, force=arguments.force, backups=backups(), stamp=stamp())
     except SkillwireError as error:
-        printer.error(error)
-        return Exit.PROBLEMS
+        return _failed(printer, error)
     for place in outcome.backups:
         printer.talk(f"what was changed is kept in {line(str(place))}")
     if arguments.json:
@@ -86,40 +90,58 @@ async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
     return Exit.OK
 
 
-async def _gather(
-    lock: Lock, scope: Scope, arguments: argparse.Namespace, printer: Printer
-) -> dict[str, Mapping[str, bytes]] | None:
-    """The files of every skill that is not everywhere yet; ``None`` if they cannot all be had as the lock says."""
-    from skillwire.install.drift import installed_files, installed_states
+def _failed(printer: Printer, error: SkillwireError | None = None) -> int:
+    if error is not None:
+        printer.error(error)
+    printer.talk("nothing was written")
+    return Exit.PROBLEMS
 
-    ready: dict[str, Mapping[str, bytes]] = {}
+
+def _ready(lock: Lock, scope: Scope, *, force: bool) -> dict[str, Mapping[str, bytes]]:
+    """The files of every skill that is not everywhere yet; none where they have to be fetched."""
+    from skillwire.install.drift import installed_files, installed_states
+    from skillwire.install.installing import check_untouched
+
+    if not force:
+        check_untouched(scope, lock)
+    return {
+        skill.name: installed_files(scope, skill) or {}
+        for skill in lock.skills.values()
+        if any(state.state != "ok" for state in installed_states(scope, skill))
+    }
+
+
+async def _gather(
+    groups: Mapping[Server, Sequence[Installed]],
+    ready: dict[str, Mapping[str, bytes]],
+    scope: Scope,
+    arguments: argparse.Namespace,
+    headers: dict[str, str],
+    printer: Printer,
+) -> bool:
+    """Fetch the skills in ``groups``; whether they could all be had as the lock says."""
     failed = False
-    for skill in lock.skills.values():
-        if any(state.state != "ok" for state in installed_states(scope, skill)):
-            ready[skill.name] = installed_files(scope, skill) or {}
-    groups = chosen(lock, [name for name, files in ready.items() if not files]) if not all(ready.values()) else {}
-    headers = headers_for(list(groups), arguments)
     for server, skills in groups.items():
         try:
             async with open_server(server, scope, arguments, headers, printer) as catalog:
                 for skill in skills:
-                    failed |= not await _fetch(catalog, skill, ready, printer)
+                    failed |= not await _fetch(catalog, skill, ready, scope, printer)
         except SkillwireError as error:
             printer.error(error)
             failed = True
-    return None if failed else ready
+    return not failed
 
 
 async def _fetch(
-    catalog: Catalog, skill: Installed, ready: dict[str, Mapping[str, bytes]], printer: Printer
+    catalog: Catalog, skill: Installed, ready: dict[str, Mapping[str, bytes]], scope: Scope, printer: Printer
 ) -> bool:
     from skillwire.install.fetching import check_pinned, fetch, promised_digests
 
     try:
         entry = await catalog.get_skill(skill.uri)
-        check_pinned(skill, promised_digests(entry))
+        check_pinned(skill, promised_digests(entry), scope)
         fetched = await fetch(catalog, entry)
-        check_pinned(skill, fetched.digests)
+        check_pinned(skill, fetched.digests, scope)
     except SkillwireError as error:
         printer.error(error)
         return False

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,7 @@ from skillwire.cli.hosting import line, run_async
 from skillwire.cli.installation import add_scope_options, say_yes, scope_of
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.targets import COMMAND
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, StoreError
 
 if TYPE_CHECKING:
     from skillwire.cli.parsing import Verbs
@@ -22,6 +21,11 @@ if TYPE_CHECKING:
 
 TARGETS = 1
 _STYLES = {"+": "green", "-": "red"}
+# Nothing is wrong with what was typed: the host's file, or the disk, is not as it would have to be.
+_ABOUT_THE_FILE = frozenset({
+    "config-backups", "config-by-hand", "config-changed", "config-invalid", "config-taken", "config-unreadable",
+    "folder-elsewhere", "write-failed",
+})  # fmt: skip
 _EXAMPLES = """\
 examples:
   skillwire connect --agent claude-code -- skillwire serve ./skills
@@ -30,7 +34,7 @@ examples:
 
 Comments, order and spacing of the file stay as they are. What it was is kept beside it.
 
-exit codes: 0 done, 1 nothing was changed: somebody said no, or it has to be done by hand, 2 usage
+exit codes: 0 done, 1 nothing was changed: somebody said no, the name is taken, the file cannot be changed, 2 usage
 """
 
 
@@ -55,6 +59,7 @@ def add_arguments(verbs: Verbs) -> None:
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Connect."""
     from skillwire.install.agents import find_agent
+    from skillwire.install.words import from_anywhere
 
     if arguments.command is not None and arguments.command != COMMAND:
         raise FormatError("argument-invalid", "the command stands after --", "write: -- COMMAND ARGUMENTS")
@@ -64,43 +69,34 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
             "argument-invalid", "one of --url, --undo and a command is needed", "skillwire connect -h"
         )
     if arguments.scope == "global":
-        words = _from_anywhere(words)
+        words = from_anywhere(words, Path.cwd())
     find_agent(arguments.agent)
     return run_async(lambda: _connect(arguments, words, printer), printer)
 
 
-def _from_anywhere(words: list[str]) -> list[str]:
-    """The command for a host that starts it wherever it is, not here: what names a file of this folder, in full.
-
-    A word without a dot or a slash may be a file or just a word; of our own verbs it is known.
-    """
-    ours = Path(words[0]).name == "skillwire" if words else False
-    return [
-        os.path.abspath(word)
-        if word.startswith(("./", "../"))
-        or (place > 0 and os.path.exists(word) and ("/" in word or "." in word or (ours and place > 1)))
-        else word
-        for place, word in enumerate(words)
-    ]
-
-
 async def _connect(arguments: argparse.Namespace, words: list[str], printer: Printer) -> int:
-    from skillwire.install.connecting import apply_edit, forget_backups, lines_to_add, plan_connect, plan_undo
+    from skillwire.install.connecting import check_name
 
-    scope = scope_of(arguments)
+    check_name(arguments.name)
     entry = _entry(arguments, words)
     try:
-        if arguments.undo:
-            edit = plan_undo(arguments.agent, arguments.name, scope)
-        else:
-            edit = plan_connect(arguments.agent, arguments.name, entry, scope)
-    except FormatError as error:
-        if error.reference != "config-by-hand" or arguments.undo:
+        return await _change(arguments, entry, printer)
+    except (FormatError, StoreError) as error:
+        if error.reference not in _ABOUT_THE_FILE:
             raise
         printer.error(error)
-        for each in lines_to_add(arguments.agent, arguments.name, entry):
-            printer.data(each)
+        if error.reference == "config-by-hand" and not arguments.undo:
+            _show_lines(arguments, entry, printer)
         return Exit.PROBLEMS
+
+
+async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer: Printer) -> int:
+    from skillwire.install.connecting import apply_edit, plan_connect, plan_undo
+
+    if arguments.undo:
+        edit = plan_undo(arguments.agent, arguments.name, scope_of(arguments))
+    else:
+        edit = plan_connect(arguments.agent, arguments.name, entry, scope_of(arguments))
     if edit is None:
         printer.talk(f"{line(arguments.name)} is there already, exactly so")
         return Exit.OK
@@ -108,9 +104,7 @@ async def _connect(arguments: argparse.Namespace, words: list[str], printer: Pri
     if not arguments.yes and not can_ask():
         raise FormatError("nobody-to-ask", "a person has to say yes, and nobody can be asked here", "use --yes")
     await say_yes(f"Change {line(edit.label)} so?", arguments, printer)
-    backup = apply_edit(edit, arguments.name, keep=not arguments.undo)
-    if arguments.undo:
-        forget_backups(edit, arguments.name)
+    backup = apply_edit(edit)
     done = "removed" if edit.new is None else "changed"
     printer.talk(f"{done} {line(edit.label)}" + ("" if backup is None else f"; before: {line(backup.name)}"))
     return Exit.OK
@@ -129,10 +123,17 @@ def _entry(arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
     return entry_for(shape, url=arguments.url, command=words, name=arguments.name)
 
 
+def _show_lines(arguments: argparse.Namespace, entry: dict[str, Any], printer: Printer) -> None:
+    from skillwire.install.connecting import lines_to_add
+
+    for each in lines_to_add(arguments.agent, arguments.name, entry):
+        printer.data(each)
+
+
 def _show(edit: Edit, printer: Printer) -> None:
     from rich.text import Text
 
-    printer.talk(Text(edit.label + (" (new)" if edit.old is None else ""), style="bold"))
+    printer.talk(Text(edit.label + (" (new)" if edit.is_new else ""), style="bold"))
     for each in edit.lines:
         printer.talk(Text(f"  {line(each[:1])}{_shown(each[1:])}", style=_STYLES.get(each[:1], "")))
 

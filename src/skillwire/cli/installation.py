@@ -19,7 +19,7 @@ from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncGenerator, Generator, Sequence
+    from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.printer import Printer
@@ -100,6 +100,14 @@ def stamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> None:
+    """What killed processes left, before anything else is done."""
+    from skillwire.install.tidying import tidy_up
+
+    for place in tidy_up(scope, agents, backups=backups(), stamp=stamp()):
+        printer.talk(f"a change that was not finished was taken back; it is kept in {line(str(place))}")
+
+
 def signature(arguments: argparse.Namespace) -> Signature:
     """Who says yes, when, and with what."""
     from skillwire import __version__
@@ -168,11 +176,11 @@ def headers_for(servers: Sequence[Server], arguments: argparse.Namespace) -> dic
     from skillwire.cli.targets import parse_headers
 
     headers = parse_headers(arguments.header)
-    if headers and len({server.origin for server in servers if server.kind == "url"}) > 1:
-        raise FormatError(
+    if headers and len({server.origin for server in servers if server.kind in ("url", "label")}) > 1:
+        raise FormatError(  # what has a label may be a URL too
             "header-ambiguous",
-            "the lock names several URLs, and --header would go to all of them",
-            "name the skills of one server, or give the servers labels in an mcpServers file",
+            "the lock names several servers, and --header would go to all of them",
+            "name the skills of one server, or give each its headers in an mcpServers file",
         )
     return headers
 
@@ -193,19 +201,21 @@ async def open_server(
 ) -> AsyncGenerator[Catalog]:
     """The server that the lock names, as a catalog."""
     from skillwire.bootstrap import TargetOptions, open_target
-    from skillwire.install.servers import starts_something, target_of
+    from skillwire.install.servers import base_of, starts_something, target_of
 
     if scope.kind == "project" and starts_something(server) and not arguments.allow_commands:
         await _ask_to_start(server, printer)
     target, config = target_of(server, scope)
-    options = TargetOptions(config, headers, server.dialect, server.era or "auto")
+    base = base_of(scope)
+    options = TargetOptions(config, headers, server.dialect, server.era or "auto", start_in=base)
     with naming(server):
-        async with open_target(cast("str", target), options, folder=scope.project, home=scope.home) as catalog:
+        async with open_target(cast("str", target), options, folder=base, home=scope.home) as catalog:
             yield catalog
 
 
 async def _ask_to_start(server: Server, printer: Printer) -> None:
     what = f"{'the server labelled ' if server.kind == 'label' else ''}{line(server_text(server))}"
+    what += "" if server.config is None else f" in {line(server.config)}"
     if can_ask() and await confirm(f"The project's lock asks to start: {what}. Start it?", printer):
         return
     raise ApprovalError(

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line, listed
 from skillwire.cli.installation import add_scope_options, scope_of, server_text
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.cli.printer import Printer
+    from skillwire.install.lock import Installed
+    from skillwire.install.places import Scope
 
 
 def add_installed_options(parser: argparse.ArgumentParser, words: str) -> None:
@@ -52,16 +54,11 @@ def list_installed(arguments: argparse.Namespace, printer: Printer) -> int:
 
 def verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
     """Drift: every folder of every installed skill, compared with the lock."""
-    from skillwire.install.drift import installed_states
     from skillwire.install.lockfile import demand_lock
 
     scope = scope_of(arguments)
     lock = demand_lock(scope.lock_path)
-    found: list[dict[str, Any]] = [
-        {"skill": name, "folder": each.place.label, "state": each.state, "details": list(each.details)}
-        for name in sorted(lock.skills)
-        for each in installed_states(scope, lock.skills[name])
-    ]
+    found = [each for name in sorted(lock.skills) for each in _rows(scope, lock.skills[name])]
     wrong = [each for each in found if each["state"] != "ok"]
     if arguments.json:
         printer.json({"folders": found})
@@ -75,3 +72,18 @@ def verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
         f"{len(lock.skills)} installed in {len(found)} places: {verdict} (that is consistency, not trust)"
     )
     return Exit.PROBLEMS if wrong else Exit.OK
+
+
+def _rows(scope: Scope, skill: Installed) -> list[dict[str, Any]]:
+    """How a skill lies in each of its folders. One that cannot be looked at does not hide the others."""
+    from skillwire.install.drift import installed_states
+
+    try:
+        found = installed_states(scope, skill)
+    except SkillwireError as error:
+        details = [error.message, error.hint]
+        return [{"skill": skill.name, "folder": "?", "state": "unknown", "details": details}]
+    return [
+        {"skill": skill.name, "folder": each.place.label, "state": each.state, "details": list(each.details)}
+        for each in found
+    ]

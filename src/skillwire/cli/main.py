@@ -43,7 +43,20 @@ examples:
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
     """Run the command line and leave the process."""
+    _open_what_is_closed()
     sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def _open_what_is_closed() -> None:
+    """Nobody is at a stream that was closed (``<&-``): nothing comes from there, and what goes there is lost.
+
+    Left closed, its number would be given to the next file or socket that is opened, and talk would go there.
+    """
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_RDWR)
+            os.set_inheritable(descriptor, True)
+            setattr(sys, name, os.fdopen(descriptor, mode, closefd=False))
 
 
 def run(argv: Sequence[str]) -> int:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line
-from skillwire.cli.installation import JSON_HELP, add_agent_options, add_scope_options, backups, scope_of, stamp
+from skillwire.cli.installation import (
+    JSON_HELP,
+    add_agent_options,
+    add_scope_options,
+    backups,
+    scope_of,
+    stamp,
+    tidy_first,
+)
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import SkillwireError
 
@@ -48,10 +56,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.install.lockfile import demand_lock
 
     scope = scope_of(arguments)
+    agents = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
+    tidy_first(scope, printer, agents)
     lock = demand_lock(scope.lock_path)
     for name in arguments.skills:  # a wrong word ends it before anything is done, as for update
         demand_skill(lock, name)
-    agents = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
     done: list[dict[str, Any]] = []
     for name in dict.fromkeys(arguments.skills):
         try:
@@ -63,6 +72,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         done.append({"skill": name, "state": "removed", "from": list(outcome.written)})
         for place in outcome.backups:
             printer.talk(f"what was changed there is kept in {line(str(place))}")
+        for agent in outcome.unreached:
+            printer.talk(f"nothing was removed for {line(agent)}, whose folder cannot be used from here")
         if not arguments.json:
             for label in outcome.written:
                 printer.data(f"removed {line(label)}/{line(name)}")

@@ -20,6 +20,7 @@ from skillwire.cli.installation import (
     show_outcome,
     show_skill,
     signature,
+    tidy_first,
 )
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
@@ -72,6 +73,7 @@ async def _update(arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.install.lockfile import demand_lock
 
     scope = scope_of(arguments)
+    tidy_first(scope, printer)
     groups = chosen(demand_lock(scope.lock_path), arguments.skills)
     headers = headers_for(list(groups), arguments)
     done: list[dict[str, Any]] = []
@@ -104,7 +106,7 @@ async def _update_one(
     from skillwire.install.fetching import fetch, promised_digests
     from skillwire.install.installing import update
 
-    entry = await _entry_now(catalog, skill)
+    entry = await _entry_now(catalog, skill, scope)
     if promised_digests(entry) == skill.files and _lies_there(skill, scope, force=arguments.force):
         printer.talk(f"{line(skill.name)} is up to date")
         return "current"
@@ -119,7 +121,7 @@ async def _update_one(
     return "updated"
 
 
-async def _entry_now(catalog: Catalog, skill: Installed) -> SkillEntry:
+async def _entry_now(catalog: Catalog, skill: Installed, scope: Scope) -> SkillEntry:
     try:
         return await catalog.get_skill(skill.uri)
     except NotFoundError as error:
@@ -127,7 +129,7 @@ async def _entry_now(catalog: Catalog, skill: Installed) -> SkillEntry:
         raise NotFoundError(
             "skill-gone",
             f"{skill.name!r:.100} is not served any more: {where!r:.200} has no {skill.uri!r:.200}",
-            f"it stays as it is; to take it out: skillwire remove {skill.name}",
+            f"it stays as it is; to take it out: {scope.command(f'remove {skill.name}')}",
         ) from error
 
 
@@ -141,7 +143,7 @@ def _lies_there(skill: Installed, scope: Scope, *, force: bool) -> bool:
             raise VerificationError(
                 "skill-drifted",
                 f"{skill.name!r:.100} in {state.place.label!r:.200} is not what the lock says: {state.details[0]}",
-                "skillwire ci puts back what is missing; --force replaces what was changed and keeps a copy",
+                f"{scope.command('ci')} puts back what is missing; --force replaces the rest and keeps a copy",
                 rule="V1",
             )
     return not drifted

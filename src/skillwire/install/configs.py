@@ -96,6 +96,12 @@ def entry_for(
             return words
 
 
+def has_only_ours(config: HostConfig, entry: object, extra: Mapping[str, Any]) -> bool:
+    """Whether ``entry`` has only what ``entry_for`` writes, and ``extra``: no variables, no secrets."""
+    written = (entry_for(config.shape, url=""), entry_for(config.shape, command=[""]))
+    return isinstance(entry, dict) and any(entry.keys() == {**each, **extra}.keys() for each in written)
+
+
 def _of_url(shape: Shape, url: str, name: str) -> dict[str, Any]:
     match shape:
         case "typed":

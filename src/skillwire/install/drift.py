@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from skillwire.errors import SkillwireError
 from skillwire.install.folder import compare, look, read_files
 from skillwire.skill.digest import digest_of
 
@@ -24,9 +25,19 @@ class PlaceState:
     details: tuple[str, ...] = ()
 
 
+def layout_of(scope: Scope, skill: Installed) -> Layout:
+    """Where an installed skill lies. A lock that says what cannot be is said to, with the skill's name."""
+    try:
+        return scope.layout(skill.agents)
+    except SkillwireError as error:
+        error.message = f"the lock's {skill.name!r:.100}: {error.message}"
+        error.hint = f"correct it in the lock, or take the skill out: {scope.command(f'remove {skill.name}')}"
+        raise
+
+
 def installed_states(scope: Scope, skill: Installed) -> list[PlaceState]:
     """How an installed skill lies in each of its folders."""
-    return states(skill.name, skill.files, scope.layout(skill.agents))
+    return states(skill.name, skill.files, layout_of(scope, skill))
 
 
 def states(name: str, files: Mapping[str, str], layout: Layout) -> list[PlaceState]:
@@ -42,7 +53,7 @@ def states(name: str, files: Mapping[str, str], layout: Layout) -> list[PlaceSta
 
 def installed_files(scope: Scope, skill: Installed) -> dict[str, bytes] | None:
     """The skill's bytes from a folder where it lies as the lock says; ``None`` if there is none."""
-    for place in scope.layout(skill.agents).copies:
+    for place in layout_of(scope, skill).copies:
         if not compare(look(place.folder, skill.name, skill.files), skill.files):
             files = read_files(place.folder, skill.name, skill.files)
             if {path: digest_of(data) for path, data in files.items()} == dict(skill.files):

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.install.lock import Installed
+    from skillwire.install.places import Scope
     from skillwire.skill import SkillEntry
 
 
@@ -76,13 +77,13 @@ def promised_digests(entry: SkillEntry) -> dict[str, str]:
     return digests
 
 
-def check_pinned(skill: Installed, digests: Mapping[str, str]) -> None:
+def check_pinned(skill: Installed, digests: Mapping[str, str], scope: Scope) -> None:
     """V3: what a server serves now is what the lock says, or it is not installed."""
     if digests != skill.files:
         paths = sorted(path for path in {*digests, *skill.files} if digests.get(path) != skill.files.get(path))
         raise VerificationError(
             "lock-differs",
             f"{skill.uri!r:.300} is not what the lock says: {', '.join(paths):.300}",
-            f"look at what changed: skillwire update {skill.name}",
+            f"look at what changed: {scope.command(f'update {skill.name}')}",
             rule="V3",
         )

@@ -1,17 +1,18 @@
 """What lies in an agent's folder under the name of a skill, looked at without following a link.
 
-``compare`` says in words how it differs from what the lock says was written. Litter (``.DS_Store``, caches) does
-not count; anything else that was added does.
+``compare`` says in words how it differs from what the lock says was written. Litter that comes back by itself
+does not count; anything else that was added does, for it would be lost with the folder.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
 from skillwire.catalog.beneath import hash_file_at, open_folder, open_root, read_file_at
-from skillwire.catalog.ignore import is_ignored
 from skillwire.errors import FormatError, StoreError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.entry import fold
@@ -21,12 +22,16 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _HIDING = frozenset({".git", ".hg", ".svn", ".bzr", ".jj"})
+_LITTER = re.compile(r"\.DS_Store|Thumbs\.db|__pycache__|.*\.pyc")
 _MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is there: nothing, a folder with files and their digests, a link with its text, or something else."""
+    """What is there: nothing, a folder with files and their digests, a link with its text, or something else.
+
+    What nobody expects has no digest: it is not read, and of a folder only its name is told.
+    """
 
     kind: Literal["nothing", "folder", "link", "other"]
     files: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -34,7 +39,7 @@ class Seen:
 
 
 def look(folder: Path, name: str, expected: Collection[str] = ()) -> Seen:
-    """What lies in ``folder`` under ``name``. What is ``expected`` is looked at even if it looks like litter."""
+    """What lies in ``folder`` under ``name``. What is ``expected`` is read, even if it looks like litter."""
     place = folder / name
     try:
         if place.is_symlink():
@@ -115,24 +120,26 @@ def check_paths(paths: Collection[str]) -> None:
 
 def _digests(root: int, expected: Collection[str]) -> Iterator[tuple[str, str]]:
     for path, folder, name, is_file in _walk(root, expected):
-        yield path, hash_file_at(folder, name, _MAX_BYTES).digest if is_file else "not a file"
+        is_read = is_file and path in expected
+        yield path, hash_file_at(folder, name, _MAX_BYTES).digest if is_read else "not read"
 
 
-def _walk(
-    folder: int, expected: Collection[str], prefix: str = "", depth: int = 0
+def _walk(root: int, expected: Collection[str]) -> Iterator[tuple[str, int, str, bool]]:
+    """Everything below ``root``: path, the folder it is in, its name there, whether it is a regular file."""
+    folders = {str(above) for path in expected for above in PurePosixPath(path).parents}
+    yield from _walk_folder(root, frozenset({*expected, *folders}), folders, "")
+
+
+def _walk_folder(
+    folder: int, known: frozenset[str], folders: Collection[str], prefix: str
 ) -> Iterator[tuple[str, int, str, bool]]:
-    """Everything below ``folder``: path, the folder it is in, its name there, whether it is a regular file."""
     with os.scandir(folder) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
-            path, is_folder = prefix + entry.name, entry.is_dir(follow_symlinks=False)
-            if is_ignored(entry.name, is_folder=is_folder) and not _is_expected(path, expected):
+            path = prefix + entry.name
+            if path not in known and _LITTER.fullmatch(entry.name):
                 continue
-            if is_folder and depth < DEFAULT_LIMITS.max_depth:
+            if path in folders and entry.is_dir(follow_symlinks=False):
                 with open_folder(folder, (entry.name,)) as below:
-                    yield from _walk(below, expected, f"{path}/", depth + 1)
+                    yield from _walk_folder(below, known, folders, f"{path}/")
             else:
                 yield path, folder, entry.name, entry.is_file(follow_symlinks=False)
-
-
-def _is_expected(path: str, expected: Collection[str]) -> bool:
-    return any(other == path or other.startswith(f"{path}/") for other in expected)

@@ -10,24 +10,23 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillwire.errors import FormatError, NotFoundError, OriginError, VerificationError
-from skillwire.install.drift import installed_states, states
-from skillwire.install.fetching import Fetched, promised_digests
+from skillwire.install.checking import check_same, merged_agents
+from skillwire.install.drift import installed_states, layout_of, states
 from skillwire.install.folder import check_free, compare, look
-from skillwire.install.lock import Installed, Lock, parse_name
+from skillwire.install.lock import Installed, Lock
 from skillwire.install.lockfile import held_lock
-from skillwire.install.swapping import back_up, swapping, tidy
+from skillwire.install.swapping import back_up, forget, swapping, was_put
 from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from skillwire.install.drift import PlaceState
+    from skillwire.install.fetching import Fetched
     from skillwire.install.lock import Mode, Server
     from skillwire.install.places import Layout, Scope
     from skillwire.install.swapping import Swap
-    from skillwire.skill import SkillEntry
 
 _REPLACES = "nothing was overwritten; --force replaces it and keeps a copy"
 _REMOVES = "nothing was removed; --force removes it all the same and keeps a copy"
@@ -44,38 +43,32 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done: folders that were written or emptied, and copies of what somebody had changed there."""
+    """What was done: folders that were written or emptied, copies of what somebody had changed there, and agents
+    whose folders could not be looked into.
+    """
 
     written: tuple[str, ...] = ()
     backups: tuple[Path, ...] = ()
-
-
-def check_add(lock: Lock, scope: Scope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]) -> None:
-    """Refuse what could not be added anyway, before anything is fetched."""
-    name = parse_name(entry.path.rpartition("/")[2])
-    merged = _merged(lock, server, entry, agents)
-    _check_same(lock.skills.get(name), promised_digests(entry))
-    for place in scope.layout(merged).places:
-        check_free(place.folder, name)
+    unreached: tuple[str, ...] = ()
 
 
 def add(scope: Scope, fetched: Fetched, server: Server, agents: Mapping[str, Mode], who: Signature) -> Outcome:
     """Put the skill into the folders of ``agents``, and into the lock."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, swapping() as swap:
-        merged = _merged(lock.now, server, fetched.entry, agents)
+        merged = merged_agents(lock.now, scope, server, fetched.entry, agents)
         known = lock.now.skills.get(name)
-        _check_same(known, digests)
-        layout = _tidied(scope.layout(merged))
+        check_same(known, digests, scope)
+        layout = scope.layout(merged)
         ours = {place.folder for place in scope.layout({} if known is None else known.agents).places}
         for state in states(name, digests, layout):
-            check_free(state.place.folder, name)
-            if state.state == "changed":
-                raise _in_the_way(name, state, is_ours=state.place.folder in ours)
+            _check_ours(name, state, scope, is_ours=state.place.folder in ours)
         written = _stage(swap, layout, name, fetched.files)
         if known is None:
             known = Installed(name, fetched.entry.uri, server, digests, merged, who.by, who.at, who.tool)
         swap.commit(lambda: lock.write(lock.now.having(replace(known, agents=merged))))
+    for place in layout.places:
+        forget(place.folder, name)
     return Outcome(written)
 
 
@@ -88,7 +81,7 @@ def update(
         known = demand_skill(lock.now, name)
         if known != planned:
             raise _lock_changed()
-        layout = _tidied(scope.layout(known.agents))
+        layout = layout_of(scope, known)
         drifted = [
             state
             for state in states(name, known.files, layout)
@@ -110,11 +103,13 @@ def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, bac
             raise NotFoundError(
                 "agent-unknown",
                 f"{name!r:.100} is not installed for {', '.join(unknown):.200}",
-                "list --installed",
+                scope.command("list --installed"),
             )
         left: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if agents and key not in agents}
-        stay = {place.folder for place in scope.layout(left).places}
-        found = states(name, known.files, _tidied(scope.layout(known.agents)))
+        usable: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if scope.is_usable(key)}
+        staying: dict[str, Mode] = {key: mode for key, mode in usable.items() if key in left}
+        stay = {place.folder for place in scope.layout(staying).places}
+        found = states(name, known.files, scope.layout(usable))
         leaving = [state for state in found if state.place.folder not in stay and state.state != "missing"]
         changed = [each for each in leaving if each.state == "changed"]
         kept = _keep(name, changed, force=force, backups=backups, stamp=stamp, forcing=_REMOVES)
@@ -122,7 +117,8 @@ def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, bac
             swap.take(state.place.folder, name)
         new = lock.now.having(replace(known, agents=left)) if left else lock.now.without(name)
         swap.commit(lambda: lock.write(new))
-    return Outcome(tuple(state.place.label for state in leaving), kept)
+    unreached = tuple(key for key in known.agents if key not in usable and key not in left)
+    return Outcome(tuple(state.place.label for state in leaving), kept, unreached)
 
 
 def restore(
@@ -145,7 +141,7 @@ def restore(
             raise _lock_changed()
         for name, files in ready.items():
             skill = planned.skills[name]
-            layout = _tidied(scope.layout(skill.agents))
+            layout = layout_of(scope, skill)
             found = [state for state in states(name, skill.files, layout) if state.state == "changed"]
             for place in layout.places:
                 check_free(place.folder, name)
@@ -174,42 +170,13 @@ def demand_skill(lock: Lock, name: str) -> Installed:
     return lock.skills[name]
 
 
-def _merged(lock: Lock, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]) -> dict[str, Mode]:
-    """All agents that the skill is for, with ``agents``; refuses a name that another origin's skill has (N1)."""
-    name = parse_name(entry.path.rpartition("/")[2])
-    for other in lock.skills:
-        if other != name and fold(other) == fold(name):
-            raise FormatError(
-                "name-collision",
-                f"{name!r:.100} and the installed {other!r:.100} are one name on some disks",
-                f"remove that one first: skillwire remove {other}",
-                rule="B5",
-            )
-    known = lock.skills.get(name)
-    if known is None:
-        return dict(agents)
-    if (known.server.origin, known.uri) != (server.origin, entry.uri):
-        raise OriginError(
-            "origin-other",
-            f"{name!r:.100} is installed from elsewhere: {known.uri!r:.200} of {str(known.server)!r:.200}",
-            f"nothing was overwritten; to have this one, remove that one first: skillwire remove {name}",
-            rule="N1",
-        )
-    for agent in known.agents.keys() & agents.keys():
-        if known.agents[agent] != agents[agent]:
-            raise FormatError(
-                "mode-other", f"{name!r:.100} is there for {agent} as a {known.agents[agent]}", "remove it first"
-            )
-    return {**known.agents, **agents}
-
-
-def _check_same(known: Installed | None, digests: Mapping[str, str]) -> None:
-    if known is not None and known.files != digests:
-        raise FormatError(
-            "skill-changed",
-            f"{known.name!r:.100} is installed with another content",
-            f"look at what changed: skillwire update {known.name}",
-        )
+def _check_ours(name: str, state: PlaceState, scope: Scope, *, is_ours: bool) -> None:
+    """N1: what somebody else put there stays theirs, even the very same: to remove a skill would take it away."""
+    check_free(state.place.folder, name)
+    is_foreign = state.state == "ok" and not is_ours and not was_put(state.place.folder, name)
+    if state.state == "changed" or is_foreign:
+        forcing = f"nothing was overwritten; to replace it: {scope.command(f'update {name} --force')}"
+        raise _in_the_way(name, state, is_ours=is_ours, forcing=forcing)
 
 
 def _stage(swap: Swap, layout: Layout, name: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
@@ -238,13 +205,6 @@ def _keep(
     if drifted and not force:
         raise _in_the_way(name, drifted[0], is_ours=True, forcing=forcing)
     return tuple(back_up(state.place.folder, name, backups, stamp.replace(":", "")) for state in drifted)
-
-
-def _tidied(layout: Layout) -> Layout:
-    """The same, without what a killed process may have left in its folders."""
-    for place in layout.places:
-        tidy(place.folder)
-    return layout
 
 
 def _lock_changed() -> FormatError:

@@ -30,7 +30,10 @@ _KINDS: tuple[ServerKind, ...] = ("url", "command", "folder", "label")
 _MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ\Z")
 _SERVER_FIELDS = frozenset({*_KINDS, "config", "dialect", "era"})
 _SKILL_FIELDS = frozenset({"agents", "at", "by", "files", "server", "tool", "uri"})
-_MENDING = "restore the file from version control, or remove it and add the skills again"
+_URL = re.compile(r"https?://[^/]", re.IGNORECASE)
+_DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
+_MENDING = "correct it, or restore it from version control; nothing was changed"
+_MERGING = "it has the marks of a merge: settle it by hand; nothing was changed"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +107,17 @@ class Lock:
 
 
 def format_lock(lock: Lock) -> bytes:
-    """The file's bytes."""
+    """The file's bytes; ``FormatError`` if they could not be read again."""
     skills = {name: skill.to_json() for name, skill in lock.skills.items()}
     document = {**lock.extra, "version": VERSION, "skills": skills}
-    return (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+    try:
+        data = (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
+        parse_lock(data)
+    except UnicodeEncodeError as error:
+        raise _unwritable("a name in it is not UTF-8") from error
+    except FormatError as error:
+        raise _unwritable(error.message.removeprefix(f"{LOCK_NAME} cannot be used: "), error.rule) from error
+    return data
 
 
 def parse_lock(data: bytes) -> Lock:
@@ -117,12 +127,12 @@ def parse_lock(data: bytes) -> Lock:
     except json.JSONDecodeError as error:
         raise FormatError(
             "lock-invalid",
-            f"{LOCK_NAME} is not JSON: {error.msg}",
-            _MENDING,
+            f"{LOCK_NAME} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}",
+            _MERGING if b"<<<<<<<" in data else _MENDING,
             line=error.lineno,
             column=error.colno,
         ) from error
-    except (UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # no UTF-8, a number of thousands of digits, too deep
         raise FormatError("lock-invalid", f"{LOCK_NAME} is not JSON text", _MENDING) from error
     fields = _object(document, "it")
     _check_version(fields.get("version"))
@@ -229,10 +239,24 @@ def _server(value: object, what: str) -> Server:
         _refuse(f"'server' of {what} needs exactly one of {', '.join(_KINDS)}")
     raw: object = fields[kinds[0]]
     words: list[object] = cast("list[object]", raw) if kinds[0] == "command" and isinstance(raw, list) else [raw]
-    if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
+    if not words or not words[0] or not all(isinstance(word, str) and "\0" not in word for word in words):
         _refuse(f"'{kinds[0]}' of {what} is not text")
     optional = {key: _text(fields, key, what) for key in ("config", "dialect", "era") if key in fields}
-    return Server(kinds[0], tuple(map(str, words)), **optional, extra=_others(fields, _SERVER_FIELDS))
+    server = Server(kinds[0], tuple(map(str, words)), **optional, extra=_others(fields, _SERVER_FIELDS))
+    _check_kind(server, what)
+    return server
+
+
+def _check_kind(server: Server, what: str) -> None:
+    """A5: a word is what its kind says. A label in the place of a URL starts programs unasked."""
+    if server.kind == "url" and not _URL.match(server.words[0]):
+        _refuse(f"the 'url' of {what} does not begin with https:// or http://")
+    if server.kind == "label" and "://" in server.words[0]:
+        _refuse(f"the 'label' of {what} is a URL")
+    if server.dialect is not None and server.dialect not in _DIALECTS:
+        _refuse(f"the 'dialect' of {what} is {server.dialect!r:.40}, not one of {', '.join(_DIALECTS)}")
+    if server.era not in (None, "auto", "legacy"):
+        _refuse(f"the 'era' of {what} is {server.era!r:.40}, not legacy")
 
 
 def _object(value: object, what: str) -> dict[str, Any]:
@@ -250,6 +274,12 @@ def _text(fields: Mapping[str, Any], key: str, what: str) -> str:
 
 def _others(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
     return {key: value for key, value in fields.items() if key not in known}
+
+
+def _unwritable(reason: str, rule: str = "") -> FormatError:
+    return FormatError(
+        "lock-unrecordable", f"it cannot be recorded: {reason}", "nothing was written; use another name", rule=rule
+    )
 
 
 def _invalid(reason: str) -> FormatError:

@@ -10,15 +10,16 @@ import fcntl
 import os
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.errors import NotFoundError, StoreError
+from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.lock import LOCK_NAME, Lock, format_lock, parse_lock
+from skillwire.install.places import shown
 from skillwire.install.writing import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Generator
-    from pathlib import Path
 
 _MAX_BYTES = 64 * 1024 * 1024
 _PATIENCE_SECONDS = 30.0
@@ -48,11 +49,15 @@ def read_lock(path: Path) -> Lock | None:
         return None
     except OSError as error:
         raise StoreError(
-            "lock-unreadable", f"{LOCK_NAME} cannot be read: {error.strerror}", "look at its permissions"
+            "lock-unreadable", f"{_called(path)} cannot be read: {error.strerror}", "look at its permissions"
         ) from error
     if len(data) > _MAX_BYTES:
-        raise StoreError("lock-unreadable", f"{LOCK_NAME} is too large to be a lock", "restore it")
-    return parse_lock(data)
+        raise StoreError("lock-unreadable", f"{_called(path)} is too large to be a lock", "restore it")
+    try:
+        return parse_lock(data)
+    except FormatError as error:
+        error.message = _called(path) + error.message.removeprefix(LOCK_NAME)
+        raise
 
 
 def demand_lock(path: Path) -> Lock:
@@ -82,6 +87,11 @@ def held_lock(path: Path, patience: float = _PATIENCE_SECONDS) -> Generator[Lock
         yield LockFile(path, read_lock(path) or Lock())
     finally:
         os.close(folder)
+
+
+def _called(path: Path) -> str:
+    """Which lock it is: there is one in each project, and a person's own."""
+    return f"./{path.name}" if path.parent == Path.cwd() else shown(path, Path.home())
 
 
 def _wait_for(folder: int, patience: float) -> None:

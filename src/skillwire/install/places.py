@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, SkillwireError
 from skillwire.install.agents import SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
 from skillwire.install.lock import LOCK_NAME
 
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from skillwire.install.lock import Mode
 
 ScopeKind: TypeAlias = Literal["project", "global"]
+
+
+def shown(path: Path, home: Path) -> str:
+    """A path as a person calls it: what a variable moved is where it is."""
+    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,10 @@ class Scope:
             return self._inside(self.project / SHARED_PROJECT, self.project, SHARED_PROJECT)
         return self._everywhere(SHARED_EVERYWHERE)
 
+    def command(self, words: str) -> str:
+        """What a person types to do ``words`` in this scope, for hints."""
+        return f"skillwire {words}{' --global' if self.kind == 'global' else ''}"
+
     def place_of(self, agent: str) -> Place:
         """The folder of an agent, by its id, or by the path of its folder (which has a slash in it)."""
         if "/" in agent:
@@ -83,6 +92,14 @@ class Scope:
         if self.kind == "project":
             return self._inside(self.project / known.project, self.project, known.project)
         return self._everywhere(known.everywhere)
+
+    def is_usable(self, agent: str) -> bool:
+        """Whether the agent is known and has its folder where it may be written to."""
+        try:
+            self.place_of(agent)
+        except SkillwireError:
+            return False
+        return True
 
     def key_of(self, folder: str) -> str:
         """How a folder given by its path stands in the lock."""
@@ -124,7 +141,7 @@ class Scope:
 
     def _everywhere(self, place: str) -> Place:
         found = locate(place, self.home, self.environment)
-        return self._inside(found.path, found.root, place)
+        return self._inside(found.path, found.root, shown(found.path, self.home))
 
     def _inside(self, path: Path, root: Path, label: str) -> Place:
         real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root))

@@ -2,6 +2,10 @@
 
 Headers and variables are never recorded. A URL with a user, a password or a query is refused: people keep tokens
 there. Such a server gets a label in an ``mcpServers`` file, and the lock has the label.
+
+A person's own lock is used from everywhere, and means the same everywhere: paths in it are whole, a label comes
+with the file that it was found in, and programs are started at home. What lies in the folder where a person
+happens to stand, perhaps a stranger's repository, has no say (N1, A5).
 """
 
 from __future__ import annotations
@@ -11,8 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from skillwire.client.servers import find_configs, find_server
 from skillwire.errors import FormatError
 from skillwire.install.lock import Server
+from skillwire.install.words import from_anywhere
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,13 +36,16 @@ def describe_server(
 ) -> Server:
     """What the lock will say of ``target``: the words of a command, a URL, a folder or a label."""
     if not isinstance(target, str):
-        return Server("command", tuple(target), None, dialect, era)
+        words = from_anywhere(target, scope.project) if scope.kind == "global" else target
+        return Server("command", tuple(words), None, dialect, era)
     if "://" in target:
         return Server("url", (_plain(target),), None, dialect, era)
     if config is None and target.endswith(".json") and os.path.isfile(target):
         raise FormatError("target-unknown", "a listing has no files to add", "name the server that it is of")
     if config is None and os.path.exists(target):
         return Server("folder", (_seen_from_lock(Path(target), scope),))
+    if config is None and scope.kind == "global" and os.sep not in target:
+        config, _ = find_server(target, find_configs(scope.project, scope.home))
     file = None if config is None else _seen_from_lock(config, scope)
     return Server("label", (target,), file, dialect, era)
 
@@ -64,6 +73,11 @@ def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path
             "rename it, or add the skill again with --config FILE",
         )
     return server.words[0], config
+
+
+def base_of(scope: Scope) -> Path:
+    """Where programs are started, and labels without a file are looked for."""
+    return scope.home if scope.kind == "global" else scope.project
 
 
 def starts_something(server: Server) -> bool:

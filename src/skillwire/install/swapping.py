@@ -2,8 +2,8 @@
 
 What is new is written into a folder beside its destination, with every byte flushed; only when all of it is there
 does anything visible change, by renames. If a rename or the lock fails, those before it are taken back. A process
-that is killed leaves a folder called ``.skillwire-…`` which the next one finds: what was moved away and not yet
-replaced is put back, the rest is removed.
+that is killed leaves a folder called ``.skillwire-…`` which the next one finds. The lock, which is written last,
+says whether the change was made: if it was, the rest is removed, and if not, what was moved away is put back.
 
     folder/.skillwire-<random>-<name>/new     what will be put there
     folder/.skillwire-<random>-<name>/old     what was there, while it is replaced
@@ -20,12 +20,14 @@ import secrets
 import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.pulling import write_tree
 from skillwire.catalog.records import collisions
 from skillwire.errors import FormatError, StoreError
+from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
@@ -83,8 +85,9 @@ class Swap:
                 "nothing was written",
                 rule="B5",
             )
+        last = sorted(files, key=lambda path: path == SKILL_MD)  # half of it is no skill to any agent
         with _writing(name):
-            write_tree(files, self._stage(folder, name, has_new=True) / "new")
+            write_tree({path: files[path] for path in last}, self._stage(folder, name, has_new=True) / "new")
 
     def link(self, folder: Path, name: str, target: str) -> None:
         """A link called ``name`` with the text ``target``."""
@@ -166,25 +169,61 @@ def back_up(folder: Path, name: str, backups: Path, stamp: str) -> Path:
     return place
 
 
-def tidy(folder: Path) -> None:
-    """What a killed process left: put back what it had not replaced yet, remove the rest."""
-    try:
-        found = list(folder.iterdir())
-    except OSError:  # it is not there yet, or whoever writes into it will say what is wrong
-        return
-    for staging in found:
-        match = _STAGING.match(staging.name)
-        if match is None or staging.is_symlink():
-            continue
+def tidy(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[[str], None]) -> None:
+    """Settle what killed processes left: ``is_recorded`` says of a name and a path whether the lock means that.
+
+    What was put there and is taken back may have been edited since: ``keep`` is called with its name before.
+    """
+    for name, staging in _left(folder):
         with suppress(OSError):
             descriptor = _hold(staging)  # fails while its process lives
             try:
-                old, destination = staging / "old", folder / match[1]
-                if os.path.lexists(old) and not os.path.lexists(destination):
-                    os.rename(old, destination)
-                shutil.rmtree(staging, ignore_errors=True)
+                _settle(staging, folder / name, partial(is_recorded, name), keep)
             finally:
                 os.close(descriptor)
+
+
+def was_put(folder: Path, name: str) -> bool:
+    """Whether a process of ours put ``name`` there and was killed before it could record that."""
+    return any(name == other for other, _ in _left(folder))
+
+
+def forget(folder: Path, name: str) -> None:
+    """Remove that proof, once it is recorded."""
+    for other, staging in _left(folder):
+        with suppress(OSError):
+            if other == name:
+                os.rmdir(staging)  # only an empty one is a proof
+
+
+def _left(folder: Path) -> list[tuple[str, Path]]:
+    """What was staged there, and for which name."""
+    try:
+        found = sorted(folder.iterdir())
+    except OSError:  # it is not there yet, or whoever writes into it will say what is wrong
+        return []
+    matches = [(_STAGING.match(path.name), path) for path in found if not path.is_symlink()]
+    return [(match[1], path) for match, path in matches if match is not None]
+
+
+def _settle(
+    staging: Path, destination: Path, is_recorded: Callable[[Path], bool], keep: Callable[[str], None]
+) -> None:
+    new, old, gone = staging / "new", staging / "old", staging / "gone"
+    is_there, is_put = os.path.lexists(destination), not os.path.lexists(new)
+    if os.path.lexists(old):
+        if is_there and is_put and is_recorded(old) and not is_recorded(destination):
+            keep(destination.name)
+            os.rename(destination, new)
+            is_there = False
+        if not is_there:
+            os.rename(old, destination)
+    elif os.path.lexists(gone):
+        if not is_there and is_recorded(gone):
+            os.rename(gone, destination)
+    elif is_there and is_put and not is_recorded(destination):
+        return  # it may be somebody's by now; this stays as the proof for whoever adds it again
+    shutil.rmtree(staging, ignore_errors=True)
 
 
 def _hold(folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import stat
 from contextlib import suppress
@@ -32,6 +33,12 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
         raise StoreError(
             "write-failed", f"{path.name!r} could not be written: {error.strerror}", "nothing was changed"
         ) from error
+
+
+def unfinished(path: Path) -> list[Path]:
+    """What processes that were killed had written to put it at ``path``; if nobody is writing there now."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\Z")
+    return [each for each in path.parent.iterdir() if name.match(each.name) and each.is_file()]
 
 
 def _write_new(path: Path, data: bytes, mode: int | None) -> None:

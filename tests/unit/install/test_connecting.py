@@ -11,7 +11,7 @@ import pytest
 
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.configs import CONFIGS, entry_for
-from skillwire.install.connecting import apply_edit, forget_backups, lines_to_add, plan_connect, plan_undo
+from skillwire.install.connecting import apply_edit, lines_to_add, plan_connect, plan_undo
 from skillwire.install.places import Scope
 
 if TYPE_CHECKING:
@@ -32,13 +32,18 @@ def connect(agent: str, scope: Scope, **options: Any) -> Any:
     entry = entry_for(CONFIGS[agent].shape, **(options or {"command": WORDS}))
     edit = plan_connect(agent, "skillwire", entry, scope)
     assert edit is not None
-    return edit, apply_edit(edit, "skillwire", keep=True)
+    return edit, apply_edit(edit)
 
 
-def undo(agent: str, scope: Scope) -> None:
-    edit = plan_undo(agent, "skillwire", scope)
-    apply_edit(edit, "skillwire", keep=False)
-    forget_backups(edit, "skillwire")
+def undo(agent: str, scope: Scope) -> Path | None:
+    return apply_edit(plan_undo(agent, "skillwire", scope))
+
+
+def write(agent: str, scope: Scope, data: bytes) -> Path:
+    path = scope.home / CONFIGS[agent].everywhere[0].removeprefix("~/")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    return path
 
 
 def snapshot(root: Path) -> dict[str, bytes]:
@@ -56,10 +61,10 @@ def test_a_file_that_was_not_there_is_made_and_goes_again(
             connect(agent, scope)
         return
     edit, backup = connect(agent, scope)
-    assert backup is None
-    assert edit.old is None
+    assert edit.is_new
+    assert backup.read_text() == "There was no such file.\n"
     assert plan_connect(agent, "skillwire", entry_for(CONFIGS[agent].shape, command=WORDS), scope) is None
-    undo(agent, scope)
+    assert undo(agent, scope) is None
     assert snapshot(tmp_path) == {}
 
 
@@ -112,12 +117,113 @@ def test_a_table_that_was_changed_by_hand_is_left_to_hands(scope: Scope) -> None
     assert caught.value.reference == "config-by-hand"
 
 
+@pytest.mark.parametrize(
+    ("agent", "data"),
+    [
+        ("codex", b'[mcp_servers.skillwire]\ncommand = "gh"\nargs = ["mcp"]\n'),
+        ("codex", b'model = "x"\n[mcp_servers.skillwire]\ncommand = "gh"\nargs = ["mcp"]\n'),
+        ("cursor", b'{"mcpServers": {"skillwire": {"url": "https://a.example/mcp"}}}'),
+        ("cursor", b'{\n  "mcpServers": {\n    "skillwire": {\n      "url": "U"\n    }\n  }\n}\n'),
+    ],
+)
+def test_what_is_taken_out_is_kept_whoever_wrote_it(agent: str, data: bytes, scope: Scope) -> None:
+    path = write(agent, scope, data)
+    kept = undo(agent, scope)
+    assert kept is not None
+    assert kept.read_bytes() == data
+    assert b"skillwire" not in path.read_bytes()
+    path.write_bytes(data)
+    assert undo(agent, scope) == kept  # one copy of the same bytes is enough
+
+
+@pytest.mark.parametrize(
+    ("agent", "entry"),
+    [
+        ("cursor", {"command": "gh", "args": [], "env": {"TOKEN": "secret"}}),
+        ("cursor", {"command": "gh"}),
+        ("cursor", ["gh"]),
+        ("claude-code", {"url": "https://a.example/mcp"}),
+    ],
+)
+def test_an_entry_that_connect_does_not_write_is_not_taken_out(agent: str, entry: Any, scope: Scope) -> None:
+    path = write(agent, scope, json.dumps({"mcpServers": {"skillwire": entry}}).encode())
+    before = path.read_bytes()
+    with pytest.raises(FormatError) as caught:
+        plan_undo(agent, "skillwire", scope)
+    assert (caught.value.reference, caught.value.hint) == ("config-by-hand", "remove it by hand")
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("line", ["skillwire = 5", "skillwire = {command = 2020-01-01, args = []}"])
+def test_an_entry_of_toml_that_cannot_be_ours_is_left_to_hands(line: str, scope: Scope) -> None:
+    write("codex", scope, f"[mcp_servers]\n{line}\n".encode())
+    with pytest.raises(FormatError) as caught:
+        plan_undo("codex", "skillwire", scope)
+    assert caught.value.reference == "config-by-hand"
+
+
+def test_variables_that_were_added_to_our_entry_are_not_lost(scope: Scope) -> None:
+    """Written in our own style, they would look as if the copy of before were all that is needed."""
+    path = write("cursor", scope, b'{\n  "mcpServers": {\n    "b": {}\n  }\n}\n')
+    connect("cursor", scope)
+    there = json.loads(path.read_text())
+    there["mcpServers"]["skillwire"]["env"] = {"TOKEN": "secret"}
+    path.write_text(json.dumps(there, indent=2) + "\n")
+    with pytest.raises(FormatError):
+        undo("cursor", scope)
+    assert json.loads(path.read_text()) == there
+
+
+def test_lines_end_as_they_end_in_the_file(scope: Scope) -> None:
+    old = b"[mcp_servers.b]\r\nx = 1\r\n"
+    path = write("codex", scope, old)
+    connect("codex", scope)
+    now = path.read_bytes()
+    assert now.count(b"\n") == now.count(b"\r\n") == 6
+    path.write_bytes(now + b"# theirs\r\n")
+    undo("codex", scope)
+    assert path.read_bytes() == old + b"# theirs\r\n"
+
+
+def test_a_file_that_a_variable_moved_is_called_by_its_place(scope: Scope, tmp_path: Path) -> None:
+    moved = Scope("global", scope.project, scope.home, {"CODEX_HOME": str(tmp_path / "elsewhere")})
+    edit, _ = connect("codex", moved)
+    path = tmp_path / "elsewhere/config.toml"
+    assert edit.label == str(path)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    inside = Scope("global", scope.project, scope.home, {"CODEX_HOME": str(scope.home / "cod")})
+    assert connect("codex", inside)[0].label == "~/cod/config.toml"
+
+
+def test_a_file_that_cannot_be_removed_is_an_error_for_people(
+    scope: Scope, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Root may write into a folder that is read-only, so the call is made to fail."""
+    connect("cursor", scope)
+    edit = plan_undo("cursor", "skillwire", scope)
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("pathlib.Path.unlink", refuse)
+    with pytest.raises(StoreError) as caught:
+        apply_edit(edit)
+    assert caught.value.reference == "write-failed"
+    assert (scope.home / ".cursor/mcp.json").exists()
+
+
+def test_words_that_are_no_text_are_refused(scope: Scope) -> None:
+    with pytest.raises(FormatError):
+        connect("cursor", scope, command=["x", "\udcff"])
+
+
 def test_an_entry_of_that_name_is_not_overwritten(scope: Scope) -> None:
     connect("cursor", scope)
     with pytest.raises(FormatError) as caught:
         connect("cursor", scope, url="https://other.example/mcp")
     assert caught.value.reference == "config-taken"
     assert "~/.cursor/mcp.json" in caught.value.message
+    assert "--undo" not in caught.value.hint  # it may be anybody's
 
 
 @pytest.mark.parametrize(
@@ -125,6 +231,7 @@ def test_an_entry_of_that_name_is_not_overwritten(scope: Scope) -> None:
     [
         ("cursor", "{"), ("cursor", '{"mcpServers": []}'), ("cursor", "\xff"), ("cursor", "[]"),
         ("codex", "= 1"), ("codex", "mcp_servers = {}"), ("codex", "mcp_servers = 1"),
+        ("codex", "[[mcp_servers]]\nx = 1\n"),
     ],
 )  # fmt: skip
 def test_a_file_that_cannot_be_changed_is_left_alone(agent: str, text: str, scope: Scope) -> None:
@@ -140,11 +247,10 @@ def test_a_file_that_cannot_be_changed_is_left_alone(agent: str, text: str, scop
 def test_a_file_that_changes_between_showing_and_writing_is_not_overwritten(scope: Scope) -> None:
     edit = plan_connect("cursor", "skillwire", {"url": "U"}, scope)
     assert edit is not None
-    edit.path.parent.mkdir(parents=True)
-    edit.path.write_text("{}")
+    path = write("cursor", scope, b"{}")
     with pytest.raises(StoreError):
-        apply_edit(edit, "skillwire", keep=True)
-    assert edit.path.read_text() == "{}"
+        apply_edit(edit)
+    assert path.read_text() == "{}"
 
 
 def test_a_projects_file_that_leads_elsewhere_is_refused(scope: Scope) -> None:
@@ -197,6 +303,12 @@ def test_a_file_of_an_older_opencode_stays_as_it_is_written(
     assert there["skillwire"] == {"type": "local", "command": WORDS, **entry}
     undo("opencode", scope)
     assert path.read_text() == before
+
+
+def test_yaml_is_left_to_hands_when_undoing_too(scope: Scope) -> None:
+    with pytest.raises(FormatError) as caught:
+        plan_undo("goose", "skillwire", scope)
+    assert caught.value.hint == "remove the entry by hand"
 
 
 def test_yaml_is_left_to_hands_with_the_lines_to_add(scope: Scope) -> None:

@@ -109,6 +109,12 @@ def test_a_newer_lock_is_not_guessed_at() -> None:
         changed(server={"url": "https://a", "command": ["b"]}),
         changed(server={"command": []}),
         changed(server={"command": ["a", 1]}),
+        changed(server={"command": ["", "a"]}),
+        changed(server={"url": ""}),
+        changed(server={"label": "https://a.example/mcp"}),
+        changed(server={"url": "https://a", "dialect": "zzz"}),
+        changed(server={"url": "https://a", "era": "zzz"}),
+        changed(at=0).replace(b" 0", b" " + b"1" * 5000),
         changed(at="yesterday"),
         changed(by="two\nlines"),
         changed(by=""),
@@ -119,6 +125,46 @@ def test_what_was_edited_into_nonsense_is_refused(data: bytes) -> None:
         parse_lock(data)
     assert caught.value.reference == "lock-invalid"
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "url", ["docs", "./skills", "http:docs", "file:///etc", "a://b", " https://a", "https:///"]
+)
+def test_a_url_that_is_none_is_refused(url: str) -> None:
+    """A5: a label there would start a program without being asked about."""
+    with pytest.raises(FormatError) as caught:
+        parse_lock(changed(server={"url": url}))
+    assert caught.value.reference == "lock-invalid"
+
+
+def test_where_it_is_no_json_is_said() -> None:
+    with pytest.raises(FormatError) as caught:
+        parse_lock(b'{\n  "skills": {\n    "a')
+    assert "line 3, column 5" in caught.value.message
+    with pytest.raises(FormatError) as caught:
+        parse_lock(b"{\n<<<<<<< HEAD\n}")
+    assert "line 2" in caught.value.message
+    assert "merge" in caught.value.hint
+
+
+def test_words_of_a_command_may_be_empty_but_not_the_first() -> None:
+    lock = Lock({"refunds": skill(server=Server("command", ("sh", "-c", "it", "")))})
+    assert parse_lock(format_lock(lock)) == lock
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"agents": {"./My\u00a0Skills": "copy"}},
+        {"server": Server("folder", ("sk\udcff",))},
+        {"server": Server("url", ("ftp://a",))},
+        {"by": "two\nlines"},
+    ],
+)
+def test_what_could_not_be_read_again_is_not_written(changes: dict[str, Any]) -> None:
+    with pytest.raises(FormatError) as caught:
+        format_lock(Lock({"refunds": skill(**changes)}))
+    assert caught.value.reference == "lock-unrecordable"
 
 
 @pytest.mark.parametrize("name", ["../out", ".hidden", "a/b", "", "x" * 300])

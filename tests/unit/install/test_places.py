@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.install.lock import Server
 from skillwire.install.places import Scope
-from skillwire.install.servers import describe_server, target_of
+from skillwire.install.servers import base_of, describe_server, target_of
 
 
 @pytest.fixture
@@ -143,3 +143,37 @@ def test_a_folder_does_not_take_the_place_of_a_server_of_that_label(project: Sco
     with pytest.raises(FormatError) as caught:
         target_of(Server("label", ("acme",)), project)
     assert caught.value.reference == "label-shadowed"
+
+
+def test_a_persons_own_lock_means_the_same_everywhere(project: Scope, everything: Scope) -> None:
+    """N1, A5: whatever the folder says in which it is used."""
+    (project.project / "skills").mkdir()
+    (project.project / ".mcp.json").write_text(
+        '{"mcpServers": {"acme": {"command": "a", "env": {"T": "secret"}}}}'
+    )
+    command = describe_server(["./run", "skills/", "--it"], everything)
+    assert command.words == (str(project.project / "run"), str(project.project / "skills"), "--it")
+    label = describe_server("acme", everything)
+    assert (label.words, label.config) == (("acme",), str(project.project / ".mcp.json"))
+    assert target_of(label, everything) == ("acme", project.project / ".mcp.json")
+    with pytest.raises(NotFoundError):
+        describe_server("nobody", everything)
+    assert base_of(everything) == everything.home
+    assert describe_server(["./run"], project).words == ("./run",)
+    assert describe_server("acme", project).config is None
+    assert base_of(project) == project.project
+
+
+def test_a_folder_is_called_what_it_is(everything: Scope, tmp_path: Path) -> None:
+    moved = Scope("global", everything.project, everything.home, {"CLAUDE_CONFIG_DIR": str(tmp_path / "cc")})
+    assert moved.place_of("claude-code").label == str(tmp_path / "cc/skills")
+    assert everything.place_of("claude-code").label == "~/.claude/skills"
+    inside = Scope("global", everything.project, everything.home, {"CODEX_HOME": f"{everything.home}/c"})
+    assert inside.place_of("codex").label == "~/c/skills"
+
+
+def test_an_agent_whose_folder_may_not_be_used_is_not_usable(project: Scope) -> None:
+    os.symlink(project.home, project.project / ".claude")
+    assert [project.is_usable(agent) for agent in ("codex", "claude-code", "nobody", "../x")] == [True] + [
+        False
+    ] * 3

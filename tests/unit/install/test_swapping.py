@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from skillwire.errors import FormatError, StoreError
 from skillwire.install.folder import check_free, check_paths, compare, look
-from skillwire.install.swapping import swapping, tidy
+from skillwire.install.swapping import swapping, tidy, was_put
 from skillwire.skill.digest import digest_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 NEW = {"SKILL.md": b"new\n", "a/b.md": b"b\n"}
@@ -21,6 +22,31 @@ DIGESTS = {path: digest_of(data) for path, data in NEW.items()}
 
 def nothing() -> None:
     pass
+
+
+def unrecorded(name: str, path: Path) -> bool:
+    """What the lock says if it has nothing."""
+    return False
+
+
+def never(name: str) -> None:
+    raise AssertionError(f"{name} is not taken back")
+
+
+def recording(text: str) -> Callable[[str, Path], bool]:
+    """What the lock says if it has a skill with this text."""
+    return lambda name, path: (path / "SKILL.md").is_file() and (path / "SKILL.md").read_text() == text
+
+
+def leave(folder: Path, **texts: str) -> Path:
+    """What a process leaves that is killed while it changes ``flat``."""
+    staging = folder / ".skillwire-0123456789ab-flat"
+    staging.mkdir(parents=True)
+    for where, text in texts.items():
+        place = folder / "flat" if where == "there" else staging / where
+        place.mkdir()
+        (place / "SKILL.md").write_text(text)
+    return staging
 
 
 def put(folder: Path, files: dict[str, bytes] = NEW) -> None:
@@ -32,14 +58,14 @@ def put(folder: Path, files: dict[str, bytes] = NEW) -> None:
 def test_a_folder_appears_whole_and_nothing_else_does(tmp_path: Path) -> None:
     put(tmp_path / "deep/skills")
     assert os.listdir(tmp_path / "deep/skills") == ["flat"]
-    assert compare(look(tmp_path / "deep/skills", "flat"), DIGESTS) == ()
+    assert compare(look(tmp_path / "deep/skills", "flat", DIGESTS), DIGESTS) == ()
 
 
 def test_if_the_last_step_fails_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
     put(tmp_path / "one", {"SKILL.md": b"old\n"})
 
     def fail() -> None:
-        assert compare(look(tmp_path / "one", "flat"), DIGESTS) == ()
+        assert compare(look(tmp_path / "one", "flat", DIGESTS), DIGESTS) == ()
         raise StoreError("write-failed", "the lock could not be written")
 
     with swapping() as swap:
@@ -93,7 +119,7 @@ def test_removing_takes_the_whole_folder_or_nothing(tmp_path: Path) -> None:
         swap.take(tmp_path, "flat")
         with pytest.raises(StoreError):
             swap.commit(fail)
-    assert compare(look(tmp_path, "flat"), DIGESTS) == ()
+    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == ()
     with swapping() as swap:
         swap.take(tmp_path, "flat")
         swap.commit(nothing)
@@ -107,16 +133,62 @@ def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> Non
     (left / "new").mkdir()
     gone = tmp_path / ".skillwire-0123456789ac-other"
     (gone / "gone").mkdir(parents=True)
-    tidy(tmp_path)
-    tidy(tmp_path / "not there")
+    tidy(tmp_path, unrecorded, never)
+    tidy(tmp_path / "not there", unrecorded, never)
     assert os.listdir(tmp_path) == ["flat"]
     assert (tmp_path / "flat/SKILL.md").read_text() == "mine"
+
+
+@pytest.mark.parametrize(
+    ("left", "recorded", "there"),
+    [
+        ({"old": "old", "there": "new"}, "old", "old"),  # killed before the lock was written: taken back
+        ({"old": "old", "there": "new"}, "new", "new"),  # killed after it
+        ({"old": "edited", "there": "new"}, "old", "new"),  # forced: there is a copy of what was edited
+        ({"old": "old", "new": "new", "there": "mine"}, "old", "mine"),  # somebody's, put there since
+        ({"gone": "old"}, "old", "old"),
+        ({"gone": "old"}, "", None),
+        ({"gone": "old", "there": "mine"}, "old", "mine"),
+        ({"new": "new"}, "new", None),
+        ({"there": "new"}, "new", "new"),
+    ],
+)
+def test_the_lock_says_what_a_killed_change_becomes(
+    tmp_path: Path, left: dict[str, str], recorded: str, there: str | None
+) -> None:
+    leave(tmp_path, **left)
+    kept: list[str] = []
+    tidy(tmp_path, recording(recorded), lambda name: kept.append((tmp_path / name / "SKILL.md").read_text()))
+    assert kept == (["new"] if left == {"old": "old", "there": "new"} and recorded == "old" else [])
+    assert os.listdir(tmp_path) == ([] if there is None else ["flat"])
+    assert there is None or (tmp_path / "flat/SKILL.md").read_text() == there
+
+
+def test_what_was_put_but_not_recorded_stays_with_the_proof_of_whose_it_is(tmp_path: Path) -> None:
+    staging = leave(tmp_path, there="new")
+    assert was_put(tmp_path, "flat")
+    tidy(tmp_path, unrecorded, never)
+    assert sorted(os.listdir(tmp_path)) == [staging.name, "flat"]
+    assert not was_put(tmp_path, "other")
+
+
+def test_a_skill_is_one_only_when_all_else_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[str] = []
+
+    def note(path: Path, *mode: str) -> Any:
+        written.append(path.name)
+        return real(path, *mode)
+
+    real = type(tmp_path).open
+    monkeypatch.setattr(type(tmp_path), "open", note)
+    put(tmp_path)
+    assert written == ["b.md", "SKILL.md"]
 
 
 def test_what_a_living_process_prepares_is_left_alone(tmp_path: Path) -> None:
     with swapping() as first, swapping() as second:
         first.put(tmp_path, "first", NEW)
-        tidy(tmp_path)
+        tidy(tmp_path, unrecorded, never)
         second.put(tmp_path, "second", NEW)
         second.commit(nothing)
         first.commit(nothing)
@@ -160,6 +232,26 @@ def test_what_differs_is_said_file_by_file(tmp_path: Path) -> None:
         "a/b.md is missing",
         "secrets was added",
     )
+
+
+@pytest.mark.parametrize(
+    "path", [".env", ".npmrc", "id_rsa", "notes.md~", ".git/config", "node_modules/x/y.js", "a/.env"]
+)
+def test_what_a_person_put_there_is_no_litter(tmp_path: Path, path: str) -> None:
+    """It would be lost with the folder. Of a folder its name is enough."""
+    put(tmp_path)
+    (tmp_path / "flat" / path).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "flat" / path).write_text("mine")
+    added = path if path.startswith("a/") else path.split("/")[0]
+    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == (f"{added} was added",)
+
+
+def test_what_comes_back_by_itself_is_litter(tmp_path: Path) -> None:
+    put(tmp_path)
+    (tmp_path / "flat/a/__pycache__").mkdir()
+    for path in (".DS_Store", "a/Thumbs.db", "a/__pycache__/x.cpython-311.pyc", "y.pyc"):
+        (tmp_path / "flat" / path).write_text("")
+    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == ()
 
 
 def test_a_link_is_looked_at_and_not_through(tmp_path: Path) -> None:

@@ -1,0 +1,111 @@
+"""``skillwire connect``: what it says and how it ends when a host's file is not as it would have to be."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+from skillwire.cli.main import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+URL = ["--url", "http://127.0.0.1:9/mcp"]
+THEIRS = '[mcp_servers.github]\ncommand = "gh"\nargs = ["mcp"]\n'
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project to stand in, and a home of its own."""
+    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME"):
+        monkeypatch.delenv(name, raising=False)
+    (tmp_path / "project/.codex").mkdir(parents=True)
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+@pytest.fixture
+def config(home: Path) -> Path:
+    return home.parent / "project/.codex/config.toml"
+
+
+def connect(*words: str, agent: str = "codex") -> int:
+    return run(["connect", "--agent", agent, "--yes", *words])
+
+
+def test_undoing_what_somebody_else_wrote_says_where_it_is_kept(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(THEIRS)
+    assert connect("--name", "github", "--undo") == 0
+    assert "changed .codex/config.toml; before: config.toml.before-github" in capsys.readouterr().err
+    assert config.with_name("config.toml.before-github").read_text() == THEIRS
+    assert config.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "reference"),
+    [
+        (THEIRS.replace("github", "skillwire"), "config-taken"),
+        ("= 1", "config-invalid"),
+        ("[[mcp_servers]]\nx = 1\n", "config-invalid"),
+        ("mcp_servers = {}", "config-by-hand"),
+    ],
+)
+def test_a_file_that_is_left_alone_ends_with_1(
+    text: str, reference: str, config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    config.write_text(text)
+    assert connect(*URL) == 1
+    assert f"[{reference}]" in capsys.readouterr().err
+    assert config.read_text() == text
+    assert os.listdir(config.parent) == [config.name]
+
+
+def test_what_cannot_be_read_ends_with_1(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder where the file would be, and a file where its folder would be."""
+    config.mkdir()
+    config.parent.with_name(".cursor").touch()
+    for agent in ("codex", "cursor"):
+        assert connect(*URL, agent=agent) == 1
+        assert "[config-unreadable]" in capsys.readouterr().err
+
+
+def test_a_failed_write_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nobody, not even root, makes files in /proc."""
+    monkeypatch.setenv("CODEX_HOME", "/proc/self/nothing")
+    assert connect("--global", *URL) == 1
+    assert "[write-failed]" in capsys.readouterr().err
+
+
+def test_yaml_is_undone_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
+    assert connect("--global", "--undo", agent="goose") == 1
+    said = capsys.readouterr()
+    assert "hint: remove the entry by hand" in said.err
+    assert said.out == ""
+
+
+def test_what_is_said_to_be_changed_is_what_is_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "cod"))
+    assert connect("--global", *URL) == 0
+    assert f"changed {tmp_path / 'cod/config.toml'}" in capsys.readouterr().err
+    assert (tmp_path / "cod/config.toml").is_file()
+
+
+def test_a_program_of_this_folder_is_started_from_anywhere(home: Path) -> None:
+    project = home.parent / "project"
+    (project / "servers.json").write_text("{}")
+    command = ["--", ".venv/bin/skillwire", "gateway", "--config=servers.json"]
+    assert connect("--global", *command, agent="cursor") == 0
+    entry = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["skillwire"]
+    assert entry == {
+        "command": str(project / ".venv/bin/skillwire"),
+        "args": ["gateway", f"--config={project / 'servers.json'}"],
+    }
