@@ -69,6 +69,17 @@ async def test_the_pages_before_a_cursor_that_repeats_were_listed(server: Hostil
     assert names == ["flat"]
 
 
+async def test_what_is_within_the_bound_was_listed(server: HostileServer) -> None:
+    """B3: also if the page that crosses it is the first."""
+    names: list[str] = []
+    server.add("second", {"SKILL.md": skill_md("second")})
+    async with server.connect(dialect="extension", limits=replace(SMALL, max_entries=1)) as client:
+        with refused(LimitError, "listing-too-long", "B3"):
+            async for entry in client.list_skills():
+                names.append(entry.name)  # noqa: PERF401 - a comprehension would lose them
+    assert names == ["flat"]
+
+
 @pytest.mark.parametrize("method", METHODS)
 async def test_more_items_than_the_bound_end_the_listing(server: HostileServer, method: str) -> None:
     """B3: on one page, or over several."""

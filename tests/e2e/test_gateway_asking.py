@@ -53,7 +53,9 @@ def folder(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def connected(folder: Path, transport: Transport, mode: str, person: Person | None) -> AsyncIterator[Wire]:
+async def connected(
+    folder: Path, transport: Transport, mode: str, person: Person | None, address: str = "0"
+) -> AsyncIterator[Wire]:
     policy, state = folder / "gateway.toml", folder / "state"
     if transport == "stdio":
         command, *words = [*skillwire_command(), "gateway", "--policy", str(policy), "--state", str(state)]
@@ -61,7 +63,7 @@ async def connected(folder: Path, transport: Transport, mode: str, person: Perso
         async with Client(target, mode=mode, elicitation_callback=person) as client:
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
         return
-    with running(folder, "--policy", str(policy), "--http", "0") as process:
+    with running(folder, "--policy", str(policy), "--http", address) as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
         async with Client(url, mode=mode, elicitation_callback=person) as client:
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
@@ -113,3 +115,12 @@ async def test_a_client_without_forms_is_told_the_command_and_no_path(
     for text in (caught.value.message, said.content[0].text):
         assert COMMAND in text
         assert str(folder) not in text
+
+
+@pytest.mark.parametrize("address", ["localhost:0", "127.0.0.2:0", "[::1]:0"])
+async def test_loopback_by_any_name_is_not_open_to_anybody(folder: Path, address: str) -> None:
+    """A1: so a person can be asked there."""
+    person = Person()
+    async with connected(folder, "http", "auto", person, address) as wire:
+        await wire.client.read_resource(FLAT)
+    assert len(person.asked) == 1

@@ -141,12 +141,42 @@ def client_errors() -> Iterator[None]:
         (["--config", "servers.json", "--access", "x"], "option-needs-http"),
         (["--config", "servers.json", "--instructions", "nowhere.md"], "instructions-unreadable"),
         (["--config", "servers.json", "--state", "/proc/nowhere"], "store-unusable"),
+        (["--config", "twice.json"], "label-duplicate"),
     ],
 )
 def test_a_mistake_is_said_and_ends_it(folder: Path, words: list[str], says: str) -> None:
     (folder / "bad.toml").write_text("mode = 1")
+    (folder / "twice.json").write_text('{"mcpServers": {"a": {"url": "http://x/1"}, "a": {"url": "http://x/2"}}}')
     done = run(folder, "gateway", "--state", "state", *words)
     assert done.returncode == 2
     assert f"[{says}" in done.stderr
     assert "Traceback" not in done.stderr
     assert ("--state DIR" in done.stderr) is (says == "store-unusable")
+
+
+def test_a_state_in_a_served_folder_is_refused_before_anything_is_made_there(folder: Path) -> None:
+    """C2."""
+    before = sorted((folder / "tree").rglob("*"))
+    done = run(folder, "gateway", "tree", "--state", "tree/state")
+    assert done.returncode == 2
+    assert "[cache-misplaced" in done.stderr
+    assert "--state DIR" in done.stderr
+    assert "written" not in done.stderr
+    assert sorted((folder / "tree").rglob("*")) == before
+
+
+@pytest.mark.parametrize("verb", ["gateway", "list"])
+@pytest.mark.parametrize("end", ["\r", "\n"])
+def test_a_token_with_a_line_end_is_refused_and_not_shown(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, verb: str, end: str
+) -> None:
+    """O1: HTTP's own refusal repeats the value."""
+    monkeypatch.setenv("ACME_TOKEN", f"s3cr3t{end}")
+    headers = {"Authorization": "Bearer ${ACME_TOKEN}"}
+    entry = {"url": "http://127.0.0.1:1/mcp", "headers": headers}
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": {"acme": entry}}))
+    words = ["gateway", "--state", "state"] if verb == "gateway" else ["list", "acme"]
+    done = run(folder, *words, "--config", "servers.json")
+    assert done.returncode == 2
+    assert "'headers.Authorization' holds a line end" in done.stderr
+    assert "s3cr3t" not in done.stdout + done.stderr

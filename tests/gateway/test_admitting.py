@@ -19,7 +19,6 @@ from gateway.stage import (
     source,
     until,
 )
-from host.short import speak_archive
 from host.stage import make_dynamic, rotate
 from skillwire import MemoryCatalog, NotFoundError, Skill, SkillHost, UpstreamError
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
@@ -171,20 +170,6 @@ async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(
         assert len(await gateway.store.approvals()) == 1
         await acme.refresh()
         assert (await gateway.catalog.read_file(NOTES)).data == b"rotated\n"
-
-
-async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: Path) -> None:
-    """A2, L2: an index says nothing about the files of a packed skill; asked for, it is what was approved."""
-    server = hostile()
-    speak_archive(server)
-    async with server.serving() as url:
-        await approve(state, url)
-        async with gateway_of(state, {"acme": url}, ADMIT) as gateway:
-            await source(gateway, "acme").refresh()
-            await gateway.upstreams["acme"].admitting.waiting()
-            assert len(await gateway.store.approvals()) == 1
-            assert (await gateway.catalog.get_skill(FLAT)).is_complete
-            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
 async def test_a_fingerprint_in_the_policy_is_a_yes_to_that_content(state: Path) -> None:

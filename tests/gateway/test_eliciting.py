@@ -130,13 +130,14 @@ async def test_a_tool_that_loads_a_skill_asks_too(state: Path, mode: str, word: 
     ids=lambda answer: f"{answer.action}-{answer.content}",
 )
 async def test_a_no_is_a_no_and_is_not_asked_about_again(state: Path, mode: str, answer: ElicitResult) -> None:
-    """A1: it answers like what does not exist, and the log knows."""
+    """A1: whoever said it is told that the skill waits, and the log knows."""
     person = Person(answer)
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway, wire_of(gateway, mode, person) as wire:
         for _ in range(3):
             with pytest.raises(MCPError) as caught:
                 await wire.client.read_resource(NOTES)
             assert caught.value.code == -32602
+            assert "waits for a person's yes; whoever runs this gateway gives it" in caught.value.message
         assert len(person.asked) == 1
         assert await gateway.store.approvals() == []
         assert [line.what for line in await gateway.store.lines()] == ["denied"]
@@ -306,6 +307,6 @@ async def test_what_cannot_be_approved_is_said_without_a_command(state: Path) ->
     async with gateway_of(state, {"acme": server}, policy) as gateway, wire_of(gateway, "auto", None) as wire:
         with anyio.fail_after(SECONDS):
             while "fingerprint" not in (await gateway.catalog.problems())[0].hint:
-                await gateway.upstreams["acme"].admitting.decided()
+                await gateway.upstreams["acme"].admitting.decided().wait()
         with pytest.raises(MCPError, match=r"\[\[approved\]\] with fingerprint"):
             await wire.client.read_resource(FLAT)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -20,6 +21,7 @@ from gateway.stage import (
     until,
     until_state,
 )
+from host.short import speak_plain
 from skillwire import LimitError, MemoryCatalog, NotFoundError, UpstreamError
 from skillwire.gateway import provenance
 from trees import skill_md
@@ -129,16 +131,66 @@ async def test_a_listing_that_breaks_off_does_not_take_the_place_of_a_whole_one(
         assert acme.state == "complete"
 
 
-async def test_more_skills_than_the_policy_allows_are_cut_off_and_said(state: Path) -> None:
+async def test_a_listing_that_never_ends_does_not_take_the_place_of_a_whole_one(state: Path) -> None:
+    """L2, B3: however many skills it invents; the one that was cut at first takes the next, cut as well."""
+    server, numbers = hostile(), count()
+
+    def invented(_: Any) -> dict[str, Any]:
+        name = f"s{next(numbers)}"
+        return {"skills": [{**server.add(name, {"SKILL.md": skill_md(name)}, listed=False)}], "nextCursor": name}
+
+    async with server.serving() as url, gateway_of(state, {"acme": url}) as gateway:
+        acme = source(gateway, "acme")
+        server.answers["skills/list"] = invented
+        await acme.refresh()
+        assert await paths(gateway.catalog) == ["acme/flat"]
+        assert acme.state == "stale"
+        assert "has listed nothing whole" in (await gateway.catalog.problems())[0].message
+    async with server.serving() as url, gateway_of(state / "other", {"acme": url}) as gateway:
+        before = await paths(gateway.catalog)
+        await source(gateway, "acme").refresh()
+        assert before
+        assert not set(before) & set(await paths(gateway.catalog))
+        assert await references(gateway) == ["upstream-partial"]
+
+
+@pytest.mark.parametrize("speak", ["pages", "one page", "index"])
+async def test_more_skills_than_the_policy_allows_are_cut_off_and_said(state: Path, speak: str) -> None:
     """B3: a bound of ours, so that what came before it is served."""
     server = hostile()
     for number in range(3):
         server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}")})
     pages = [{"skills": server.entries[:2], "nextCursor": "two"}, {"skills": server.entries[2:]}]
-    server.answers["skills/list"] = lambda params: pages["cursor" in params]
+    if speak == "pages":
+        server.answers["skills/list"] = lambda params: pages["cursor" in params]
+    if speak == "index":
+        server.add_index(*({"frontmatter": it["frontmatter"], "url": it["uri"]} for it in server.entries))
     async with gateway_of(state, {"acme": server}, "[upstream.acme]\nmax-skills = 3") as gateway:
-        assert await paths(gateway.catalog) == ["acme/flat", "acme/s0"]
+        assert await paths(gateway.catalog) == ["acme/flat", "acme/s0", "acme/s1"]
         assert await references(gateway) == ["upstream-partial"]
+
+
+async def test_a_bound_that_the_policy_lowers_holds_for_what_was_listed_whole(state: Path) -> None:
+    """B3: also while the upstream is away."""
+    server = hostile()
+    server.add("second", {"SKILL.md": skill_md("second")})
+    async with server.serving() as url:
+        async with gateway_of(state, {"acme": url}) as gateway:
+            assert await paths(gateway.catalog) == ["acme/flat", "acme/second"]
+        async with gateway_of(state, {"acme": url}, "[upstream.acme]\nmax-skills = 1") as gateway:
+            await until_state(source(gateway, "acme"), "partial")
+            assert await paths(gateway.catalog) == ["acme/flat"]
+    async with gateway_of(state, {"acme": url}, "[upstream.acme]\nmax-skills = 1") as gateway:
+        assert await paths(gateway.catalog) == ["acme/flat"]
+
+
+async def test_how_many_skills_there_may_be_is_no_bound_for_files(state: Path) -> None:
+    """B3: the resources of a server that lists nothing else, and what is in a folder."""
+    server = hostile()
+    speak_plain(server)
+    async with gateway_of(state, {"acme": server}, "[upstream.acme]\nmax-skills = 1") as gateway:
+        assert await paths(gateway.catalog) == ["acme/flat"]
+        assert list(await gateway.catalog.problems()) == []
 
 
 async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
@@ -148,8 +200,9 @@ async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
     server.add("big", {"SKILL.md": big, "a": b"a" * 9000, "b": b"b" * 9000, "c": b"c" * 9000})
     policy = "[upstream.acme]\nmax-file-bytes = 10000\nmax-bytes = 24000"
     async with gateway_of(state, {"acme": server, "other": other}, policy) as gateway:
-        with pytest.raises(LimitError):
+        with pytest.raises(LimitError, match=r"'skill://acme/big/SKILL\.md' is larger") as caught:
             await gateway.catalog.read_file("skill://acme/big/SKILL.md")
+        assert "max-file-bytes of [upstream.acme]" in caught.value.hint
         assert "skill://big/SKILL.md" not in server.read_uris()
         for name in "ab":
             await gateway.catalog.read_file(f"skill://acme/big/{name}")

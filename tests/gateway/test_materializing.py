@@ -11,6 +11,7 @@ import pytest
 
 from adversarial.adversary import EXTENSION
 from gateway.stage import SECONDS, client_of, gateway_of, hostile, paths, source, until
+from host.short import speak_manifest
 from host.stage import make_dynamic
 from skillwire import NotFoundError
 from skillwire.catalog.verifying import verify_catalog
@@ -107,6 +108,80 @@ async def test_a_new_snapshot_is_taken_when_the_upstream_says_something_else(sta
         assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat", "Made anew.")
 
 
+async def test_a_snapshot_is_over_when_the_upstream_promises_digests_itself(state: Path) -> None:
+    """V1, R2: what is read is what the entry describes, also after a restart while the upstream is away."""
+    server = dynamic_server()
+    text = skill_md("flat", "Promised.")
+    async with AsyncExitStack() as serving:
+        url = await serving.enter_async_context(server.serving())
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            await taken(gateway)
+            server.entries.clear()
+            server.add("flat", {"SKILL.md": text})
+            await source(gateway, "acme").refresh()
+            assert (await gateway.catalog.get_skill(FLAT)).files[0].digest == digest_of(text)
+            assert (await gateway.catalog.read_file(FLAT)).data == text
+            children = [child.name async for child in gateway.catalog.children("skill://acme/flat")]
+            assert children == ["SKILL.md"]
+            with anyio.fail_after(SECONDS):
+                while await kept_snapshots(gateway):
+                    await anyio.lowlevel.checkpoint()
+        await serving.aclose()
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            assert (await gateway.catalog.read_file(FLAT)).data == text
+            assert (await gateway.catalog.get_skill(FLAT)).files[0].digest == digest_of(text)
+
+
+async def kept_snapshots(gateway: Gateway) -> int:
+    seen = await gateway.store.entries(snapshot_label("acme"))
+    return 0 if seen is None else len(seen.entries)
+
+
+async def test_a_snapshot_is_over_when_the_policy_names_the_skill_no_more(state: Path) -> None:
+    """R2, V7: the entry is dynamic again, and so is what is read."""
+    server = dynamic_server()
+    async with server.serving() as url:
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            await taken(gateway)
+        server.files["skill://flat/notes.md"] = b"made anew\n"
+        other = '[upstream.acme]\nmaterialize = ["other"]\n'
+        async with gateway_of(state, {"acme": url}, other) as gateway:
+            assert (await gateway.catalog.get_skill(FLAT)).is_dynamic
+            assert (await gateway.catalog.read_file(NOTES)).data == b"made anew\n"
+
+
+async def test_a_skill_that_is_gone_does_not_come_back_with_its_snapshot(state: Path) -> None:
+    """R2: also not after a restart."""
+    server = dynamic_server()
+    async with server.serving() as url:
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            await taken(gateway)
+            server.entries.clear()
+            await source(gateway, "acme").refresh()
+            with anyio.fail_after(SECONDS):
+                while await kept_snapshots(gateway):
+                    await anyio.lowlevel.checkpoint()
+        async with gateway_of(state, {"acme": url}, WANTED) as gateway:
+            with pytest.raises(NotFoundError):
+                await gateway.catalog.get_skill(FLAT)
+
+
+async def test_what_is_listed_short_and_promised_in_full_needs_no_snapshot(state: Path) -> None:
+    """V7, R2: asked for, it says what its files are; then the listing, the entry and the bytes agree."""
+    server = hostile()
+    speak_manifest(server)
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway:
+        await until(gateway.catalog, lambda: is_listed_in_full(gateway))
+        [listed] = [entry async for entry in gateway.catalog.entries()]
+        assert listed == await gateway.catalog.get_skill(FLAT)
+        assert provenance.SNAPSHOT not in listed.meta.meta
+        assert (await verify_catalog(gateway.catalog)).failures == []
+
+
+async def is_listed_in_full(gateway: Gateway) -> bool:
+    return [entry.is_complete async for entry in gateway.catalog.entries()] == [True]
+
+
 async def is_described(gateway: Gateway, text: str) -> bool:
     return (await gateway.catalog.get_skill(FLAT)).description == text
 
@@ -118,7 +193,7 @@ async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_told(state: Pat
         async with gateway_of(state, {"acme": url}, f'mode = "admit"\n{WANTED}') as gateway:
             with anyio.fail_after(SECONDS):
                 while "fingerprint" not in (hint := (await gateway.catalog.problems())[0].hint):
-                    await gateway.upstreams["acme"].admitting.decided()
+                    await gateway.upstreams["acme"].admitting.decided().wait()
             assert await paths(gateway.catalog) == []
         content = hint.partition("'")[2].strip("'")
         yes = f'[[approved]]\nupstream = "acme"\npath = "flat"\nfingerprint = "{content}"\n'

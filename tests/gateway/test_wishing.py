@@ -114,9 +114,11 @@ async def test_a_clients_own_no_speaks_for_nobody_else(state: Path) -> None:
         async with wire_of(gateway, "auto", None) as wire:
             await refused(wire)
             [question] = await asked(gateway)
+        noted = listen(gateway)
         async with wire_of(gateway, "auto", person) as wire:
             await refused(wire)
-        assert len(person.asked) == 1
+            await refused(wire)
+        assert (len(person.asked), noted) == (1, [])
         assert [line.what for line in await gateway.store.lines()] == ["denied"]
         assert list(await gateway.store.decisions()) == []
         assert await asked(gateway) == [question]

@@ -200,10 +200,16 @@ async def test_a_folder_of_the_persons_own_needs_no_yes(tmp_path: Path, state: P
 async def test_the_cache_lies_where_no_host_looks_for_skills(tmp_path: Path) -> None:
     """C2: a state folder inside a folder of skills, or above one, is refused before anything is kept."""
     folder = write_tree(tmp_path / "mine", {"a/SKILL.md": skill_md("a")})
+    before = everything_in(tmp_path)
     for state in (folder, folder / "state", tmp_path / "skills" / "state"):
         with refused(StoreError, "cache-misplaced", "C2"):
             async with StagedHost.open(folders=[folder], state=state):
                 pytest.fail("it was opened")
+    assert everything_in(tmp_path) == before
+
+
+def everything_in(folder: Path) -> list[Path]:
+    return sorted(folder.rglob("*"))
 
 
 async def test_the_cache_holds_no_file_that_a_host_would_take_for_a_skill(

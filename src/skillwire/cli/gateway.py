@@ -17,9 +17,9 @@ from skillwire.cli.introducing import say_how_to_connect, say_how_to_start
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.reporting import Reporter
 from skillwire.cli.serving import (
-    LOOPBACK,
     add_serving_options,
     check_serving,
+    is_open,
     log_access,
     page_address_of,
     page_of,
@@ -107,11 +107,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 @contextmanager
 def _naming_state() -> Generator[None]:
-    """A home that cannot be written is no reason to be without a gateway."""
+    """A home that cannot be used is no reason to be without a gateway."""
     try:
         yield
     except StoreError as error:
-        error.hint = f"{error.hint}; or give a folder that can be written: --state DIR"
+        error.hint = f"{error.hint}; another folder is named with --state DIR"
         raise
 
 
@@ -139,21 +139,21 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
     from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 
     access = None if arguments.access is None else read_access(arguments.access)
-    is_open = access is None and host != LOOPBACK
     listener: socket.socket = listen(host, port)
+    anybody = is_open(listener, access)
     async with open_gateway(plan, state_of(arguments)) as gateway:
         skills = _skills(gateway, arguments, access)
-        server = _server(gateway, skills, arguments, access, may_approve=not is_open)
-        asks = plan.policy.mode == "admit" and not plan.policy.read_only and not is_open
+        server = _server(gateway, skills, arguments, access, may_approve=not anybody)
+        asks = plan.policy.mode == "admit" and not plan.policy.read_only and not anybody
         room = arguments.replay * MIB
         options = HttpOptions(access, arguments.public_url, asks=asks, replay_bytes=room)
         page = page_of(skills, arguments, access, url_of(listener))
         http = HttpServer(server, listener, options, catalog=lambda: gateway.catalog, page=page)
         log_access(arguments)
         say_how_to_connect(
-            arguments, http.url, printer, is_open=is_open, page=page_address_of(arguments, http.url)
+            arguments, http.url, printer, is_open=anybody, page=page_address_of(arguments, http.url)
         )
-        if is_open and plan.policy.mode == "admit":
+        if anybody and plan.policy.mode == "admit":
             printer.talk("note: nobody can approve skills through this gateway, since anybody could; see --access")
         async with anyio.create_task_group() as group:
             group.start_soon(_talk, gateway, arguments, printer)

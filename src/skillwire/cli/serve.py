@@ -13,9 +13,9 @@ from skillwire.cli.exits import Exit
 from skillwire.cli.introducing import say_how_to_connect, say_how_to_start, say_what_is_served
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.serving import (
-    LOOPBACK,
     add_serving_options,
     check_serving,
+    is_open,
     log_access,
     page_address_of,
     page_of,
@@ -121,8 +121,8 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     page = page_of(skills, arguments, access, url_of(listener))
     http = HttpServer(server, listener, options, catalog=lambda: skills.catalog, page=page)
     log_access(arguments)
-    is_open = access is None and host != LOOPBACK
-    say_how_to_connect(arguments, http.url, printer, is_open=is_open, page=page_address_of(arguments, http.url))
+    page_address = page_address_of(arguments, http.url)
+    say_how_to_connect(arguments, http.url, printer, is_open=is_open(listener, access), page=page_address)
     _keep_what_is_there()
     anyio.run(http.run)
 

@@ -6,12 +6,14 @@ import argparse
 import logging
 import re
 import sys
+from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import Callable
 
     from skillwire.catalog.contract import Catalog
@@ -117,6 +119,11 @@ def parse_address(text: str) -> tuple[str, int]:
             "address-invalid", f"{text!r} is not [HOST:]PORT", "write --http 8000 or --http 0.0.0.0:8000"
         )
     return host.strip("[]") or LOOPBACK, int(port)
+
+
+def is_open(listener: socket.socket, access: Access | None) -> bool:
+    """Whether whoever comes by is let in: from other machines, and without a token."""
+    return access is None and not ip_address(listener.getsockname()[0]).is_loopback
 
 
 def check_serving(arguments: argparse.Namespace) -> None:

@@ -56,7 +56,7 @@ def as_ours(error: Exception, meter: Meter, method: str) -> SkillwireError:
                 "not-mcp", f"no version of MCP is spoken on both sides: {error!s:.200}", "update the older side"
             )
         case _:  # refused, reset, resolved to nothing: whatever a network or a process can do
-            return meter.take_failure() or _lost(meter, _quoted(f"{type(error).__name__}: {error}"), method)
+            return meter.take_failure() or _lost(meter, _said_by(error), method)
 
 
 def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
@@ -111,6 +111,12 @@ def _lost(meter: Meter, said: str, method: str) -> UpstreamError:
     return UpstreamError(
         "connection-lost", f"{what} ({said}){last}", "see whether the server runs and can be reached from here"
     )
+
+
+def _said_by(error: Exception) -> str:
+    """What was raised, in its own words unless it may quote what we send: headers are secrets."""
+    name = type(error).__name__
+    return name if isinstance(error, httpx2.LocalProtocolError | UnicodeError) else _quoted(f"{name}: {error}")
 
 
 def _quoted(text: str) -> str:

@@ -18,13 +18,17 @@ _CORRECT = "the server has to be corrected"
 async def each_page(
     connection: Connection, method: str, field: str, **params: Any
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    """The items of every page. A cursor that comes twice, or too many pages or items, end it with an error."""
+    """The items of every page. A cursor that comes twice, or too many pages or items, end it with an error.
+
+    What came within the bounds is given before that.
+    """
     limits = connection.limits
     seen: set[str] = set()
     count = 0
     while True:
         result = await connection.request(method, **params)
         items = _items(result, method, field)
+        yield items[: limits.max_entries - count]
         count += len(items)
         if count > limits.max_entries:
             raise LimitError(
@@ -33,7 +37,6 @@ async def each_page(
                 "raise Limits.max_entries if you trust the server that far",
                 rule="B3",
             )
-        yield items
         cursor = _cursor(result, method, limits.max_cursor_length)
         if cursor is None:
             return

@@ -20,6 +20,7 @@ from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
 from mcp_types import jsonrpc_message_adapter
 
+from skillwire.client.servers import program_of
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError
 
 if TYPE_CHECKING:
@@ -94,8 +95,8 @@ async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -
         reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a command"
         raise NotFoundError(
             "command-failed",
-            f"{command[0]!r:.200} cannot be started: {reason}",
-            "check the command and its folder",
+            f"{program_of(command)!r:.200} cannot be started: {reason}",
+            "check the command and its folder; each argument is a word of its own",
         ) from error
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -17,11 +18,16 @@ from urllib.parse import urlsplit
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]*)\}")
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_HEADER_VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 _MAX_CONFIG_BYTES = 4 * 1024 * 1024
+_CONTROL = "holds a line end or a control character"
+_CORRECT = "correct it, or the variable it comes from"
+_TABLES = ("mcpServers", "servers")
 _PLACES = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json")
 _HOME_PLACES = (
     ".claude.json",
@@ -41,12 +47,13 @@ class UrlServer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
+        if not self.url.isprintable():  # and then it is not shown either
+            raise FormatError("url-invalid", f"'url' {_CONTROL}", _CORRECT)
         if not _is_web(self.url):
-            raise FormatError(
-                "url-invalid",
-                f"{without_secrets(self.url)!r:.200} is not a URL of a server",
-                "write https://…/mcp",
-            )
+            shown = without_secrets(re.sub("//.*@", "//…@", self.url))  # a password may hold what ends a host
+            raise FormatError("url-invalid", f"{shown!r:.200} is not a URL of a server", "write https://…/mcp")
+        for name, value in self.headers.items():
+            _check_header(name, value)
 
     def __repr__(self) -> str:
         return f"UrlServer({without_secrets(self.url)!r})"
@@ -65,18 +72,43 @@ class CommandServer:
             raise FormatError("server-invalid", "the command is empty", "name the program to start")
 
     def __repr__(self) -> str:
-        return f"CommandServer({self.command[0]!r}, … {len(self.command) - 1} words, cwd={self.cwd!r})"
+        return f"CommandServer({program_of(self.command)!r}, … {len(self.command) - 1} words, cwd={self.cwd!r})"
 
 
 ServerPlace: TypeAlias = UrlServer | CommandServer
 
 
+def program_of(command: Sequence[str]) -> str:
+    """What is started, for messages: some write all words, secrets too, where the program alone belongs."""
+    first, space, _ = command[0].partition(" ")
+    return f"{first} …" if space else first
+
+
 def _is_web(url: str) -> bool:
     try:
         parts = urlsplit(url)
+        is_place = bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    return parts.scheme in ("http", "https") and bool(parts.netloc)
+    return parts.scheme in ("http", "https") and is_place
+
+
+def _check_header(name: str, value: str) -> None:
+    """What HTTP would refuse is refused here: what it says then has the value in it."""
+    if not _HEADER_NAME.fullmatch(name):  # it is not repeated: some write the whole header there
+        raise FormatError(
+            "server-invalid",
+            "'headers' has a name that is none of a header",
+            'write names and values: "Authorization": "Bearer …"',
+        )
+    if not _HEADER_VALUE.fullmatch(value):
+        raise FormatError("server-invalid", f"'headers.{name:.80}' {_why_no_header(value)}", _CORRECT)
+
+
+def _why_no_header(value: str) -> str:
+    if not value.isascii():
+        return "holds a character that is not ASCII"
+    return "begins or ends with a space" if value.isprintable() else _CONTROL
 
 
 def without_secrets(url: str) -> str:
@@ -141,8 +173,34 @@ class _Filler:
         return value
 
 
-def read_servers(path: Path) -> dict[str, Mapping[str, Any]]:
-    """The entries of one file by their labels. Both spellings, ``mcpServers`` and ``servers``, are read."""
+def read_servers(path: Path, *, strict: bool = False) -> dict[str, Mapping[str, Any]]:
+    """The entries of one file by their labels. Both spellings, ``mcpServers`` and ``servers``, are read.
+
+    ``strict`` is for whoever means all of them: one that is no entry, or hidden by another, is an error then. A
+    host's own file is only looked through, and may hold whatever that host puts up with.
+    """
+    document = _read_document(path)
+    tables = {key: document.get(key) for key in _TABLES} if isinstance(document, _Object) else {}
+    if strict:
+        _check_tables(document, tables, path.name)
+    servers: dict[str, Mapping[str, Any]] = {}
+    for table in tables.values():
+        if isinstance(table, _Object):
+            servers |= {label: entry for label, entry in table.items() if isinstance(entry, _Object)}
+    return servers
+
+
+class _Object(dict[str, Any]):
+    """A JSON object that remembers keys that it had twice; the last one counts, as for every reader of JSON."""
+
+    def __init__(self, pairs: list[tuple[str, Any]]) -> None:
+        super().__init__(pairs)
+        self.repeated: list[str] = []
+        if len(self) < len(pairs):
+            self.repeated = [key for key, times in Counter(key for key, _ in pairs).items() if times > 1]
+
+
+def _read_document(path: Path) -> object:
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_CONFIG_BYTES + 1)
@@ -150,22 +208,48 @@ def read_servers(path: Path) -> dict[str, Mapping[str, Any]]:
             raise FormatError(
                 "config-invalid", f"{path.name!r} is too large to be a list of servers", "check --config"
             )
-        document = json.loads(data)
+        return json.loads(data, object_pairs_hook=_Object)
     except OSError as error:
         raise NotFoundError("config-unreadable", f"{path.name!r} cannot be read", "check --config") from error
     except (ValueError, RecursionError) as error:
         raise FormatError(
             "config-invalid", f"{path.name!r} is not JSON", "remove comments and trailing commas"
         ) from error
-    servers: dict[str, Mapping[str, Any]] = {}
-    for key in ("mcpServers", "servers"):
-        found = document.get(key) if isinstance(document, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-        if isinstance(found, dict):
-            entries = cast("dict[str, object]", found)
-            servers |= {
-                label: cast("dict[str, Any]", entry) for label, entry in entries.items() if isinstance(entry, dict)
-            }
-    return servers
+
+
+def _check_tables(document: object, tables: Mapping[str, Any], file: str) -> None:
+    """N1: nothing in the file is dropped, preferred or shadowed silently."""
+    if not isinstance(document, _Object):
+        raise FormatError("config-invalid", f"{file!r} is not an object", 'write {"mcpServers": {…}}')
+    for key in _TABLES:
+        if key in document.repeated:
+            raise FormatError("config-invalid", f"{file!r} has {key!r} twice", "make them one")
+    seen: dict[str, Any] = {}
+    for key, table in tables.items():
+        if table is None:
+            continue
+        if not isinstance(table, _Object):
+            raise FormatError(
+                "config-invalid", f"{key!r} in {file!r} is not an object", f'write "{key}": {{"LABEL": {{…}}}}'
+            )
+        _check_table(table, seen, file)
+        seen |= table
+
+
+def _check_table(table: _Object, seen: Mapping[str, Any], file: str) -> None:
+    hidden = [label for label, entry in table.items() if label in seen and seen[label] != entry]
+    twice = table.repeated + hidden
+    if twice:
+        raise FormatError(
+            "label-duplicate", f"{file!r} has two servers called {twice[0]!r:.80}", "rename one of them", rule="O1"
+        )
+    for label, entry in table.items():
+        if not isinstance(entry, _Object):
+            raise FormatError(
+                "server-invalid",
+                f"the server {label!r:.80} in {file!r} is not an object",
+                'write {"url": "…"} or {"command": "…"}',
+            )
 
 
 def find_configs(folder: Path, home: Path) -> Iterator[Path]:

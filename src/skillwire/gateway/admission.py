@@ -57,6 +57,7 @@ class Admission:
         self._seen_at = seen_at
         self._approve_options = approve_options
         self._public_options = public_options
+        self._named = frozenset(each.path for each in policy.approved if each.upstream == label)
         self._decided: dict[str, tuple[SkillEntry, int, bool]] = {}
 
     def listen(self, listener: Callable[[], None]) -> None:
@@ -93,14 +94,26 @@ class Admission:
         """Whether nothing but a yes is missing."""
         return self.is_strict and self._allows(entry) and not self.admits(entry)
 
-    async def revoke_outdated(self, entries: Iterable[SkillEntry]) -> None:
-        """A2: an approval of a content that the upstream does not list any more is taken back, and logged."""
-        seen_at = self._seen_at()
-        if not self.is_strict or seen_at is None:
+    def has_yes(self, entry: SkillEntry) -> bool:
+        """Whether somebody said yes to some content of the skill, be it this or another."""
+        is_known = self._standing.approval(self.label, entry.uri) is not None
+        return is_known or self.path_of(entry) in self._named
+
+    async def revoke_outdated(
+        self, entries: Iterable[SkillEntry], asked_at: Callable[[SkillEntry], float]
+    ) -> None:
+        """A2: an approval of a content that the upstream does not list any more is taken back, and logged.
+
+        ``asked_at`` says when it told of an entry that it does not list like that.
+        """
+        listed_at = self._seen_at()
+        if not self.is_strict or listed_at is None:
             return
         for entry in entries:
             approval = self._standing.approval(self.label, entry.uri)
-            if approval is None or covers(approval, self.label, entry) or approval.at >= seen_at:
+            if approval is None or covers(approval, self.label, entry):
+                continue
+            if approval.at >= min(listed_at, asked_at(entry)):
                 continue
             if agrees(approval.contents, entry):
                 continue  # the listing says too little to tell; asked for, the skill may be the same
@@ -130,16 +143,24 @@ class Admission:
 
     def how_to_approve(self, entry: SkillEntry) -> str:
         """How a yes is given, for a client: files of this machine are named, and not where they are."""
-        if contents_name(entry) == "dynamic":
+        if self._is_bound_to_nothing(entry):
             return "it promises no digests, so that no yes to it can be kept"
         return f"whoever runs this gateway gives it: {self._command(entry, self._public_options)}"
 
+    def _is_bound_to_nothing(self, entry: SkillEntry) -> bool:
+        """V7. Of what is only listed short, a yes may be kept: whoever is asked for it asks for all of it."""
+        if contents_name(entry) != "dynamic":
+            return False
+        return not is_short(entry) or self._policy.materializes(self.label, self.path_of(entry))
+
     def _command(self, entry: SkillEntry, options: str) -> str:
-        content = contents_name(entry)
-        if content == "dynamic":
+        if self._is_bound_to_nothing(entry):
+            if self._policy.materializes(self.label, self.path_of(entry)):
+                return "it promises no digests, and there is no snapshot of it yet"
             return f"it promises no digests, so that no yes can be kept: [upstream.{self.label}] materialize = […]"
         if SNAPSHOT in entry.meta.meta:
-            return f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {content!r}"
+            fingerprint = contents_name(entry)
+            return f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {fingerprint!r}"
         return f"skillwire approve {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
 
     def _waiting_problem(self, entry: SkillEntry, options: str) -> Diagnostic:
@@ -156,3 +177,8 @@ class Admission:
         if approval is not None and covers(approval, self.label, entry):
             return True
         return self._policy.is_approved(self.label, self.path_of(entry), contents_name(entry))
+
+
+def is_short(entry: SkillEntry) -> bool:
+    """Whether the upstream may promise more than the entry says, if it is asked: some dialects list so."""
+    return not entry.is_complete and not entry.is_dynamic

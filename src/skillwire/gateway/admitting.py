@@ -7,7 +7,8 @@ A catalog around a catalog. What is not admitted answers, by every method, exact
   in the policy. An entry that changed is not covered any more: it disappears, its approval is revoked (A2), and
   it comes back when somebody said yes to the new content. Bytes are compared with the entry that was approved, so
   that nothing slips in between (V1, V3).
-- A skill that promises no digests cannot be approved (V7).
+- A skill that promises no digests cannot be approved (V7). Some dialects list less than they promise: what has a
+  yes is then asked for in full, and listed so (``completing.py``).
 - A nested skill needs its own yes (A3); its files are also files of the skill around it, and served as those (E4).
 """
 
@@ -32,6 +33,7 @@ from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.errors import NotFoundError, StoreError, VerificationError
 from skillwire.gateway.addresses import place_of
+from skillwire.gateway.completing import Completion
 from skillwire.gateway.files import children_in
 from skillwire.gateway.holding import root_of
 from skillwire.skill.review import review_entry, with_text
@@ -59,11 +61,13 @@ class AdmittingCatalog(Catalog):
         self._listing: dict[str, SkillEntry] = {}  # what is admitted and listed, by canonical URI
         self._keys: list[str] = []
         self._waiting: tuple[SkillEntry, ...] = ()
+        self._short: tuple[SkillEntry, ...] = ()  # has a yes, and has to be asked for in full
         self._is_old = True
         self._wake = anyio.Event()
         self._decided = anyio.Event()
         self._lock = anyio.Lock()
         self._feed = ChangeFeed()
+        self._completion = Completion(inner, admission, self._age)
         self._watch = inner.changes()
         self._watch.forward(lambda _: self._age())
         admission.listen(self._age)
@@ -180,6 +184,7 @@ class AdmittingCatalog(Catalog):
         """Follow the catalog inside, and tell what that means for what is admitted."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._inner.follow)
+            group.start_soon(self._complete)
             while True:
                 await self._renew(None)
                 await self._wake.wait()
@@ -206,9 +211,9 @@ class AdmittingCatalog(Catalog):
         text = verify_skill(entry, data).text
         return await to_thread.run_sync(with_text, review_entry(entry), SKILL_MD, text)
 
-    async def decided(self) -> None:
-        """Wait until it was decided again about everything that is listed."""
-        await self._decided.wait()
+    def decided(self) -> anyio.Event:
+        """Is set when it was decided again about everything that is listed."""
+        return self._decided
 
     def _age(self) -> None:
         self._is_old = True
@@ -223,17 +228,28 @@ class AdmittingCatalog(Catalog):
                 if not self._is_old:
                     return
                 self._is_old, self._wake = False, anyio.Event()
-                await self._decide([entry async for entry in self._inner.entries()])
+                listed = [entry async for entry in self._inner.entries()]
+                await self._decide(await self._completion.known(listed))
+
+    async def _complete(self) -> None:
+        while self.admission.is_strict:
+            decided = self._decided
+            await self._completion.ask(self._short)
+            await decided.wait()
 
     async def _decide(self, entries: Sequence[SkillEntry]) -> None:
         admitted = {str(place_of(entry.uri)): entry for entry in entries if self.admission.admits(entry)}
-        self._waiting = tuple(entry for entry in entries if self.admission.is_waiting(entry))
+        waiting, completion = [each for each in entries if self.admission.is_waiting(each)], self._completion
+        self._short = tuple(each for each in waiting if completion.is_short(each))
+        self._waiting = tuple(
+            each for each in waiting if not completion.is_short(each) or completion.was_in_vain(each)
+        )
         before, self._listing, self._keys = self._listing, admitted, sorted(admitted)
         self._feed.publish(_difference(before, admitted))
         self._decided.set()
         self._decided = anyio.Event()
         try:
-            await self.admission.revoke_outdated(entries)
+            await self.admission.revoke_outdated(entries, self._completion.seen_at)
         except StoreError as error:
             log.warning("an approval of what changed is still in the store: %s", error.message)
 
@@ -245,8 +261,9 @@ class AdmittingCatalog(Catalog):
             entry = await self._inner.peek_skill(skill_md_uri(path, place.scheme))
             if entry is not None:
                 is_known = True
-                if await self.admission.admits_by_now(entry):
-                    return entry, True
+                admitted = await self._completion.admitted(entry)
+                if admitted is not None:
+                    return admitted, True
         return None, is_known
 
     async def _check(self, entry: SkillEntry, file: SkillFile, uri: str) -> None:

@@ -3,7 +3,8 @@
 In ``admit`` mode, for whoever may see the skill. A request that was refused only for want of a yes is asked about
 where its client can put a form before its person (MCP elicitation) and the gateway is not read-only. The form says
 what a review says. A yes is recorded in the name of whoever is behind that client, for exactly the content that
-the form was about, and the request is answered; a no is recorded too and not asked about again for a while.
+the form was about, and the request is answered; a no is recorded too and not asked about again for a while, of
+whoever gave it (``refusals.py``): they are told that the skill waits.
 Where nobody can be asked, the client is told what is missing, and which command gives it; whoever looks at this
 host's questions is asked instead (``wishing.py``). What they declined is not asked about anywhere.
 
@@ -17,9 +18,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import OrderedDict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import anyio
 from mcp.shared.exceptions import MCPError
@@ -28,6 +28,7 @@ from mcp_types import INVALID_PARAMS
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError
 from skillwire.gateway.forms import FIELD, approval_form, is_yes
 from skillwire.gateway.recording import contents_name
+from skillwire.gateway.refusals import Refusals
 from skillwire.gateway.wanting import can_ask, given_answer, is_refused, waiting_answer, wanted_word, who_asks
 from skillwire.gateway.wishing import Wish
 from skillwire.host.approvals import Answer, ApprovalRequest
@@ -42,14 +43,12 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.gateway.opening import Gateway, Upstream
+    from skillwire.gateway.refusals import About, Asker
     from skillwire.server.binding import Context
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
 
-_ASKED: TypeAlias = tuple[str, str, str, str]  # who, label, URI, content
 _PATIENCE_SECONDS = 600.0
-_REFUSED_SECONDS = 3600.0
-_MOST_REFUSED = 10_000
 
 log = logging.getLogger("skillwire.gateway")
 
@@ -62,11 +61,12 @@ class Wanted:
     entry: SkillEntry
     content: str
     who: str
+    asker: Asker
 
     @property
-    def key(self) -> _ASKED:
+    def key(self) -> About:
         """What a no is remembered by."""
-        return self.who, self.upstream.label, self.entry.uri, self.content
+        return self.asker, self.upstream.label, self.entry.uri, self.content
 
 
 def attach_eliciting(server: Server[Any], gateway: Gateway, sees: Callable[[], Callable[[str], bool]]) -> None:
@@ -81,8 +81,8 @@ class Eliciting:
     def __init__(self, gateway: Gateway, sees: Callable[[], Callable[[str], bool]]) -> None:
         self._gateway = gateway
         self._sees = sees
-        self._asking: dict[_ASKED, anyio.Lock] = {}
-        self._refused: OrderedDict[_ASKED, float] = OrderedDict()
+        self._asking: dict[About, anyio.Lock] = {}
+        self._refusals = Refusals()
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Answer; if that is refused, and a yes is all that is missing, ask for it and answer again."""
@@ -102,8 +102,8 @@ class Eliciting:
         self, ctx: Context, word: str, wanted: Wanted, call_next: CallNext, refused: HandlerResult
     ) -> HandlerResult:
         """The answer to a request that was refused for want of a yes alone."""
-        is_askable = await self._is_askable(wanted)
-        if is_askable and can_ask(ctx):
+        is_askable, can_be_asked = await self._is_askable(wanted), can_ask(ctx)
+        if is_askable and can_be_asked:
             required = await self._ask(ctx, wanted)
             if required is not None:
                 return required
@@ -111,7 +111,7 @@ class Eliciting:
             if still is None:
                 return await call_next(ctx)
             wanted = still
-        if is_askable:
+        if is_askable and not (can_be_asked and self._refusals.has(wanted.key)):
             self._wish(wanted)
         admission = wanted.upstream.admitting.admission
         how = admission.how_to_approve(wanted.entry)
@@ -139,7 +139,7 @@ class Eliciting:
                 return await self._require(ctx, wanted)
             lock = self._asking.setdefault(wanted.key, anyio.Lock())
             async with lock:
-                if not self._was_refused(wanted.key) and await self._is_waiting(wanted):
+                if not self._refusals.has(wanted.key) and await self._is_waiting(wanted):
                     await self._ask_now(ctx, wanted)
             self._asking.pop(wanted.key, None)
         except SkillwireError as error:  # it cannot be shown, so that nobody can say yes to it
@@ -150,6 +150,8 @@ class Eliciting:
         given = given_answer(ctx, wanted.content)
         if given is not None:
             await self._settle(wanted, yes=is_yes(given))
+            return None
+        if self._refusals.has(wanted.key):
             return None
         review = await wanted.upstream.admitting.review(wanted.entry)
         form = approval_form(wanted.upstream.label, review, wanted.content)
@@ -177,15 +179,13 @@ class Eliciting:
             await gateway.approvals.remember(request, Answer(yes=True, by=wanted.who))
             await gateway.standing.look()
             return
-        self._refused[wanted.key] = time.monotonic()
-        while len(self._refused) > _MOST_REFUSED:
-            self._refused.popitem(last=False)
+        self._refusals.note(wanted.key)
         # Their own no: it does not speak for whoever decides for this host, and ends no question of others.
         facts = {"kind": "elicitation", "fingerprint": wanted.content}
         await gateway.store.log(LogLine("denied", label, entry.uri, wanted.who, time.time(), facts))
 
     async def _waiting(self, ctx: Context, word: str) -> Wanted | None:
-        """The skill that ``word`` means, if a yes is all it lacks and this caller has not just said no to it."""
+        """The skill that ``word`` means, if a yes is all it lacks."""
         for uri in await self._meant(word):
             try:
                 place = parse_uri(uri)
@@ -197,8 +197,7 @@ class Eliciting:
             except (FormatError, NotFoundError):
                 continue
             if entry is not None:
-                wanted = Wanted(upstream, entry, contents_name(entry), who_asks(ctx))
-                return None if self._was_refused(wanted.key) else wanted
+                return Wanted(upstream, entry, contents_name(entry), who_asks(ctx), self._refusals.asker(ctx))
         return None
 
     async def _meant(self, word: str) -> list[str]:
@@ -216,9 +215,6 @@ class Eliciting:
     async def _is_waiting(self, wanted: Wanted) -> bool:
         entry = await wanted.upstream.admitting.waiting_around(wanted.entry.uri)
         return entry is not None and contents_name(entry) == wanted.content
-
-    def _was_refused(self, key: _ASKED) -> bool:
-        return time.monotonic() - self._refused.get(key, -_REFUSED_SECONDS) < _REFUSED_SECONDS
 
 
 async def _tried(ctx: Context, call_next: CallNext) -> tuple[HandlerResult, MCPError | None]:

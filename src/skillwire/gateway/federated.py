@@ -15,7 +15,7 @@ from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import clamp_limit, encode_cursor
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
-from skillwire.errors import FormatError, NotFoundError
+from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.gateway.addresses import is_plain
 from skillwire.skill.entry import Partial
 from skillwire.skill.uri import DEFAULT_SCHEME, SkillUri, format_uri, parse_uri
@@ -82,6 +82,10 @@ class FederatedCatalog(CombinedCatalog):
             file = await mount.catalog.read_file(inner)
         except NotFoundError as error:
             raise no_file(uri) from error
+        except LimitError as error:
+            if error.reference != "file-too-large":
+                raise
+            raise _too_large(uri, mount.label) from error
         return file._replace(uri=_under(mount, file.uri))
 
     async def read_directory(
@@ -157,3 +161,13 @@ def _under(mount: Mount, uri: str) -> str:
 
 def _under_files(mount: Mount, files: tuple[Resource, ...]) -> tuple[Resource, ...]:
     return tuple(file._replace(uri=_under(mount, file.uri)) for file in files)
+
+
+def _too_large(uri: str, label: str) -> LimitError:
+    """B1, for a client: by the address that it knows, and by the key that an operator knows."""
+    return LimitError(
+        "file-too-large",
+        f"{uri!r:.300} is larger than this gateway takes from {label!r}",
+        f"whoever runs the gateway can raise max-file-bytes of [upstream.{label}]",
+        rule="B1",
+    )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from skillwire.skill import SkillEntry
 
-_MOST_ASKED = 4096  # entries that nobody lists, and fuller ones than the listing's
+_MOST_ASKED = 4096  # entries that nobody lists; those that are fuller than the listing's are as many as that has
 
 
 class Holding:
@@ -107,7 +107,7 @@ class Holding:
         else:
             self._asked[root] = entry
             self._asked.move_to_end(root)
-            while len(self._asked) > _MOST_ASKED:
+            while len(self._asked) > _MOST_ASKED + len(self._listed):
                 self._asked.popitem(last=False)
         # A short listing and a full answer differ although nothing changed.
         is_other = known is not None and known.is_complete and not is_same(known, entry)

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 import anyio
 
+from skillwire.amounts import counted
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
-from skillwire.errors import NotFoundError, SkillwireError, UpstreamError, VerificationError
+from skillwire.errors import LimitError, NotFoundError, SkillwireError, UpstreamError, VerificationError
 from skillwire.gateway.breaker import Breaker
 from skillwire.limits import DEFAULT_LIMITS, Limits
 
@@ -60,9 +61,11 @@ class UpstreamLink:
         *,
         limits: Limits = DEFAULT_LIMITS,
         dialect: DialectName | None = None,
+        max_skills: int | None = None,
         poll_seconds: float = POLL_SECONDS,
     ) -> None:
         self.label = label
+        self.max_skills = max_skills
         self.breaker = Breaker()
         self._target = target
         self._limits = limits
@@ -100,15 +103,27 @@ class UpstreamLink:
 
     async def list(self) -> Listed:
         """What the upstream lists now, as far as it comes; an error if nothing does."""
-        client, entries, error = self._connected(), list["SkillEntry"](), None
+        client, entries = self._connected(), list["SkillEntry"]()
+        error: SkillwireError | None = None
         try:
             async for entry in client.list_skills():
+                if len(entries) == self.max_skills:
+                    error = self._too_many()
+                    break
                 entries.append(entry)  # what came before an error counts
         except SkillwireError as raised:
-            if not entries:
+            if not entries and raised.reference != "listing-too-long":
                 raise
             error = raised
         return Listed(tuple(entries), tuple(client.problems), await client.dialect(), error)
+
+    def _too_many(self) -> LimitError:
+        return LimitError(
+            "listing-too-long",
+            f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
+            f"raise max-skills of [upstream.{self.label}]",
+            rule="B3",
+        )
 
     async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
         """The upstream's answer. ``NotFoundError`` and ``VerificationError`` are answers; the rest is ours."""

@@ -7,7 +7,8 @@ choice, which is also why they are read before anybody asks for them (V5). Whate
 - Its entry says the digests of what was read; ``_meta`` says that these are the gateway's and not the upstream's.
   Bytes are kept in the cache and compared with that entry on each read (C1, V1). If they are gone from the cache,
   they are read again, and if they are other bytes by then, it is a new snapshot (A2).
-- It stays until the upstream says something else about the skill. It is remembered, and survives a restart.
+- It stays until the upstream says something else about the skill. It is remembered, and survives a restart. Where
+  the upstream promises everything itself, or the policy names the skill no more, there is no snapshot (R2).
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class MaterializingCatalog(Catalog):
         self._snapshots: dict[SkillUri, Snapshot] = {}
         self._failed: dict[SkillUri, tuple[SkillEntry, SkillwireError]] = {}
         self._stated: dict[SkillUri, tuple[SkillEntry, Snapshot, SkillEntry]] = {}
+        self._is_remembered = True  # whether the store has the snapshots as they are here
         self._news = anyio.Event()
         self._feed = ChangeFeed()
         self._watch = inner.changes()
@@ -76,7 +78,7 @@ class MaterializingCatalog(Catalog):
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the listing, with snapshots where there are any."""
         page = await self._inner.list_skills(cursor, limit)
-        return Page([self._served(entry) for entry in page.items], page.next_cursor)
+        return Page([self._served(await self._known(entry)) for entry in page.items], page.next_cursor)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry, as a snapshot if there is one: then nobody is asked."""
@@ -89,7 +91,7 @@ class MaterializingCatalog(Catalog):
 
     async def read_file(self, uri: str) -> SkillFile:
         """One file: of a snapshot as it was taken, else as the catalog inside has it."""
-        snapshot = self._around(parse_uri(uri).parent)
+        snapshot = await self._around(parse_uri(uri).parent)
         if snapshot is None:
             return await self._inner.read_file(uri)
         resource = snapshot.entry.resource(uri)
@@ -105,7 +107,7 @@ class MaterializingCatalog(Catalog):
     ) -> Page[DirectoryChild]:
         """One page of a directory: of a snapshot as it was taken, else as the catalog inside has it."""
         place = parse_uri(uri)
-        snapshot = self._around(place)
+        snapshot = await self._around(place)
         if snapshot is None:
             return await self._inner.read_directory(uri, cursor, limit)
         children = children_in(snapshot.entry, place)
@@ -148,16 +150,19 @@ class MaterializingCatalog(Catalog):
 
     def _heard(self, change: Change) -> None:
         for uri in change.removed:
-            self._snapshots.pop(root_of(uri), None)
+            self._let_go(root_of(uri))
         self._feed.publish(change)
         self._news.set()
 
     async def _snapshot_at(self, uri: str) -> SkillEntry | None:
         place = parse_uri(uri)
         snapshot = self._snapshots.get(place.parent) if place.segments[-1] == SKILL_MD else None
-        if snapshot is None:
-            return None
-        return self._served(await self._inner.peek_skill(uri) or snapshot.listed)
+        known = None if snapshot is None else await self._known(snapshot.listed)
+        return None if known is None or not self._needs(known) else self._served(known)
+
+    async def _known(self, entry: SkillEntry) -> SkillEntry:
+        """What is known of a skill that may need a snapshot: some dialects list less than they promise."""
+        return await self._inner.peek_skill(entry.uri) or entry if self._needs(entry) else entry
 
     def _served(self, entry: SkillEntry) -> SkillEntry:
         """The snapshot of a skill, if there is one, with what is said about the skill now."""
@@ -173,15 +178,32 @@ class MaterializingCatalog(Catalog):
     def _needs(self, entry: SkillEntry) -> bool:
         return bool(entry.gaps) and self._is_wanted(entry)
 
-    def _around(self, place: SkillUri) -> Snapshot | None:
+    async def _around(self, place: SkillUri) -> Snapshot | None:
+        """The innermost snapshot at or around ``place`` that is what would be served."""
         for depth in range(len(place.segments), 0, -1):
             snapshot = self._snapshots.get(SkillUri(place.scheme, place.segments[:depth]))
-            if snapshot is not None:
+            if snapshot is not None and await self._is_needed(snapshot):
                 return snapshot
         return None
 
+    async def _is_needed(self, snapshot: Snapshot) -> bool:
+        return self._needs(await self._inner.peek_skill(snapshot.entry.uri) or snapshot.listed)
+
+    def _let_go(self, root: SkillUri) -> None:
+        self._stated.pop(root, None)
+        if self._snapshots.pop(root, None) is not None:
+            self._is_remembered = False
+
+    async def _remember(self) -> None:
+        self._is_remembered = True
+        await self._kept.remember(list(self._snapshots.values()))
+
     async def _take_missing(self) -> None:
-        listed = {root_of(entry.uri): entry async for entry in self._inner.entries() if self._needs(entry)}
+        listed = {
+            root_of(entry.uri): entry
+            async for entry in self._inner.entries()
+            if self._needs(await self._known(entry))
+        }
         for root in self._failed.keys() - listed.keys():
             del self._failed[root]
         for root, entry in listed.items():
@@ -190,19 +212,29 @@ class MaterializingCatalog(Catalog):
             is_hopeless = failed is not None and is_same(failed[0], entry) and not _may_pass(failed[1])
             if not is_known and not is_hopeless:
                 await self._take(root, entry)
+        for root, snapshot in list(self._snapshots.items()):
+            if not await self._is_needed(snapshot):
+                self._let_go(root)
+        if not self._is_remembered:
+            await self._remember()
 
     async def _take(self, root: SkillUri, entry: SkillEntry) -> None:
         try:
+            if not self._needs(await self._inner.get_skill(entry.uri)):
+                self._feed.publish(Change(changed=frozenset({entry.uri})))
+                return
             snapshot, files = await self._taker.take(entry)
             await self._kept.keep(files)
         except SkillwireError as error:
             log.info("no snapshot of %s from %r: %s", entry.uri, self._label, error.message)
-            self._failed[root] = (entry, error)
+            before, self._failed[root] = self._failed.get(root), (entry, error)
+            if before is None or before[1].message != error.message:
+                self._feed.publish(Change(changed=frozenset({entry.uri})))  # whoever tells of problems looks again
             return
         self._failed.pop(root, None)
         before = self._snapshots.get(root)
         self._snapshots[root] = snapshot
-        await self._kept.remember(list(self._snapshots.values()))
+        await self._remember()
         if before is None or not is_same(before.entry, snapshot.entry):
             self._feed.publish(Change(changed=frozenset({snapshot.entry.uri})))
 
@@ -212,7 +244,7 @@ class MaterializingCatalog(Catalog):
             data = (await self._inner.read_file(uri)).data
             await self._kept.keep([verify_file(snapshot.entry, uri, data, self._limits)])
         except (NotFoundError, VerificationError) as error:
-            self._snapshots.pop(root_of(snapshot.entry.uri), None)
+            self._let_go(root_of(snapshot.entry.uri))
             self._feed.publish(Change(changed=frozenset({snapshot.entry.uri})))
             self._news.set()
             raise no_file(uri) from error

@@ -31,7 +31,7 @@ from skillwire.gateway.standing import Standing
 from skillwire.gateway.upstream import UpstreamCatalog
 from skillwire.gateway.wishing import Wishes
 from skillwire.host.approvals import Approvals, Policy, nobody
-from skillwire.host.opening import open_cache, open_store
+from skillwire.host.opening import check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import SkillMeta
 
@@ -101,9 +101,11 @@ async def open_gateway(
     plan: Plan, state: str | Path, *, limits: Limits = DEFAULT_LIMITS
 ) -> AsyncGenerator[Gateway]:
     """A gateway for the length of the block. It is ready at once, with what each upstream listed last."""
+    folders = list(plan.folders.values())
+    await to_thread.run_sync(check_state, state, folders)
     store = await open_store(state)
     try:
-        cache = await to_thread.run_sync(open_cache, state, list(plan.folders.values()))
+        cache = await to_thread.run_sync(open_cache, state, folders)
         gateway = _build(plan, store, cache, limits)
         await gateway.standing.look()
         error: BaseException | None = None
@@ -200,12 +202,13 @@ class _Building:
         limits = replace(
             limits,
             max_server_bytes=decided.max_bytes or limits.max_server_bytes,
-            max_entries=decided.max_skills or limits.max_entries,
             max_file_bytes=decided.max_file_bytes or limits.max_file_bytes,
             max_call_seconds=decided.timeout or limits.max_call_seconds,
         )
         dialect = cast("DialectName | None", decided.dialect)
-        link = UpstreamLink(label, self._plan.servers[label], limits=limits, dialect=dialect)
+        link = UpstreamLink(
+            label, self._plan.servers[label], limits=limits, dialect=dialect, max_skills=decided.max_skills
+        )
         return UpstreamCatalog(link, self._store, self._cache, limits=limits)
 
 

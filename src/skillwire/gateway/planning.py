@@ -59,8 +59,10 @@ def plan_gateway(*, policy: Path | None = None, config: Path | None = None, fold
         )
     if policy is not None and decided.servers is not None:
         config = policy.parent / decided.servers
-    servers = {} if config is None else _servers(config)
+    servers = {} if config is None else _servers(config, of_policy=decided.servers is not None)
     places = _folders(decided, policy.parent if policy else Path(), folders, servers)
+    for label in places:
+        decided.upstream(label).check_folder(label)
     _check_apart({*servers, *places})
     _check_labels(decided, {*servers, *places})
     enabled = {label: entry for label, entry in servers.items() if decided.upstream(label).enabled}
@@ -88,11 +90,17 @@ def _read_policy(path: Path) -> GatewayPolicy:
     return parse_policy(text)
 
 
-def _servers(config: Path) -> dict[str, Mapping[str, Any]]:
+def _servers(config: Path, *, of_policy: bool) -> dict[str, Mapping[str, Any]]:
     """The servers of the file by label (O1). Two names that would be one label are an error, not a choice."""
     found: dict[str, Mapping[str, Any]] = {}
     names: dict[str, str] = {}
-    for name, entry in read_servers(config).items():
+    try:
+        entries = read_servers(config, strict=True)
+    except NotFoundError as error:
+        if of_policy:
+            error.hint = "check 'servers' in the policy; it is relative to that file"
+        raise
+    for name, entry in entries.items():
         label = label_for(name)
         if label in found:
             raise _taken(label, f"the servers {names[label]!r:.80} and {name!r:.80}")

@@ -45,6 +45,7 @@ Mode: TypeAlias = Literal["observe", "admit"]
 DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
 _MOST = 2**40
+_OF_SERVERS = ("materialize", "dialect", "max-bytes", "max-skills", "max-file-bytes", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,15 @@ class UpstreamPolicy:
     max_skills: int | None = None
     max_file_bytes: int | None = None
     timeout: float | None = None
+
+    def check_folder(self, label: str) -> None:
+        """``FormatError`` if it decides what a folder does not have: a bound that holds nothing is none."""
+        for key in _OF_SERVERS:
+            if getattr(self, key.replace("-", "_")):
+                raise _invalid(
+                    f"'upstream.{label}.{key}' is for servers, and {label!r} is a folder",
+                    "remove it; for a folder there are: deny, enabled, folder, skills",
+                )
 
 
 DEFAULT_UPSTREAM = UpstreamPolicy()
@@ -189,8 +199,8 @@ class _Table:
         return self.take(key, check, None)
 
     def tables(self, key: str) -> list[_Table]:
-        items = self.take(key, _list, [])
-        return [_Table(_mapping(item, key), f"{key}[{number}].") for number, item in enumerate(items, 1)]
+        items = self.take(key, _tables, [])
+        return [_Table(item, f"{key}[{number}].") for number, item in enumerate(items, 1)]
 
     def end(self) -> None:
         if self._values:
@@ -248,6 +258,12 @@ def _list(value: object, key: str) -> list[Any]:
     if not isinstance(value, list):
         raise _invalid(f"'{key}' is not a list", "write it in square brackets")
     return cast("list[Any]", value)
+
+
+def _tables(value: object, key: str) -> list[dict[str, Any]]:
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in cast("list[object]", value)):
+        raise _invalid(f"'{key}' is not a list of tables", f"write [[{key}]] above each")
+    return cast("list[dict[str, Any]]", value)
 
 
 def _mapping(value: object, key: str) -> dict[str, Any]:

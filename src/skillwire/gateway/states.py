@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from skillwire.errors import SkillwireError
     from skillwire.host.origins import OriginState
 
+_NOT_WHOLE = ("listing-too-long", "cursor-repeats")
+_RAISE = "raise its bounds in the policy, or mend it"
+
 
 def state_problem(
     label: str, state: OriginState, error: SkillwireError | None, seen_at: float | None
@@ -26,9 +29,12 @@ def state_problem(
         return [Diagnostic("upstream-away", message, "see whether it runs, and how it is configured", file="")]
     if state == "stale":
         since = "" if seen_at is None else f" since {moment(seen_at)}"
-        message = f"the upstream {label!r} has not answered{since}; its last listing is served{why}"
-        return [Diagnostic("upstream-stale", message, "see whether it runs", file="")]
+        is_longer = error is not None and error.reference in _NOT_WHOLE
+        what = "has listed nothing whole" if is_longer else "has not answered"
+        message = f"the upstream {label!r} {what}{since}; its last listing is served{why}"
+        hint = _RAISE if is_longer else "see whether it runs"
+        return [Diagnostic("upstream-stale", message, hint, file="")]
     if error is not None:
         message = f"the upstream {label!r} did not list all of its skills{why}"
-        return [Diagnostic("upstream-partial", message, "raise its bounds in the policy, or mend it", file="")]
+        return [Diagnostic("upstream-partial", message, _RAISE, file="")]
     return []

@@ -80,6 +80,7 @@ class UpstreamCatalog(Catalog):
         self._store = store
         self._patience = patience
         self._holding = Holding()
+        self._is_whole = False  # whether what is held is all that the upstream listed
         self._problems: tuple[Diagnostic, ...] = ()
         self._feed = ChangeFeed()
         self._flights = Flights()
@@ -198,11 +199,13 @@ class UpstreamCatalog(Catalog):
     # What the link tells
 
     async def _listed(self, listed: Listed) -> None:
-        """A listing that ended early takes the place of one that did not only if a bound of ours ended it."""
+        """A listing that ended early takes the place of another only if a bound of ours ended both."""
         self.dialect, self._problems, self.error = listed.dialect, listed.problems, listed.error
-        if listed.error is not None and self._holding and not isinstance(listed.error, LimitError):
+        is_cut = isinstance(listed.error, LimitError) and not self._is_whole
+        if listed.error is not None and self._holding and not is_cut:
             self._lost(listed.error)
             return
+        self._is_whole = listed.error is None
         self.seen_at = time.time()
         was_stale = self.state == "stale"
         self._turn("partial" if listed.error is not None or listed.problems else "complete")
@@ -252,7 +255,9 @@ class UpstreamCatalog(Catalog):
         if seen is not None and self.state == "connecting":
             self._turn("stale")
             self.seen_at = self._remembered_at = seen.at
-            self._replace(seen.entries)
+            bound = self._link.max_skills  # the policy may be another by now
+            self._is_whole = seen.is_complete and (bound is None or len(seen.entries) <= bound)
+            self._replace(seen.entries[:bound])
 
     async def _remember(self, listed: Listed) -> None:
         at = self._remembered_at = cast("float", self.seen_at)

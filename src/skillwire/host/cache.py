@@ -105,7 +105,7 @@ class ContentCache:
         max_bytes: int = DEFAULT_MAX_BYTES,
         max_files: int = DEFAULT_MAX_FILES,
     ) -> None:
-        _check_place(root, forbidden)
+        check_place(root, forbidden)
         self._root = root.absolute()
         self._max_bytes = max_bytes
         self._max_files = max_files
@@ -275,7 +275,7 @@ class ContentCache:
             self._files_left -= 1
 
 
-def _check_place(root: Path, forbidden: Sequence[Path]) -> None:
+def check_place(root: Path, forbidden: Sequence[Path]) -> None:
     """C2: not inside a folder that hosts scan, not above one, and nowhere that somebody might scan later."""
     for place in _spellings(root):
         if "skills" in place:

@@ -13,7 +13,7 @@ from anyio import to_thread
 
 from skillwire.client.servers import read_servers
 from skillwire.host.approvals import nobody
-from skillwire.host.cache import ContentCache
+from skillwire.host.cache import ContentCache, check_place
 from skillwire.host.runtime import Host
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.store.sqlite import SqliteStore
@@ -47,10 +47,12 @@ class SkillHost(Host):
 
         It is ready at once, with what each server listed last; ``settle`` waits for answers from this run.
         """
+        given = _labelled(folders)
+        await to_thread.run_sync(check_state, state, list(given.values()))
         store = await open_store(state)
         try:
             added, targets = await known_origins(store, config, servers)
-            places = [*_labelled(folders).items(), *added.items()]
+            places = [*given.items(), *added.items()]
             cache = await to_thread.run_sync(open_cache, state, [path for _, path in places])
             host = cls(store, cache=cache, policy=policy, ask=ask, limits=limits)
             for label, path in places:
@@ -69,6 +71,11 @@ async def open_store(state: str | Path = DEFAULT_STATE) -> SqliteStore:
 def open_cache(state: str | Path = DEFAULT_STATE, folders: Sequence[Path] = ()) -> ContentCache:
     """The content that host keeps; ``StoreError`` if it would lie in or above one of ``folders`` (C2)."""
     return ContentCache(_expanded(state) / "cache", forbidden=folders)
+
+
+def check_state(state: str | Path, folders: Sequence[Path]) -> None:
+    """The same ``StoreError``, before anything is made there."""
+    check_place(_expanded(state) / "cache", folders)
 
 
 async def known_origins(

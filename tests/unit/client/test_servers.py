@@ -97,6 +97,47 @@ def test_a_file_without_servers_has_none(document: Any, tmp_path: Path) -> None:
     assert read_servers(write(tmp_path / "x", json.dumps(document))) == {}
 
 
+HIDDEN = {
+    "a label twice": (
+        f'{{"mcpServers": {{"it": {{"url": "{URL}/1"}}, "it": {{"url": "{URL}/2"}}}}}}', "label-duplicate", "'it'",
+    ),
+    "a label twice, the same": (
+        f'{{"servers": {{"it": {{"url": "{URL}"}}, "it": {{"url": "{URL}"}}}}}}', "label-duplicate", "'it'",
+    ),
+    "a label in both tables": (
+        f'{{"mcpServers": {{"it": {{"url": "{URL}/1"}}}}, "servers": {{"it": {{"url": "{URL}/2"}}}}}}',
+        "label-duplicate", "'it'",
+    ),
+    "a table twice": (
+        '{"x": 1, "x": 2, "x": 3, "mcpServers": {"a": {}}, "mcpServers": {"b": {}}}',
+        "config-invalid", "'mcpServers' twice",
+    ),
+    "no entry": (f'{{"mcpServers": {{"it": "{URL}"}}}}', "server-invalid", "'it'"),
+    "no table": (f'{{"mcpServers": [{{"url": "{URL}"}}]}}', "config-invalid", "'mcpServers'"),
+    "no object": ("[]", "config-invalid", "is not an object"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_who_means_all_servers_learns_of_one_that_would_be_dropped(name: str, tmp_path: Path) -> None:
+    """N1, O1: and who only looks through a host's file can use it all the same."""
+    text, reference, named = HIDDEN[name]
+    path = write(tmp_path / "mcp.json", text)
+    error = refusal(lambda: read_servers(path, strict=True))
+    assert error.reference == reference
+    assert named in error.message
+    assert "'mcp.json'" in error.message
+    read_servers(path)
+
+
+def test_what_hides_nothing_is_read_strictly_too(tmp_path: Path) -> None:
+    """O1: the same server in both spellings, and whatever else a host keeps in its file."""
+    entry = f'{{"url": "{URL}", "n": 1, "n": 1}}'
+    text = f'{{"x": 1, "x": {{"y": 1, "y": 2}}, "mcpServers": {{"a": {entry}}}, "servers": {{"a": {entry}}}}}'
+    assert read_servers(write(tmp_path / "x", text), strict=True) == {"a": {"url": URL, "n": 1}}
+    assert read_servers(write(tmp_path / "y", '{"mcpServers": null}'), strict=True) == {}
+
+
 # ── variables ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -184,6 +225,9 @@ def test_what_may_be_secret_is_in_no_representation() -> None:
         {"url": "ftp://me:${TOKEN}@example.com/x?key=${TOKEN}"},
         {"url": "example.com?key=${TOKEN}"},
         {"url": "https://[${TOKEN}@x]?${TOKEN}"},
+        {"url": "https://me:${TOKEN}/x@example.com/mcp"},
+        {"url": "https://me:${TOKEN}?x@example.com/mcp"},
+        {"url": "https://me:${TOKEN}@example.com/mcp\r"},
         {"url": URL, "type": "sse", "headers": {"Authorization": "${TOKEN}"}},
         {"url": URL, "headers": {"Authorization": SECRET, "X": 5}},
         {"url": URL, "headers": {"Authorization": f"Bearer {SECRET} ${{UNSET}}"}},
@@ -192,11 +236,55 @@ def test_what_may_be_secret_is_in_no_representation() -> None:
         {"command": "srv", "env": {"KEY": "${TOKEN}${input:x}"}},
         {"command": 5, "env": {"KEY": SECRET}},
         {"env": {"KEY": SECRET}},
+        {"url": URL, "headers": {"Authorization": "Bearer ${TOKEN}\r"}},
+        {"url": URL, "headers": {f"Authorization: Bearer {SECRET}": ""}},
     ],
 )
 def test_no_refusal_tells_a_secret(entry: dict[str, Any]) -> None:
     """O1"""
     assert SECRET not in repr(refusal(lambda: parse_server(entry, VARIABLES)))
+
+
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        (f"{SECRET}\r", "a line end"), (f"{SECRET}\n", "a line end"), (f"{SECRET}\r\nX: y", "a line end"),
+        (f"{SECRET}\0", "control character"), (f"{SECRET}\x7f", "control character"), (f"\t{SECRET}", "control"),
+        (f"{SECRET}é", "not ASCII"), (f"{SECRET}\udcff", "not ASCII"),
+        (f" {SECRET}", "begins or ends with a space"), (f"{SECRET} ", "begins or ends with a space"),
+    ],
+)  # fmt: skip
+def test_a_header_that_http_would_refuse_is_named_without_its_value(value: str, why: str) -> None:
+    """O1: HTTP's own refusal repeats the value; a token from a file of Windows has such a line end."""
+    entry = {"url": URL, "headers": {"X": "y", "Authorization": "${HEADER}"}}
+    for act in (
+        lambda: parse_server(entry, {"HEADER": value}),
+        lambda: UrlServer(URL, {"Authorization": value}),
+    ):
+        error = refusal(act)
+        assert error.reference == "server-invalid"
+        assert error.message.startswith("'headers.Authorization' ")
+        assert why in error.message
+
+
+@pytest.mark.parametrize("name", ["", " ", "X Y", "X:", "X\n", "É", "X\0"])
+def test_a_name_that_no_header_has_is_refused(name: str) -> None:
+    """O1"""
+    error = refusal(lambda: UrlServer(URL, {name: "x"}))
+    assert (error.reference, "'headers'" in error.message) == ("server-invalid", True)
+
+
+@pytest.mark.parametrize("value", ["", "x", "Bearer a b", "a\tb", "!~"])
+def test_every_header_that_http_takes_is_taken(value: str) -> None:
+    """O1"""
+    assert UrlServer(URL, {"X-A_b.1": value}).headers == {"X-A_b.1": value}
+
+
+def test_a_program_that_was_given_its_arguments_is_not_shown_with_them() -> None:
+    """O1: some write the whole line where the program belongs."""
+    place = parse_server({"command": "srv --key ${TOKEN}"}, VARIABLES)
+    assert "srv …" in repr(place)
+    assert SECRET not in repr(place)
 
 
 # ── what is wrong ────────────────────────────────────────────────────────────────────────────────────────────
@@ -223,6 +311,10 @@ def test_no_refusal_tells_a_secret(entry: dict[str, Any]) -> None:
         ({"url": ""}, "url-invalid", "''"),
         ({"url": "example.com/mcp"}, "url-invalid", "example.com"),
         ({"url": "https:///mcp"}, "url-invalid", "https:///mcp"),
+        ({"url": "https://:80/mcp"}, "url-invalid", "https://:80/mcp"),
+        ({"url": "https://example.com:x/mcp"}, "url-invalid", "example.com:x"),
+        ({"url": "https://example.com:99999/mcp"}, "url-invalid", "example.com:99999"),
+        ({"url": "https://example.com/mcp\n"}, "url-invalid", "'url' holds a line end"),
         ({"url": "ws://example.com"}, "url-invalid", "ws://"),
         ({"url": "file:///etc/passwd"}, "url-invalid", "file://"),
         ({"url": "http://[::1"}, "url-invalid", "http://[::1"),

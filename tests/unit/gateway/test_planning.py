@@ -54,6 +54,8 @@ def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> N
         ({"a": WEB}, "[upstream.b]", [], "upstream-unknown", "'b'"),
         ({"a": WEB}, '[[deny]]\nupstream = "b*"\npath = "x"', [], "upstream-unknown", "'b*'"),
         ({"a": {}}, "", [], "server-invalid", "'a'"),
+        ({"a": WEB, "b": "https://x/"}, "", [], "server-invalid", "'b'"),
+        ({"a": {**WEB, "headers": {"X": "y\n"}}}, "", [], "server-invalid", "'a': 'headers.X' holds a line end"),
         ({"a": {"url": "https://x/", "type": "sse"}}, "", [], "transport-unsupported", "'a'"),
         ({"a": {"url": "https://x/", "headers": {"X": "${NOT_SET_ANYWHERE}"}}}, "", [], "variable-unset", "'a'"),
         ({}, "", [], "nothing-to-serve", "no upstream"),
@@ -75,11 +77,58 @@ def test_a_mistake_is_found_before_anything_is_started(
     assert caught.value.hint
 
 
+def test_two_servers_with_one_label_in_one_file_are_an_error(tmp_path: Path) -> None:
+    """O1, N1: no reader of JSON would say so."""
+    config = tmp_path / "servers.json"
+    config.write_text('{"mcpServers": {"a": {"url": "https://x/1"}, "a": {"url": "https://x/2"}}}')
+    with pytest.raises(FormatError, match="two servers called 'a'") as caught:
+        plan_gateway(config=config)
+    assert caught.value.reference == "label-duplicate"
+
+
+@pytest.mark.parametrize(
+    "setting",
+    [
+        "max-bytes = 9",
+        "max-skills = 9",
+        "max-file-bytes = 9",
+        "timeout = 9",
+        'dialect = "index"',
+        'materialize = ["*"]',
+    ],
+)
+@pytest.mark.parametrize("named", ["in the policy", "on the command line"])
+def test_a_setting_that_a_folder_does_not_have_is_an_error(tmp_path: Path, setting: str, named: str) -> None:
+    """B3: a bound that is written down and not kept is worse than none."""
+    is_in_policy = named == "in the policy"
+    file = policy(tmp_path, f"[upstream.tree]\n{setting}\n" + 'folder = "tree"' * is_in_policy)
+    with pytest.raises(FormatError) as caught:
+        plan_gateway(policy=file, folders=[] if is_in_policy else [tmp_path / "tree"])
+    assert caught.value.reference == "policy-invalid"
+    assert f"'upstream.tree.{setting.split()[0]}'" in caught.value.message
+    assert "deny, enabled, folder, skills" in caught.value.hint
+
+
+def test_what_a_folder_does_have_is_taken(tmp_path: Path) -> None:
+    file = policy(tmp_path, '[upstream.tree]\nfolder = "tree"\nskills = ["a/*"]\ndeny = ["a/b"]\nenabled = true')
+    assert set(plan_gateway(policy=file).folders) == {"tree"}
+
+
 def test_a_server_that_is_switched_off_is_not_looked_at(tmp_path: Path) -> None:
     config = servers(tmp_path, a=WEB, old={"url": "https://x/", "type": "sse"})
     assert set(
         plan_gateway(policy=policy(tmp_path, "[upstream.old]\nenabled = false"), config=config).servers
     ) == {"a"}
+
+
+def test_a_file_of_servers_that_is_not_there_is_looked_for_where_it_was_named(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError) as of_policy:
+        plan_gateway(policy=policy(tmp_path, 'servers = "nope.json"'))
+    with pytest.raises(NotFoundError) as of_option:
+        plan_gateway(config=tmp_path / "nope.json")
+    assert "'servers' in the policy" in of_policy.value.hint
+    assert "--config" not in of_policy.value.hint
+    assert "--config" in of_option.value.hint
 
 
 def test_the_servers_are_named_once(tmp_path: Path) -> None:

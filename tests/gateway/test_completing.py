@@ -1,0 +1,104 @@
+"""Skills that an older dialect lists short, in ``admit`` mode: what has a yes is asked for in full."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from gateway.stage import SECONDS, gateway_of, hostile, paths, source, until
+from gateway.test_admitting import ADMIT, FLAT, NOTES, approve
+from host.short import speak_archive, speak_manifest
+from skillwire import NotFoundError
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from skillwire.gateway.opening import Gateway
+
+pytestmark = pytest.mark.anyio
+
+
+async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: Path) -> None:
+    """A2, L2: an index says nothing about the files of a packed skill; asked for, it is what was approved."""
+    server = hostile()
+    speak_archive(server)
+    async with server.serving() as url:
+        await approve(state, url)
+        async with gateway_of(state, {"acme": url}, ADMIT) as gateway:
+            await source(gateway, "acme").refresh()
+            await gateway.upstreams["acme"].admitting.waiting()
+            assert len(await gateway.store.approvals()) == 1
+            assert (await gateway.catalog.get_skill(FLAT)).is_complete
+            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+
+
+@pytest.mark.parametrize("speak", [speak_archive, speak_manifest])
+async def test_what_is_approved_and_listed_short_is_listed(state: Path, speak: Any) -> None:
+    """A1, A2, L2: the yes is to all of a skill, which an older dialect says only if it is asked."""
+    server = hostile()
+    speak(server)
+    async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
+        [problem] = await gateway.catalog.problems()
+        assert problem.hint == "skillwire approve acme:skill://flat/SKILL.md"
+        assert server.read_uris().count("skill://flat.zip") == 0
+        await approve(state, url)
+        await until(gateway.catalog, lambda: is_listed(gateway))
+        assert list(await gateway.catalog.problems()) == []
+        assert [entry.is_complete async for entry in gateway.catalog.entries()] == [True]
+        speak(server, {"SKILL.md": skill_md("flat"), "notes.md": b"rotated\n"})
+    async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
+        with anyio.fail_after(SECONDS):
+            while await gateway.store.approvals():
+                await anyio.lowlevel.checkpoint()
+        assert await paths(gateway.catalog) == []
+
+
+async def is_listed(gateway: Gateway) -> bool:
+    return await paths(gateway.catalog) == ["acme/flat"]
+
+
+async def test_a_yes_is_not_taken_back_for_what_was_asked_for_before_it(state: Path) -> None:
+    """A2, L2: the listing is newer than the yes and says nothing; what is held in full is older."""
+    server = hostile()
+    speak_manifest(server)
+    async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.get_skill(FLAT)
+        speak_manifest(server, {"SKILL.md": skill_md("flat"), "notes.md": b"rotated\n"})
+        await approve(state, url)
+        await source(gateway, "acme").refresh()
+        await gateway.standing.look()
+        await gateway.upstreams["acme"].admitting.waiting()
+        assert len(await gateway.store.approvals()) == 1
+
+
+async def test_a_file_of_what_is_approved_and_listed_short_can_be_read_at_once(state: Path) -> None:
+    """A1, V1."""
+    server = hostile()
+    speak_archive(server)
+    async with server.serving() as url:
+        await approve(state, url)
+        async with gateway_of(state, {"acme": url}, ADMIT) as gateway:
+            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+
+
+async def test_what_cannot_be_had_in_full_spoils_no_other_and_waits(state: Path) -> None:
+    """A1, L2: of two that are approved, the archive of one is gone."""
+    server = hostile()
+    speak_archive(server)
+    fields = {"name": "lost", "description": "Does one thing well.", "type": "archive", "url": "skill://lost.zip"}
+    yes = '[[approved]]\nupstream = "acme"\npath = "lost"\nfingerprint = "sha256:' + "0" * 64 + '"\n'
+    index = json.loads(server.files["skill://index.json"])["skills"]
+    server.add_index(*index, fields)
+    async with server.serving() as url:
+        await approve(state, url)
+        async with gateway_of(state, {"acme": url}, ADMIT + yes) as gateway:
+            await until(gateway.catalog, lambda: is_listed(gateway))
+            with anyio.fail_after(SECONDS):
+                while not (problems := await gateway.catalog.problems()):
+                    await anyio.lowlevel.checkpoint()
+            assert [problem.skill for problem in problems] == ["acme/lost"]

@@ -1,0 +1,104 @@
+"""What a gateway says on stderr: what it serves, what waits and how it is approved, and what becomes of both."""
+
+from __future__ import annotations
+
+import io
+import re
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING
+
+import anyio
+import pytest
+from rich.console import Console
+
+from gateway.stage import SECONDS, gateway_of, hostile, source
+from host.stage import make_dynamic
+from skillwire.cli.printer import Printer
+from skillwire.cli.reporting import Reporter
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from skillwire.gateway.opening import Gateway
+
+pytestmark = pytest.mark.anyio
+WANTED = '[upstream.acme]\nmaterialize = ["flat"]\n'
+
+
+class Talk:
+    """What was said so far."""
+
+    def __init__(self) -> None:
+        self._said = io.StringIO()
+        self.printer = Printer(stderr=Console(file=self._said, width=1000))
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.strip() for line in self._said.getvalue().splitlines()]
+
+    async def until(self, pattern: str) -> re.Match[str]:
+        with anyio.fail_after(SECONDS):
+            while not (found := re.search(pattern, self._said.getvalue())):
+                await anyio.lowlevel.checkpoint()
+        return found
+
+
+@asynccontextmanager
+async def talk_of(gateway: Gateway) -> AsyncIterator[Talk]:
+    talk = Talk()
+    reporter = Reporter(gateway, talk.printer)
+    await reporter.say_all()
+    async with anyio.create_task_group() as group:
+        group.start_soon(reporter.watch)
+        yield talk
+        group.cancel_scope.cancel()
+
+
+async def test_how_many_skills_there_are_is_said_whenever_that_changes(state: Path) -> None:
+    """S1."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}) as gateway, talk_of(gateway) as talk:
+        assert talk.lines == ["acme: 1 skill, speaks extension", "serving 1 skill of 1 upstream"]
+        server.add("second", {"SKILL.md": skill_md("second")})
+        await source(gateway, "acme").refresh()
+        await talk.until("acme: 2 skills, speaks extension\n")
+        assert len(talk.lines) == 3
+
+
+async def test_the_fingerprint_of_a_snapshot_is_told_when_there_is_one(state: Path) -> None:
+    """A1, V7: by then the skill was said to wait, with nothing that could be done about it."""
+    server, taking = hostile(), anyio.Event()
+    make_dynamic(server)
+    server.answers["resources/read"] = lambda params: after(taking)
+    policy = f'mode = "admit"\n{WANTED}'
+    async with gateway_of(state, {"acme": server}, policy) as gateway, talk_of(gateway) as talk:
+        await talk.until("'flat' of 'acme' waits for a person's yes: .* there is no snapshot of it yet")
+        taking.set()
+        await talk.until("'flat' of 'acme' waits .* fingerprint = 'sha256:[0-9a-f]{64}'")
+
+
+async def after(event: anyio.Event) -> None:
+    await event.wait()
+
+
+async def test_a_snapshot_that_cannot_be_taken_is_said(state: Path) -> None:
+    """U3, V7."""
+    server = hostile()
+    make_dynamic(server)
+    server.files["skill://flat/SKILL.md"] = skill_md("another")
+    async with gateway_of(state, {"acme": server}, WANTED) as gateway, talk_of(gateway) as talk:
+        await talk.until(r"no snapshot of 'skill://flat/SKILL.md' from 'acme': .* \[name-mismatch\]")
+
+
+async def test_problems_that_differ_only_in_their_place_are_all_said(state: Path) -> None:
+    """E5."""
+    server = hostile()
+    server.add("second", {"SKILL.md": skill_md("second")})
+    server.entries *= 2
+    async with gateway_of(state, {"acme": server}) as gateway, talk_of(gateway) as talk:
+        left_out = [line for line in talk.lines if line.startswith("left out ")]
+        assert len(left_out) == 2
+        assert "flat" in left_out[0]
+        assert "second" in left_out[1]

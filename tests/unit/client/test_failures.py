@@ -1,0 +1,47 @@
+"""What foreign errors are called, and what of their words is passed on."""
+
+from __future__ import annotations
+
+import httpx2
+import pytest
+
+from skillwire.client.failures import CONNECTING, as_ours
+from skillwire.client.meter import Meter
+from skillwire.client.opening import connect
+from skillwire.errors import NotFoundError
+from skillwire.limits import DEFAULT_LIMITS
+
+SECRET = "s3cr3t"
+
+
+def refused_by_http() -> Exception:
+    return httpx2.LocalProtocolError(f"Illegal header value b'Bearer {SECRET}'")
+
+
+def refused_by_a_codec() -> Exception:
+    with pytest.raises(UnicodeEncodeError) as caught:
+        f"{SECRET}é".encode("ascii")
+    return caught.value
+
+
+@pytest.mark.parametrize("raised", [refused_by_http(), refused_by_a_codec()], ids=lambda each: type(each).__name__)
+def test_an_error_that_may_quote_a_header_is_named_and_not_repeated(raised: Exception) -> None:
+    """O1: headers are secrets."""
+    error = as_ours(raised, Meter(DEFAULT_LIMITS), CONNECTING)
+    assert error.reference == "connection-lost"
+    assert error.message == f"cannot connect to the server ({type(raised).__name__})"
+
+
+def test_what_else_went_wrong_is_said() -> None:
+    error = as_ours(httpx2.ConnectError("no route"), Meter(DEFAULT_LIMITS), CONNECTING)
+    assert "ConnectError: no route" in error.message
+
+
+@pytest.mark.anyio
+async def test_a_line_that_was_written_as_one_word_is_not_repeated_when_it_cannot_be_started() -> None:
+    """O1: arguments may be secrets."""
+    with pytest.raises(NotFoundError, match="'no-such-program …' cannot be started") as caught:
+        async with connect([f"no-such-program --key {SECRET}"]):
+            pass
+    assert SECRET not in str(caught.value)
+    assert "a word of its own" in caught.value.hint
