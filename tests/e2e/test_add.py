@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from adversarial.adversary import HostileServer
-from e2e.installing import add, change, lock, serving, stand_in_a_project, tree
+from e2e.installing import add, change, lock, serving, tree
 from e2e.killing import killed_at
 from e2e.terminal import Terminal
 from skillwire import Limits, RemoteCatalog
@@ -37,19 +37,7 @@ anyio.run(serve_stdio, build_server(skills))
 """
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return stand_in_a_project(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Path:
-    return write_tree(tmp_path / "served", small_tree())
+pytestmark = pytest.mark.usefixtures("home")
 
 
 # The right files

@@ -17,21 +17,13 @@ URL = ["--url", "http://127.0.0.1:9/mcp"]
 THEIRS = '[mcp_servers.github]\ncommand = "gh"\nargs = ["mcp"]\n'
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A project to stand in, and a home of its own."""
-    for name in ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "COPILOT_HOME"):
-        monkeypatch.delenv(name, raising=False)
-    (tmp_path / "project/.codex").mkdir(parents=True)
-    (tmp_path / "home").mkdir()
-    monkeypatch.chdir(tmp_path / "project")
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    return tmp_path / "home"
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture
-def config(home: Path) -> Path:
-    return home.parent / "project/.codex/config.toml"
+def config(project: Path, home: Path) -> Path:
+    (project / ".codex").mkdir()
+    return project / ".codex/config.toml"
 
 
 def connect(*words: str, agent: str = "codex") -> int:

@@ -10,27 +10,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from e2e.installing import add, change, edit_lock, lock, serving, stand_in_a_project, tree
+from e2e.installing import add, change, edit_lock, lock, serving, tree
 from skillwire.cli.main import run
-from trees import skill_md, small_tree, write_tree
+from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return stand_in_a_project(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Path:
-    return write_tree(tmp_path / "served", small_tree())
+pytestmark = pytest.mark.usefixtures("home")
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.installing import add, change, lock, stand_in_a_project, tree
+from e2e.installing import add, change, lock, tree
 from e2e.killing import killed_at
 from e2e.terminal import Terminal
 from skillwire.cli.main import run
@@ -19,19 +19,7 @@ if TYPE_CHECKING:
 TWO = ("--agent", "codex", "--agent", "claude-code")
 
 
-@pytest.fixture(autouse=True)
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    return stand_in_a_project(tmp_path, monkeypatch)
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Path:
-    return tmp_path / "project"
-
-
-@pytest.fixture
-def served(tmp_path: Path) -> Path:
-    return write_tree(tmp_path / "served", small_tree())
+pytestmark = pytest.mark.usefixtures("home")
 
 
 def left(project: Path) -> list[str]:
