@@ -83,7 +83,7 @@ anyio.run(lambda: run(main))
 """
 
 
-@pytest.mark.parametrize("moment", ["fsync", "rename"])
+@pytest.mark.parametrize("moment", ["write", "rename"])
 async def test_a_host_killed_while_it_keeps_a_file_has_the_yes_and_not_the_file(
     server: HostileServer, state: Path, moment: str
 ) -> None:
