@@ -127,9 +127,9 @@ def main() -> None:
     found = anyio.run(reads, arguments.skills, min(arguments.rounds, arguments.skills // 3))
     alone, together, again = anyio.run(listings, arguments.seconds)
     print("| | direct | gateway | ratio | goal |\n|---|---|---|---|---|")
-    for kind, goal in (("warm", "1.3"), ("cold", "2"), ("cold in a row", "2")):
+    for kind, goal in (("warm", "≤ 1.3"), ("cold", "≤ 2"), ("cold in a row", "")):
         direct, gateway = found[kind]
-        print(f"| read, {kind} | {direct:.2f} ms | {gateway:.2f} ms | {gateway / direct:.2f} | ≤ {goal} |")
+        print(f"| read, {kind} | {direct:.2f} ms | {gateway:.2f} ms | {gateway / direct:.2f} | {goal} |")
     ratio = together / alone
     print(f"| list {UPSTREAMS} × {SKILLS} | {alone:.2f} s (slowest) | {together:.2f} s | {ratio:.2f} | ≤ 1.2 |")
     print(f"| list again, from memory | | {again * 1000:.0f} ms | | |")
