@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -15,6 +16,7 @@ from skillwire import NotFoundError
 from trees import skill_md
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
 
     from skillwire.gateway.opening import Gateway
@@ -22,18 +24,25 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
-async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: Path) -> None:
-    """A2, L2: an index says nothing about the files of a packed skill; asked for, it is what was approved."""
+@asynccontextmanager
+async def approved_archive(state: Path) -> AsyncIterator[Gateway]:
+    """A gateway of a server whose only skill is packed, listed short, and approved."""
     server = hostile()
     speak_archive(server)
     async with server.serving() as url:
         await approve(state, url)
         async with gateway_of(state, {"acme": url}, ADMIT) as gateway:
-            await source(gateway, "acme").refresh()
-            await gateway.upstreams["acme"].admitting.waiting()
-            assert len(await gateway.store.approvals()) == 1
-            assert (await gateway.catalog.get_skill(FLAT)).is_complete
-            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+            yield gateway
+
+
+async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: Path) -> None:
+    """A2, L2: an index says nothing about the files of a packed skill; asked for, it is what was approved."""
+    async with approved_archive(state) as gateway:
+        await source(gateway, "acme").refresh()
+        await gateway.upstreams["acme"].admitting.waiting()
+        assert len(await gateway.store.approvals()) == 1
+        assert (await gateway.catalog.get_skill(FLAT)).is_complete
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
 @pytest.mark.parametrize("speak", [speak_archive, speak_manifest])
@@ -78,12 +87,8 @@ async def test_a_yes_is_not_taken_back_for_what_was_asked_for_before_it(state: P
 
 async def test_a_file_of_what_is_approved_and_listed_short_can_be_read_at_once(state: Path) -> None:
     """A1, V1."""
-    server = hostile()
-    speak_archive(server)
-    async with server.serving() as url:
-        await approve(state, url)
-        async with gateway_of(state, {"acme": url}, ADMIT) as gateway:
-            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+    async with approved_archive(state) as gateway:
+        assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
 async def test_what_cannot_be_had_in_full_spoils_no_other_and_waits(state: Path) -> None:

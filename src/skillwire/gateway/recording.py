@@ -66,11 +66,9 @@ class Recorder:
                 self._writing = True
                 try:
                     await self._store.log_news([_line(label, entry) for (label, _), entry in some])
-                except StoreError as error:
-                    log.warning("what was served is not in the log: %s", error.message)
-                    self._forget(some)
-                except Exception:  # a gateway without this log is a gateway
-                    log.exception("what was served is not in the log")
+                except Exception as error:  # whatever it is: a gateway without this log is a gateway
+                    is_known = isinstance(error, StoreError)
+                    log.warning("what was served is not in the log: %s", error, exc_info=not is_known)
                     self._forget(some)
                 finally:
                     self._writing = False

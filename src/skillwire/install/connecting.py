@@ -22,6 +22,7 @@ from skillwire.install import jsonc
 from skillwire.install.agents import locate
 from skillwire.install.configs import find_config, has_only_ours
 from skillwire.install.entries import added, as_there, lookup, removed, table
+from skillwire.install.places import shown
 from skillwire.install.writing import replace_file
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ def _located(label: str, scope: Scope) -> tuple[Path, str]:
     if scope.kind == "project":
         return scope.project / label, label
     path = locate(label, scope.home, scope.environment).path
-    return path, f"~/{path.relative_to(scope.home)}" if path.is_relative_to(scope.home) else str(path)
+    return path, shown(path, scope.home)
 
 
 def _read(path: Path) -> bytes | None:

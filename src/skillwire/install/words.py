@@ -7,6 +7,7 @@ program's words it is not, and they stay.
 from __future__ import annotations
 
 import os
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,12 +15,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-_OUR_WORDS = (
-    "--name",
-    "--prefix",
-    "--unlisted",
-    "--instructions",
-)  # what they take looks like a path, and is none
+_WITH_VALUE = re.compile("--[^=]*=")
+# What these take may look like a path, and is none.
+_OUR_WORDS = ("--name", "--prefix", "--unlisted", "--instructions")
 
 
 def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
@@ -28,13 +26,16 @@ def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
     whole = [_program(word, folder) for word in words[:1]]
     for before, word in pairwise(words):
         is_ours = len(whole) > ours + 1  # after the verb
-        begin = (
-            word.index("=") + 1 if word.startswith("--") and "=" in word else 0
-        )  # such as --config=servers.json
-        is_no_path = is_ours and (word[: begin - 1] if begin else before) in _OUR_WORDS
-        value = word[begin:] if is_no_path else _argument(word[begin:], folder, may_be_bare=is_ours)
-        whole.append(word[:begin] + value)
+        option, equals, value = _split(word)
+        if not (is_ours and (option or before) in _OUR_WORDS):
+            value = _argument(value, folder, may_be_bare=is_ours)
+        whole.append(option + equals + value)
     return whole
+
+
+def _split(word: str) -> tuple[str, str, str]:
+    """An option and its value in one word, such as ``--config=servers.json``; else no option."""
+    return word.partition("=") if _WITH_VALUE.match(word) else ("", "", word)
 
 
 def _program(word: str, folder: Path) -> str:
