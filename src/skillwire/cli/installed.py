@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skillwire.amounts import counted
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line, listed
 from skillwire.cli.installation import add_scope_options, scope_of, server_text
@@ -68,9 +69,8 @@ def verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
         for words in each["details"]:
             printer.data(f"    {line(words)}")
     verdict = f"{len(wrong)} are not what the lock says" if wrong else "all as the lock says"
-    printer.talk(
-        f"{len(lock.skills)} installed in {len(found)} places: {verdict} (that is consistency, not trust)"
-    )
+    where = f"{len(lock.skills)} installed in {counted(len(found), 'place')}"
+    printer.talk(f"{where}: {verdict} (that is consistency, not trust)")
     return Exit.PROBLEMS if wrong else Exit.OK
 
 
