@@ -11,11 +11,12 @@ import logging
 import sys
 from contextlib import aclosing, suppress
 from subprocess import DEVNULL
+from threading import Event
 from typing import TYPE_CHECKING, cast
 
 import anyio
 from anyio.streams.buffered import BufferedByteReceiveStream
-from watchfiles import awatch  # pyright: ignore[reportUnknownVariableType] - a trio type it may lack
+from anyio.to_thread import run_sync
 
 from skillwire.catalog import watcher
 from skillwire.catalog.ignore import is_ignored
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import ByteReceiveStream
 
+_END: list[str] = []  # what `next` returns at the end; no batch is this object
 _MOST_BYTES = 256 * MIB  # of one batch of another process: far more than its paths can take
 
 log = logging.getLogger("skillwire.catalog")
@@ -54,22 +56,21 @@ async def watch_folder(
 
 async def _watch_here(root: Path, *, recursive: bool) -> AsyncGenerator[tuple[str, ...] | None]:
     while True:
-        standing = False
+        stop = Event()
+        batches = watcher.watch(str(root), stop, recursive=recursive)
         try:
-            async for batch in awatch(root, recursive=recursive, **watcher.HOW):
-                if not standing:
-                    standing = True
-                    yield None
-                paths = tuple(_relevant(root, (path for _, path in batch)))
-                if paths:
+            # The thread cannot be cancelled: it is abandoned, and ends soon after `stop` is set.
+            while (batch := await run_sync(next, batches, _END, abandon_on_cancel=True)) is not _END:
+                paths = None if batch is None else tuple(_relevant(root, batch))
+                if paths or paths is None:
                     yield paths
         except OSError as error:
             raise _failed(root, error.strerror or str(error)) from error
-        except (watcher.UnspeakableError, ExceptionGroup) as error:
-            if not watcher.is_unspeakable(error):
-                raise
+        except watcher.NameNotTextError:
             yield None
-        await anyio.sleep(watcher.PAUSE_SECONDS)
+        finally:
+            stop.set()
+        await anyio.sleep(watcher.RESCAN_SECONDS)
 
 
 def _failed(root: Path, why: str) -> UpstreamError:

@@ -1,11 +1,11 @@
-"""A process that watches a large folder for another one: ``watcher.py FOLDER``.
+"""File events of a folder, as batches of paths; also a program that watches a large folder: ``watcher.py FOLDER``.
 
-Setting up a watch takes a while for each folder below, and nothing else of the process runs meanwhile; a server
-has others to answer. So this program does it. One line of JSON for each batch: the paths that changed, or ``null``
-for "anything may have"; the first line says that the watch stands. It ends when its standard input does. It is
-started as a file and imports nothing of ours, to be there soon. ``watch.py`` watches small folders the same way.
+Setting up a watch takes time for each folder below it, and blocks the whole process. A server has requests to
+answer, so it starts this file as a program for large folders. The program prints one line of JSON per batch: the
+paths that changed, or ``null`` for "anything may have changed". It ends when its standard input closes. It imports
+nothing of ours, so that it starts quickly.
 
-Where a file has a name that is no text, there is no watch to be had: then somebody looks every few seconds.
+A file name that is not valid text cannot be watched. Then the caller rescans every few seconds.
 """
 
 from __future__ import annotations
@@ -14,61 +14,60 @@ import json
 import select
 import signal
 import sys
-from typing import Any, cast
+from typing import TYPE_CHECKING, Protocol
 
-from watchfiles import watch  # pyright: ignore[reportUnknownVariableType] - as in `watch.py`
-from watchfiles._rust_notify import WatchfilesRustInternalError as UnspeakableError
+# Private, for two reasons: the public functions report only after their first timeout that the watch is in place,
+# and `awatch` cannot be cancelled before that timeout, so every server would stop half a second late.
+from watchfiles._rust_notify import RustNotify
+from watchfiles._rust_notify import WatchfilesRustInternalError as NameNotTextError
 
-HOW: dict[str, Any] = {  # here as there; times are in milliseconds
-    "watch_filter": None,
-    "debounce": 100,
-    "step": 20,
-    "rust_timeout": 500,
-    "yield_on_timeout": True,
-    "ignore_permission_denied": True,
-}
-PAUSE_SECONDS = 10.0
-_MOST_PATHS = 10_000
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+RESCAN_SECONDS = 10.0
+_DEBOUNCE_MS = 100
+_STEP_MS = 20  # also how soon a stop is noticed
+_POLL_MS = 300
+_MAX_PATHS = 10_000
 
 
-def is_unspeakable(error: BaseException) -> bool:
-    """Whether it is about a name that is no text."""
-    if isinstance(error, BaseExceptionGroup):
-        return any(is_unspeakable(inner) for inner in cast("BaseExceptionGroup[BaseException]", error).exceptions)
-    return isinstance(error, UnspeakableError)
+class Stop(Protocol):
+    """A ``threading.Event``, or anything else that can be asked."""
+
+    def is_set(self) -> bool:
+        """Whether to stop watching."""
+        ...
+
+
+def watch(root: str, stop: Stop, *, recursive: bool = True) -> Iterator[list[str] | None]:
+    """Yield batches of changed paths until ``stop`` is set. The first is ``None``: the watch is in place."""
+    with RustNotify([root], False, False, _POLL_MS, recursive, True) as notify:
+        yield None
+        while not isinstance(changes := notify.watch(_DEBOUNCE_MS, _STEP_MS, 0, stop), str):
+            yield None if len(changes) > _MAX_PATHS else [path for _, path in changes]
+
+
+class _InputClosed:
+    """Set once standard input is closed."""
+
+    def is_set(self) -> bool:
+        return self.wait(0)
+
+    def wait(self, seconds: float) -> bool:
+        return bool(select.select([sys.stdin], [], [], seconds)[0])
 
 
 def main() -> None:
-    """Watch until nobody listens any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for whoever started us
-    while not _is_over(0):
+    """Print batches until standard input closes."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the process that started this one
+    closed = _InputClosed()
+    while not closed.is_set():
         try:
-            _watch(sys.argv[1])
-        except UnspeakableError:
-            _say(None)
-            if _is_over(PAUSE_SECONDS):
-                return
-
-
-def _watch(root: str) -> None:
-    standing = False
-    for batch in watch(root, **HOW):
-        if not standing:
-            _say(None)
-        elif batch:
-            _say(None if len(batch) > _MOST_PATHS else [path for _, path in batch])
-        standing = True
-        if _is_over(0):
-            return
-
-
-def _is_over(seconds: float) -> bool:
-    """Whether nobody listens any more, now or within so many seconds."""
-    return bool(select.select([sys.stdin], [], [], seconds)[0])
-
-
-def _say(paths: list[str] | None) -> None:
-    print(json.dumps(paths), flush=True)
+            for batch in watch(sys.argv[1], closed):
+                print(json.dumps(batch), flush=True)
+        except NameNotTextError:
+            print(json.dumps(None), flush=True)
+            closed.wait(RESCAN_SECONDS)
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from contextlib import aclosing
 from itertools import count
 from pathlib import Path
@@ -69,7 +70,7 @@ async def test_where_a_name_is_no_text_somebody_looks_now_and_then(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No watch is to be had there; it comes back when the name is gone."""
-    monkeypatch.setattr(watcher, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(watcher, "RESCAN_SECONDS", 0)
     bad = tmp_path / os.fsdecode(b"caf\xe9")
     with anyio.fail_after(PATIENCE):
         async with aclosing(watch_folder(tmp_path)) as batches:
@@ -83,17 +84,17 @@ async def test_where_a_name_is_no_text_somebody_looks_now_and_then(
                     break
 
 
-def test_the_other_process_looks_now_and_then_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Until nobody listens any more."""
+async def test_the_other_process_reports_a_name_that_is_not_text_too(tmp_path: Path) -> None:
+    """It then waits for its input to close, or for the time of the next scan."""
     (tmp_path / os.fsdecode(b"caf\xe9")).mkdir()
-    looks = iter([False, False, False, False, True])
-    monkeypatch.setattr(watcher, "_is_over", lambda seconds: next(looks))
-    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path)])
-    monkeypatch.setattr(watcher.signal, "signal", lambda *_: None)
-    watcher.main()
-    assert capsys.readouterr().out == "null\n" * 2
+    with anyio.fail_after(PATIENCE):
+        command: list[Any] = [watch.sys.executable, "-I", watcher.__file__, tmp_path]
+        async with await anyio.open_process(command) as process:
+            assert process.stdout is not None
+            assert process.stdin is not None
+            assert await process.stdout.receive() == b"null\n"
+            await process.stdin.aclose()
+            assert await process.wait() == 0
 
 
 async def test_a_watch_that_is_cancelled_leaves_no_process(tmp_path: Path) -> None:
@@ -147,18 +148,39 @@ async def test_a_process_whose_starter_dies_ends(tmp_path: Path) -> None:
             assert await process.wait() == 0
 
 
-async def test_of_very_many_changes_no_list_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+async def test_a_batch_of_very_many_changes_means_anything(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """More than anybody would look at one by one: everything is looked through instead."""
-    batches = [set(), {(1, "a"), (1, "b")}, {(1, "a"), (1, "b"), (1, "c")}]
-    monkeypatch.setattr(watcher, "watch", lambda *_, **__: iter(batches))
-    monkeypatch.setattr(watcher, "_MOST_PATHS", 2)
-    monkeypatch.setattr(watcher.sys, "argv", ["watcher.py", str(tmp_path)])
-    looks = iter([False, False, False, False, True])
-    monkeypatch.setattr(watcher, "_is_over", lambda seconds: next(looks))
-    monkeypatch.setattr(watcher.signal, "signal", lambda *_: None)
-    watcher.main()
-    said = capsys.readouterr().out.splitlines()
-    assert said[0] == said[2] == "null"
-    assert sorted(said[1]) == sorted('["a", "b"]')
+    monkeypatch.setattr(watcher, "_MAX_PATHS", 2)
+    with anyio.fail_after(PATIENCE):
+        async with aclosing(watch_folder(tmp_path)) as batches:
+            assert await anext(batches) is None
+            for number in count():
+                for name in "abc":
+                    (tmp_path / f"{name}-{number}").mkdir()
+                if await anext(batches) is None:
+                    break
+
+
+async def test_a_watch_that_is_cancelled_ends_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also when nothing changes: a server must not wait for its watcher when it stops."""
+    waiting, ended = threading.Event(), threading.Event()
+    real = watcher.watch
+
+    def observed(*args: Any, **options: Any) -> Any:
+        for batch in real(*args, **options):
+            yield batch
+            waiting.set()
+        ended.set()
+
+    async def follow() -> None:
+        async with aclosing(watch_folder(tmp_path)) as batches:
+            async for _ in batches:
+                pass
+
+    monkeypatch.setattr(watcher, "watch", observed)
+    async with anyio.create_task_group() as group:
+        group.start_soon(follow)
+        assert await anyio.to_thread.run_sync(waiting.wait, PATIENCE)
+        group.cancel_scope.cancel()
+    assert await anyio.to_thread.run_sync(ended.wait, PATIENCE)
