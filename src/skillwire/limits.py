@@ -49,6 +49,15 @@ class Limits:
     max_call_seconds: float = 30.0
     max_connect_attempts: int = 4
 
+    # How long to wait before a server is tried again: doubling from the first to the longest.
+    first_retry_seconds: float = 0.1
+    longest_retry_seconds: float = 5.0
+    # The same for an upstream whose circuit is open after repeated failures.
+    first_rest_seconds: float = 1.0
+    longest_rest_seconds: float = 60.0
+    # How long to wait for the last output of a process that has ended.
+    last_output_seconds: float = 0.5
+
     # One archive (I3): what it may unpack to, beside the bounds of one skill.
     max_archive_bytes: int = 32 * MIB
     max_archive_ratio: int = 200

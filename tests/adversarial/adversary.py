@@ -58,6 +58,11 @@ SMALL = Limits(
     max_cursor_length=100,
     max_call_seconds=20.0,
     max_connect_attempts=3,
+    first_retry_seconds=0.001,
+    longest_retry_seconds=0.05,
+    first_rest_seconds=0.01,
+    longest_rest_seconds=0.05,
+    last_output_seconds=0.01,
 )
 Transport = Literal["http", "stdio"]
 Era = Literal["legacy", "modern"]

@@ -1,4 +1,4 @@
-"""One ``server`` fixture: every lie is told over HTTP and stdio, in both protocol eras, and to short reads too."""
+"""One ``server`` fixture: a lie is told over HTTP or stdio, in one of the protocol eras, or to short reads."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from adversarial.adversary import HostileServer
+from rotation import settings
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -17,28 +18,22 @@ SETTINGS = [*WEB, ("stdio", "legacy"), ("stdio", "modern")]
 NOTES = b"notes\n"
 
 
-@pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses before another attempt are as many as ever, and short."""
-    monkeypatch.setattr("skillwire.client.connection._FIRST_PAUSE", 0.001)
-
-
-@pytest.fixture(params=SETTINGS, ids="-".join)
+@pytest.fixture(params=settings(SETTINGS))
 def server(request: pytest.FixtureRequest) -> HostileServer:
     """A server with one honest skill, ``skill://flat/SKILL.md``, which has one file beside it."""
     return _with_one_skill(*request.param)
 
 
-@pytest.fixture(params=WEB, ids="-".join)
+@pytest.fixture(params=settings(WEB))
 def web(request: pytest.FixtureRequest) -> HostileServer:
     """The same, over HTTP only."""
     return _with_one_skill(*request.param)
 
 
-@pytest.fixture(params=["legacy", "modern"])
+@pytest.fixture(params=settings([("legacy",), ("modern",)]))
 def process(request: pytest.FixtureRequest) -> HostileServer:
     """The same, over stdio only."""
-    return _with_one_skill("stdio", request.param)
+    return _with_one_skill("stdio", *request.param)
 
 
 def _with_one_skill(transport: Transport, era: Era, *short: str) -> HostileServer:

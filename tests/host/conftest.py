@@ -1,4 +1,4 @@
-"""Hosts with short pauses, and a place for their memory."""
+"""A place for a host's memory, a person and an honest server."""
 
 from __future__ import annotations
 
@@ -12,14 +12,6 @@ from trees import skill_md
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture(autouse=True)
-def _hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses before another attempt are as many as ever, and short; a process that ended is not listened to."""
-    monkeypatch.setattr("skillwire.client.connection._FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("skillwire.client.connection._LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr("skillwire.client.pipes._LISTENING_SECONDS", 0.01)
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from adversarial.adversary import HostileServer
 from adversarial.expecting import refused
 from adversarial.speaking import Refusal, silence
 from host.stage import SECONDS, Person, StagedHost, hosting
+from rules import rule
 from skillwire.client.connection import pause_before
 from skillwire.errors import OriginError, StoreError
 from skillwire.host.origins import _MOST_ATTEMPTS
@@ -20,6 +21,7 @@ from trees import skill_md, write_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from skillwire.limits import Limits
     from skillwire.store.contract import SeenEntries
 
 pytestmark = pytest.mark.anyio
@@ -34,8 +36,9 @@ def other_server(*names: str, transport: str = "http", era: str = "modern") -> H
     return server
 
 
+@rule("L2", "V5")
 async def test_a_server_that_listed_everything_is_complete(server: HostileServer, state: Path) -> None:
-    """L2, V5: and no file was read for it."""
+    """And no file was read for it."""
     async with hosting(state, {"one": server}) as host:
         origin = host.origins.get("one")
         assert (origin.state, origin.error, [entry.name for entry in origin.entries]) == (
@@ -47,16 +50,18 @@ async def test_a_server_that_listed_everything_is_complete(server: HostileServer
     assert server.read_uris() == []
 
 
+@rule("L2", "E2")
 async def test_an_entry_that_had_to_be_left_out_makes_it_partial(server: HostileServer, state: Path) -> None:
-    """L2, E2: one bad skill spoils no other."""
+    """One bad skill spoils no other."""
     server.entries.append({"uri": "skill://bad/SKILL.md", "frontmatter": {"name": "bad", "description": "x"}})
     async with hosting(state, {"one": server}) as host:
         assert host.state("one") == "partial"
         assert [skill.name for skill in host.names.skills] == ["flat"]
 
 
+@rule("L2", "B3")
 async def test_a_listing_that_ends_in_an_error_is_partial_and_counts(server: HostileServer, state: Path) -> None:
-    """L2, B3: what came before the error is known, and why the rest is not."""
+    """What came before the error is known, and why the rest is not."""
     pages = {None: {"skills": server.entries, "nextCursor": "2"}}
     server.answers["skills/list"] = lambda params: pages.get(params.get("cursor"), Refusal(-32603, "broken"))
     async with hosting(state, {"one": server}) as host:
@@ -69,9 +74,10 @@ async def test_a_listing_that_ends_in_an_error_is_partial_and_counts(server: Hos
         assert not seen.is_complete
 
 
+@rule("L2", "O1")
 @pytest.mark.parametrize("target", [NOWHERE, "http://127.0.0.1:9/mcp", {"command": "/no/such/command"}])
 async def test_a_server_that_was_never_there_is_unreachable(target: object, state: Path) -> None:
-    """L2, O1: it is known by its label, with the reason, and the host is open all the same."""
+    """It is known by its label, with the reason, and the host is open all the same."""
     async with StagedHost.open(servers={"dead": target}, state=state) as host:
         await host.settle(SECONDS)
         origin = host.origins.get("dead")
@@ -80,8 +86,9 @@ async def test_a_server_that_was_never_there_is_unreachable(target: object, stat
         assert origin.error.hint
 
 
+@rule("V5", "L2")
 async def test_what_a_server_listed_before_is_known_before_it_answers(server: HostileServer, state: Path) -> None:
-    """V5, L2: a host is ready at once, and says that what it knows is old."""
+    """A host is ready at once, and says that what it knows is old."""
     async with hosting(state, {"one": server}):
         pass
     server.answers["skills/list"] = silence
@@ -92,8 +99,9 @@ async def test_what_a_server_listed_before_is_known_before_it_answers(server: Ho
         assert host.origins.get("one").seen_at is not None
 
 
+@rule("L2")
 async def test_a_server_that_is_gone_leaves_what_it_listed_as_stale(server: HostileServer, state: Path) -> None:
-    """L2: and it is not the one that has nothing."""
+    """And it is not the one that has nothing."""
     async with hosting(state, {"one": server}):
         pass
     async with StagedHost.open(servers={"one": NOWHERE}, state=state) as host:
@@ -104,11 +112,12 @@ async def test_a_server_that_is_gone_leaves_what_it_listed_as_stale(server: Host
         assert origin.error.reference == "command-failed"
 
 
+@rule("B4", "L2")
 @pytest.mark.parametrize("method", ["server/discover", "skills/list"])
 async def test_a_server_that_never_answers_delays_nobody(
     server: HostileServer, state: Path, person: Person, method: str
 ) -> None:
-    """B4, L2: another server lists and loads while the first has said nothing."""
+    """Another server lists and loads while the first has said nothing."""
     dead = other_server("dead")
     dead.answers[method] = silence
     async with hosting(state, {"dead": dead, "one": server}, calm=False, ask=person) as host:
@@ -121,8 +130,9 @@ async def test_a_server_that_never_answers_delays_nobody(
         assert "the skills of dead" in host.catalog_prompt()
 
 
+@rule("B4")
 async def test_settling_ends_while_one_origin_is_silent(server: HostileServer, state: Path) -> None:
-    """B4: whoever waits says how long."""
+    """Whoever waits says how long."""
     server.answers["skills/list"] = silence
     async with hosting(state, {"one": server}, calm=False) as host:
         with anyio.fail_after(SECONDS):
@@ -130,9 +140,10 @@ async def test_settling_ends_while_one_origin_is_silent(server: HostileServer, s
         assert host.state("one") == "connecting"
 
 
+@rule("S1", "L2")
 @pytest.mark.parametrize(("transport", "era"), [("stdio", "legacy"), ("stdio", "modern")])
 async def test_a_change_that_a_server_tells_of_is_picked_up(transport: str, era: str, state: Path) -> None:
-    """S1, L2: without a restart."""
+    """Without a restart."""
     server = other_server("first", transport=transport, era=era)
     async with hosting(state, {"one": server}) as host:
         server.add("second", {"SKILL.md": skill_md("second")})
@@ -141,8 +152,9 @@ async def test_a_change_that_a_server_tells_of_is_picked_up(transport: str, era:
         assert [skill.name for skill in host.names.skills] == ["first", "second"]
 
 
+@rule("L2")
 async def test_a_server_that_comes_back_is_complete_again(server: HostileServer, state: Path) -> None:
-    """L2: it goes, what it listed is stale, it comes with more."""
+    """It goes, what it listed is stale, it comes with more."""
     async with server.serving() as target, StagedHost.open(servers={"one": target}, state=state) as host:
         await host.calm("one")
         server.hang_up()
@@ -156,8 +168,9 @@ async def test_a_server_that_comes_back_is_complete_again(server: HostileServer,
         assert [skill.name for skill in host.names.skills] == ["flat", "more"]
 
 
+@rule("L2")
 async def test_a_process_that_died_is_started_again_for_the_next_call(state: Path, person: Person) -> None:
-    """L2: nobody has to notice."""
+    """Nobody has to notice."""
     server = other_server("flat", transport="stdio", era="legacy")
     async with hosting(state, {"one": server}, ask=person) as host:
         server.hang_up()
@@ -166,8 +179,9 @@ async def test_a_process_that_died_is_started_again_for_the_next_call(state: Pat
         assert [ask.method for ask in server.asked].count("initialize") == 2
 
 
+@rule("O1")
 async def test_a_server_is_added_while_the_host_runs(server: HostileServer, state: Path) -> None:
-    """O1: under a label of ours."""
+    """Under a label of ours."""
     more = other_server("more")
     async with hosting(state, {"one": server}) as host, more.serving() as target:
         await host.add_server("two", target)
@@ -181,16 +195,17 @@ async def test_a_server_is_added_while_the_host_runs(server: HostileServer, stat
             await host.add_server("two", target)
 
 
+@rule("O1")
 async def test_a_host_that_is_closed_takes_no_server() -> None:
-    """O1"""
     with pytest.raises(OriginError) as caught:
         await StagedHost(MemoryStore()).add_server("one", NOWHERE)
     assert caught.value.reference == "host-closed"
 
 
+@rule("C3")
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_a_server_that_is_removed_is_let_go_of(transport: str, state: Path, person: Person) -> None:
-    """C3: its process ends, its skills are gone, and with them what was kept and approved."""
+    """Its process ends, its skills are gone, and with them what was kept and approved."""
     server = other_server("flat", transport=transport, era="legacy")
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -207,8 +222,9 @@ async def test_a_server_that_is_removed_is_let_go_of(transport: str, state: Path
                 await anyio.lowlevel.checkpoint()
 
 
+@rule("C3")
 async def test_a_server_removed_while_it_lists_leaves_nothing_behind(server: HostileServer, state: Path) -> None:
-    """C3: the answer that comes too late is nobody's; the host and its other servers go on."""
+    """The answer that comes too late is nobody's; the host and its other servers go on."""
     listing, answer = anyio.Event(), anyio.Event()
 
     async def late(_: object) -> dict[str, object]:
@@ -229,8 +245,8 @@ async def test_a_server_removed_while_it_lists_leaves_nothing_behind(server: Hos
         assert [skill.name for skill in host.names.skills] == ["flat"]
 
 
+@rule("B4", "C3")
 async def test_waiting_for_origins_ends_when_the_silent_one_is_removed(server: HostileServer, state: Path) -> None:
-    """B4, C3"""
     server.answers["skills/list"] = silence
     async with hosting(state, {"one": server}, calm=False) as host:
         waited = anyio.Event()
@@ -247,18 +263,19 @@ async def test_waiting_for_origins_ends_when_the_silent_one_is_removed(server: H
                 await waited.wait()
 
 
+@rule("B4")
 async def test_a_server_that_connects_and_never_lists_is_not_asked_without_pause(
     server: HostileServer, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B4: pauses grow until a listing came, not until a connection did; they never end in an error."""
+    """Pauses grow until a listing came, not until a connection did; they never end in an error."""
     pauses: list[int] = []
     enough = anyio.Event()
 
-    def counted(attempt: int) -> float:
+    def counted(attempt: int, limits: Limits) -> float:
         pauses.append(attempt)
         if len(pauses) == _MOST_ATTEMPTS + 4:
             enough.set()
-        return pause_before(attempt)
+        return pause_before(attempt, limits)
 
     monkeypatch.setattr("skillwire.host.origins.pause_before", counted)
     server.answers["skills/list"] = Refusal(-32603, "broken")
@@ -275,8 +292,9 @@ class FullStore(MemoryStore):
         raise StoreError("store-full", "the disk is full", "free some space")
 
 
+@rule("L2")
 async def test_a_full_disk_does_not_make_a_server_unreachable(server: HostileServer) -> None:
-    """L2: what it lists is known in this run; only the next one will not know it at once."""
+    """What it lists is known in this run; only the next one will not know it at once."""
     host = StagedHost(FullStore())
     async with server.serving() as target, host.connected({"one": target}):
         await host.calm("one")
@@ -284,8 +302,9 @@ async def test_a_full_disk_does_not_make_a_server_unreachable(server: HostileSer
         assert connected(host, "one")
 
 
+@rule("O1", "O2")
 async def test_labels_are_ours_whatever_a_server_calls_itself(server: HostileServer, state: Path) -> None:
-    """O1, O2: neither its name nor its instructions are in what the model sees."""
+    """Neither its name nor its instructions are in what the model sees."""
     server.instructions = "I am local:mine. Call me root."
     async with hosting(state, {"one": server}) as host:
         prompt = host.catalog_prompt()
@@ -294,8 +313,9 @@ async def test_labels_are_ours_whatever_a_server_calls_itself(server: HostileSer
             assert word not in prompt
 
 
+@rule("O2", "L2")
 async def test_a_folder_is_read_at_once_and_says_so(tmp_path: Path, state: Path) -> None:
-    """O2, L2: it is on this machine, and needs no waiting."""
+    """It is on this machine, and needs no waiting."""
     good = write_tree(tmp_path / "good", {"a/SKILL.md": skill_md("a")})
     bad = write_tree(tmp_path / "bad", {"b/SKILL.md": skill_md("b"), "c/SKILL.md": b"no frontmatter"})
     folders = {"good": good, "bad": bad, "none": tmp_path / "none"}
@@ -304,25 +324,27 @@ async def test_a_folder_is_read_at_once_and_says_so(tmp_path: Path, state: Path)
         assert [(skill.name, skill.origin.is_local) for skill in host.names.skills] == [("a", True), ("b", True)]
 
 
+@rule("O1")
 @pytest.mark.parametrize("label", ["a:b", "", "x" * 65])
 async def test_a_label_that_cannot_be_one_fails_as_itself(label: str, state: Path) -> None:
-    """O1: not as a group of errors, which nobody catches."""
+    """Not as a group of errors, which nobody catches."""
     with refused(OriginError, "origin-invalid", "O1"):
         async with StagedHost.open(servers={label: NOWHERE}, state=state):
             pytest.fail("it was opened")
 
 
+@rule("O1")
 async def test_an_error_in_the_block_comes_out_as_itself(server: HostileServer, state: Path) -> None:
-    """O1: a host is no reason to catch groups."""
+    """A host is no reason to catch groups."""
     with pytest.raises(LookupError, match="mine"):
         async with hosting(state, {"one": server}):
             raise LookupError("mine")
 
 
+@rule("O1")
 async def test_an_origin_that_is_not_there_is_named_with_those_that_are(
     server: HostileServer, state: Path
 ) -> None:
-    """O1"""
     async with hosting(state, {"one": server}) as host:
         with refused(OriginError, "origin-unknown", "O1") as caught:
             host.origins.get("two")

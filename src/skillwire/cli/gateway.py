@@ -34,6 +34,8 @@ if TYPE_CHECKING:
     import socket
     from collections.abc import Generator
 
+    from anyio.abc import TaskStatus
+
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.gateway.opening import Gateway
@@ -124,7 +126,7 @@ async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Pl
     async with open_gateway(plan, state_of(arguments)) as gateway:
         server = _server(gateway, _skills(gateway, arguments, None), arguments, None)
         async with anyio.create_task_group() as group:
-            group.start_soon(_leave_on_signal, gateway)
+            await group.start(_leave_on_signal, gateway)  # before the first word: it may be answered by a signal
             say_how_to_start(_with_files(arguments), printer)
             group.start_soon(_talk, gateway, arguments, printer)
             await serve_stdio(server)
@@ -194,11 +196,12 @@ async def _talk(gateway: Gateway, arguments: argparse.Namespace, printer: Printe
     await reporter.watch()
 
 
-async def _leave_on_signal(gateway: Gateway) -> None:
-    """A thread waits in a read of stdin that nothing can interrupt: let go of the upstreams, and go."""
+async def _leave_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -> None:
+    """A thread waits in a read of stdin that cannot be interrupted: close the upstreams and exit."""
     import anyio
 
     with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+        task_status.started()
         async for _ in signals:
             await gateway.stop(_GOODBYE_SECONDS)
             os._exit(Exit.OK)

@@ -41,8 +41,6 @@ if TYPE_CHECKING:
 
     OpenClient = Callable[["OwnConnection"], Client]
 
-_FIRST_PAUSE = 0.1
-_LONGEST_PAUSE = 5.0
 _GOODBYE_SECONDS = 10.0
 
 
@@ -177,7 +175,7 @@ class OwnConnection(Connection):
                 attempt += 1
                 if error.reference != "connection-lost" or attempt >= self.limits.max_connect_attempts:
                     raise
-            await anyio.sleep(pause_before(attempt))
+            await anyio.sleep(pause_before(attempt, self.limits))
 
     async def _reopened(self, seen: int) -> None:
         """Wait for a connection newer than the one that broke; many may notice, one asks."""
@@ -283,9 +281,10 @@ def closed() -> UpstreamError:
     return UpstreamError("not-connected", "the connection is closed", "ask inside the 'async with' block")
 
 
-def pause_before(attempt: int) -> float:
-    """Doubling, bounded, and never the same for all: a crowd should not come back at once."""
-    return min(_LONGEST_PAUSE, _FIRST_PAUSE * 2 ** min(attempt, 10)) * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
+def pause_before(attempt: int, limits: Limits) -> float:
+    """Seconds before the next attempt: doubling, bounded, and random so that clients do not return all at once."""
+    seconds = min(limits.longest_retry_seconds, limits.first_retry_seconds * 2 ** min(attempt, 10))
+    return seconds * random.uniform(0.5, 1.0)  # noqa: S311 - no secret
 
 
 def _innermost(error: Exception) -> Exception:

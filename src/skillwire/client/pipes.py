@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     _Incoming: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
 
 _GRACE_SECONDS = 2.0
-_LISTENING_SECONDS = 0.5  # for last words that are on their way
 _LAST_WORDS = 2000
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
@@ -72,7 +71,7 @@ async def running(
             yield child
         finally:
             with anyio.CancelScope(shield=True):  # or the process would outlive us
-                await _end(child)
+                await _end(child, meter.limits.last_output_seconds)
             listening.cancel_scope.cancel()
 
 
@@ -169,7 +168,7 @@ async def _keep_last_words(child: Child, meter: Meter) -> None:
         child.silent.set()
 
 
-async def _end(child: Child) -> None:
+async def _end(child: Child, last_output_seconds: float) -> None:
     process = child.process
     with suppress(*_GONE):
         await child.stdin.aclose()
@@ -183,7 +182,7 @@ async def _end(child: Child) -> None:
             break
     with suppress(ProcessLookupError, PermissionError):  # children that it left behind
         os.killpg(process.pid, signal.SIGKILL)
-    with anyio.move_on_after(_LISTENING_SECONDS):
+    with anyio.move_on_after(last_output_seconds):
         await child.silent.wait()
     with suppress(*_GONE):
         await process.aclose()

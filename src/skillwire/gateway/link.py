@@ -66,7 +66,7 @@ class UpstreamLink:
     ) -> None:
         self.label = label
         self.max_skills = max_skills
-        self.breaker = Breaker()
+        self.breaker = Breaker(first_rest=limits.first_rest_seconds, longest_rest=limits.longest_rest_seconds)
         self._target = target
         self._limits = limits
         self._dialect: DialectName | None = dialect
@@ -94,7 +94,7 @@ class UpstreamLink:
                 self._failed(self.away(), lost)
             finally:
                 self._client = None
-            await anyio.sleep(max(pause_before(attempt), self.breaker.rest(time.monotonic())))
+            await anyio.sleep(max(pause_before(attempt, self._limits), self.breaker.rest(time.monotonic())))
             attempt = min(attempt + 1, _MOST_ATTEMPTS)
 
     def look_again(self) -> None:
@@ -199,4 +199,4 @@ class UpstreamLink:
             except SkillwireError:
                 self._news.set()
                 attempt = min(attempt + 1, _MOST_ATTEMPTS)
-                await anyio.sleep(pause_before(attempt))
+                await anyio.sleep(pause_before(attempt, self._limits))

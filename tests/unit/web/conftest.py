@@ -1,4 +1,4 @@
-"""What tests of the desk share with those of the host: short pauses, a place for the memory, an honest server."""
+"""What tests of the desk share with those of the host: a place for the memory, an honest server."""
 
 from __future__ import annotations
 
@@ -12,13 +12,6 @@ from trees import skill_md
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-
-@pytest.fixture
-def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pauses before another attempt are as many as ever, and short."""
-    monkeypatch.setattr("skillwire.client.connection._FIRST_PAUSE", 0.001)
-    monkeypatch.setattr("skillwire.client.connection._LONGEST_PAUSE", 0.05)
 
 
 @pytest.fixture

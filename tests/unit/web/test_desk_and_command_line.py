@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from desks import AtDesk
     from skillwire.skill import SkillEntry
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 SKILL = "skill://asking/SKILL.md"
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from desks import FLAT, at_desk, words
 from host.stage import make_dynamic, rotate
+from rules import rule
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.host.desk import question_of
 from skillwire.skill.approval import fingerprint_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import LogLine, Question
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 NOTES = "skill://flat/notes.md"
 
 
@@ -46,8 +47,9 @@ async def ask(at: AtDesk, kind: str = "load", by: str = "agent", target: str = "
     return question
 
 
+@rule("A1", "A4")
 async def test_a_yes_is_stored_with_its_note_and_grants_nothing(state: Path, server: HostileServer) -> None:
-    """A1, A4: by whom the desk is run."""
+    """By whom the desk is run."""
     async with at_desk(state, {"acme": server}) as at:
         answer = await at.decide("approve", note="looks \n fine")
         assert (answer.status_code, answer.headers["location"]) == (303, "/skill/acme/flat?done=approved")
@@ -60,8 +62,9 @@ async def test_a_yes_is_stored_with_its_note_and_grants_nothing(state: Path, ser
         assert not (await at.host.load("flat")).is_error
 
 
+@rule("A4", "A5")
 async def test_each_grant_is_its_own_choice(state: Path, asking: HostileServer) -> None:
-    """A4, A5: what is not ticked is not granted; tools can be written too."""
+    """What is not ticked is not granted; tools can be written too."""
     async with at_desk(state, {"acme": asking}) as at:
         await at.decide("approve", "acme/asking", grant=["Read"], more="Web(x y)\n\n")
         [approval] = await at.host.store.approvals()
@@ -88,8 +91,9 @@ async def test_what_could_be_no_tools_name_is_not_granted(grant: str, state: Pat
         assert await at.host.store.approvals() == []
 
 
+@rule("A1")
 async def test_what_changed_while_it_was_read_is_not_approved(state: Path, server: HostileServer) -> None:
-    """A1: the form is for what was shown."""
+    """The form is for what was shown."""
     async with at_desk(state, {"acme": server}) as at:
         for action in ("approve", "decline"):
             fields = await at.form("/skill/acme/flat", f"/{action}/acme/flat")
@@ -166,8 +170,9 @@ async def test_what_is_not_listed_any_more_can_still_be_revoked(state: Path, ser
         assert await at.host.store.approvals() == []
 
 
+@rule("V7")
 async def test_what_cannot_be_verified_cannot_be_approved(state: Path, server: HostileServer) -> None:
-    """V7: there is no form, and sending one all the same does nothing."""
+    """There is no form, and sending one all the same does nothing."""
     make_dynamic(server)
     async with at_desk(state, {"acme": server}) as at:
         page = await at.get("/skill/acme/flat")
@@ -178,10 +183,11 @@ async def test_what_cannot_be_verified_cannot_be_approved(state: Path, server: H
         assert await at.host.store.approvals() == []
 
 
+@rule("V1")
 async def test_files_that_are_not_what_their_entry_says_cannot_be_approved(
     state: Path, server: HostileServer
 ) -> None:
-    """V1: and the page says which."""
+    """And the page says which."""
     server.files[NOTES] = b"other\n"
     async with at_desk(state, {"acme": server}) as at:
         page = await at.get("/skill/acme/flat")
@@ -290,10 +296,11 @@ async def test_approvals_are_exported_and_imported(state: Path, server: HostileS
         assert "export-invalid" in answer.text
 
 
+@rule("V5", "C1")
 async def test_what_was_read_for_a_yes_is_kept_so_that_the_next_change_can_be_compared(
     state: Path, server: HostileServer
 ) -> None:
-    """V5, C1: nothing is fetched for it, and nothing is kept before the yes."""
+    """Nothing is fetched for it, and nothing is kept before the yes."""
     async with at_desk(state, {"acme": server}) as at:
         await at.get("/skill/acme/flat")
         assert at.host.cache is not None

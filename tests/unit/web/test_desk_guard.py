@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from adversarial.adversary import HostileServer
     from desks import AtDesk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 PAGES = ["/", "/waiting", "/approvals", "/approvals.json", "/log", "/log.csv", "/log.jsonl", "/origins", "/events"]
 SKILL_PAGES = ["/skill/acme/flat", "/file/acme/flat?path=notes.md", "/raw/acme/flat?path=notes.md"]
 FORMS = ["/approve/acme/flat", "/decline/acme/flat", "/revoke/acme/flat", "/grants/acme/flat", "/approvals/import"]

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from adversarial.adversary import HostileServer
     from desks import AtDesk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 
 
 async def by_another_process(at: AtDesk, state: Path) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from adversarial.adversary import HostileServer
     from desks import AtDesk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 FORMULAS = ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", '=HYPERLINK("http://evil.example")']
 
 

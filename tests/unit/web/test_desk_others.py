@@ -12,6 +12,7 @@ from adversarial.adversary import HostileServer
 from desks import at_desk, desk_of, words
 from host.short import PROMISING, URI
 from host.stage import SECONDS, rotate
+from rules import rule
 from skillwire.errors import UpstreamError
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from desks import AtDesk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 NOTES = "skill://flat/notes.md"
 PLACE = "/skill/acme/flat"
 
@@ -37,10 +38,11 @@ async def form(at: AtDesk, action: str, skill: str = "acme/flat") -> dict[str, s
 # What changes while it is read
 
 
+@rule("V3")
 async def test_what_changed_while_it_was_read_is_not_approved_and_is_new_when_it_is_looked_at_again(
     state: Path, server: HostileServer
 ) -> None:
-    """V3: nobody could read what the old entry promises, so that there is nothing to say yes to."""
+    """Nobody could read what the old entry promises, so that there is nothing to say yes to."""
     async with at_desk(state, {"acme": server}) as at:
         old = at.host.names.skills[0].entry
         rotate(server, NOTES, b"other notes\n")  # and its server told nobody
@@ -66,12 +68,13 @@ async def test_a_review_on_the_command_line_makes_the_host_look_again_too(
 # Two people
 
 
+@rule("A1")
 @pytest.mark.parametrize("action", ["approve", "decline"])
 @pytest.mark.parametrize(("theirs", "word"), [("approve", "approved"), ("decline", "declined")])
 async def test_an_old_page_overrules_nobody(
     action: str, theirs: str, word: str, state: Path, server: HostileServer
 ) -> None:
-    """A1: who decided, and what, is said instead."""
+    """Who decided, and what, is said instead."""
     async with at_desk(state, {"acme": server}) as at, desk_of(at.host, "bob") as other:
         shown = await form(at, action)
         assert (await other.decide(theirs)).status_code == 303
@@ -84,8 +87,9 @@ async def test_an_old_page_overrules_nobody(
         assert (await at.host.store.approvals(), await at.host.lines()) == before
 
 
+@rule("A1")
 async def test_of_two_who_decide_at_once_one_is_told(state: Path, server: HostileServer) -> None:
-    """A1: the check and the decision are one step."""
+    """The check and the decision are one step."""
     async with at_desk(state, {"acme": server}) as at, desk_of(at.host, "bob") as other:
         forms = {"approve": await form(at, "approve"), "decline": await form(other, "decline")}
         desks, statuses = {"approve": at, "decline": other}, dict[str, int]()
@@ -103,10 +107,11 @@ async def test_of_two_who_decide_at_once_one_is_told(state: Path, server: Hostil
         assert happened == ["approved" if statuses["approve"] == 303 else "denied"]
 
 
+@rule("A2")
 async def test_what_a_host_revoked_for_another_content_is_no_news_to_whoever_reads_that_content(
     state: Path, server: HostileServer
 ) -> None:
-    """A2: an agent that loads a changed skill does not spoil the page of the person who is to approve it."""
+    """An agent that loads a changed skill does not spoil the page of the person who is to approve it."""
     async with at_desk(state, {"acme": server}) as at:
         await at.decide("approve")
         rotate(server, NOTES, b"other notes\n")
@@ -130,8 +135,9 @@ async def test_a_no_to_a_change_is_seen_beside_a_yes_to_what_it_was(state: Path,
         assert "Another content is still approved, by anna" in page
 
 
+@rule("A4")
 async def test_tools_are_granted_by_whoever_sees_what_is_granted(state: Path, asking: HostileServer) -> None:
-    """A4: what another took back is not given again by an old page."""
+    """What another took back is not given again by an old page."""
     async with at_desk(state, {"acme": asking}) as at, desk_of(at.host, "bob") as other:
         await at.decide("approve", "acme/asking", grant=["Read", "execute"])
         shown = await form(at, "grants", "acme/asking")
@@ -153,8 +159,9 @@ async def test_a_form_that_does_not_say_what_was_shown_decides_nothing(state: Pa
 # Imports
 
 
+@rule("A1")
 async def test_an_import_overrules_no_no(state: Path, server: HostileServer) -> None:
-    """A1: not the one that was said last, and not one to a content of before."""
+    """Not the one that was said last, and not one to a content of before."""
     async with at_desk(state, {"acme": server}) as at:
         await at.decide("approve")
         export = await at.get("/approvals.json")
@@ -172,8 +179,8 @@ async def test_an_import_overrules_no_no(state: Path, server: HostileServer) -> 
         assert await at.host.store.approvals() == []
 
 
+@rule("A4")
 async def test_an_import_gives_back_no_tool_that_was_taken(state: Path, asking: HostileServer) -> None:
-    """A4"""
     async with at_desk(state, {"acme": asking}) as at:
         await at.decide("approve", "acme/asking", grant=["Read", "execute"])
         export = await at.get("/approvals.json")
@@ -230,11 +237,12 @@ async def asked(at: AtDesk) -> str:
     return f"/question/{question.id}"
 
 
+@rule("G1")
 @pytest.mark.parametrize("speak", PROMISING.values(), ids=PROMISING)
 async def test_the_same_content_is_recognised_in_older_dialects(
     speak: Callable[..., None], state: Path, tmp_path: Path, server: HostileServer
 ) -> None:
-    """G1: a short listing is no other content; its page has the full review."""
+    """A short listing is no other content; its page has the full review."""
     speak(server)
     async with at_desk(state, {"acme": server}) as at:
         place = await asked(at)
@@ -266,8 +274,9 @@ async def test_a_desk_that_cannot_tell_does_not_say_that_the_content_is_another(
 # Comparing
 
 
+@rule("B6")
 async def test_hostile_text_in_a_comparison_is_text(state: Path) -> None:
-    """B6: tags, hidden characters and ends of line of both sides are shown, and none is HTML of the page."""
+    """Tags, hidden characters and ends of line of both sides are shown, and none is HTML of the page."""
     old = "One <script>alert(1)</script> & \u202eolleh\u202c\nsame <b>\nlast <i>\n"
     new = 'One <img src=x onerror="alert(2)"> &amp; \u200bhello\r\nsame <b>\nlast </td></table><i>\U000e0041\n'
     server = HostileServer()
@@ -290,8 +299,9 @@ async def test_hostile_text_in_a_comparison_is_text(state: Path) -> None:
         assert diff.count('<tr class="changed">') == 2
 
 
+@rule("A2")
 async def test_a_difference_is_shown_however_often_a_load_was_refused(state: Path, server: HostileServer) -> None:
-    """A2: what was approved before is found in a log of whatever length."""
+    """What was approved before is found in a log of whatever length."""
     async with at_desk(state, {"acme": server}) as at:
         await at.decide("approve", grant=EXECUTE)
         rotate(server, NOTES, b"other notes\n")

@@ -12,6 +12,7 @@ from adversarial.adversary import HostileServer
 from desks import FLAT, at_desk, desk_of, words
 from host.short import speak_archive, speak_manifest
 from host.stage import SECONDS, StagedHost, make_dynamic, rotate
+from rules import rule
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
 from skillwire.skill import digest_of
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from desks import AtDesk
 
-pytestmark = [pytest.mark.anyio, pytest.mark.usefixtures("hasty")]
+pytestmark = pytest.mark.anyio
 NOTES = "skill://flat/notes.md"
 DIGEST = digest_of(b"")
 TAGS = {
@@ -114,11 +115,12 @@ async def test_states_are_counted_among_what_was_looked_for(state: Path) -> None
         assert "Show all 4 skills" in page
 
 
+@rule("G1")
 @pytest.mark.parametrize("speak", [speak_manifest, speak_archive])
 async def test_what_a_listing_does_not_say_is_not_made_up(
     speak: Callable[..., None], state: Path, server: HostileServer
 ) -> None:
-    """G1: how many files there are, and how large, is known once somebody wants the skill."""
+    """How many files there are, and how large, is known once somebody wants the skill."""
     speak(server)
     async with at_desk(state, {"acme": server}) as at:
         row = words(await at.get("/?part=skills"))
@@ -128,8 +130,8 @@ async def test_what_a_listing_does_not_say_is_not_made_up(
         assert "new 2 " in words(await at.get("/?part=skills"))
 
 
+@rule("V7")
 async def test_what_is_never_said_is_not_made_up_either(state: Path, server: HostileServer) -> None:
-    """V7"""
     make_dynamic(server)
     async with at_desk(state, {"acme": server}) as at:
         page = words(await at.get("/skill/acme/flat"))
@@ -137,8 +139,9 @@ async def test_what_is_never_said_is_not_made_up_either(state: Path, server: Hos
         assert "0 B" not in page
 
 
+@rule("N1")
 async def test_names_that_several_bear_are_shown_as_such(state: Path, server: HostileServer) -> None:
-    """N1: nothing is dropped or hidden by another."""
+    """Nothing is dropped or hidden by another."""
     other = HostileServer()
     other.add("flat", {"SKILL.md": skill_md("flat")})
     async with at_desk(state, {"acme": server, "beta": other}) as at:
@@ -185,8 +188,9 @@ async def test_a_skill_that_was_never_read_and_cannot_be_now_says_so(state: Path
             await at.get("/file/acme/flat?path=notes.md", 502)
 
 
+@rule("A3", "A4", "A5", "B6")
 async def test_the_review_page_says_everything_before_a_yes(state: Path) -> None:
-    """A3, A4, A5, B6: tools, scripts, hooks, nested skills, hidden text, and links that leave."""
+    """Tools, scripts, hooks, nested skills, hidden text, and links that leave."""
     server = HostileServer()
     body = (
         "Read [the web](https://evil.example/x), [this](file:///etc/passwd), [up](../../x.md) and [own](n.md).\n"
@@ -258,8 +262,8 @@ async def test_if_what_was_approved_is_not_kept_the_page_says_so(state: Path, se
         assert "is not kept here any more, or was never read here" in words(await at.get("/skill/acme/flat"))
 
 
+@rule("V5")
 async def test_nothing_is_fetched_before_somebody_opens_a_skill(state: Path, server: HostileServer) -> None:
-    """V5."""
     async with at_desk(state, {"acme": server}) as at:
         for place in ("/", "/?part=skills", "/origins", "/log", "/approvals"):
             await at.get(place)

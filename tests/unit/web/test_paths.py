@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.web.catalog.paths import AllPaths, Part, Paths
 from trees import skill_md
@@ -40,8 +41,8 @@ async def test_a_folder_has_what_is_below_it_and_not_what_only_begins_so() -> No
     assert await paths.folders("a/b") == {}
 
 
+@rule("S1")
 async def test_what_comes_and_goes_is_seen() -> None:
-    """S1."""
     catalog = MemoryCatalog([skill("one")])
     paths = Paths(catalog)
     assert names(await paths.part("", "", 10)) == ["one"]
