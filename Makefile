@@ -5,10 +5,10 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-interop interop-matrix test-adapters test-web web-pictures lint types format bench bench-peers clean
+.PHONY: help install dev serve test test-slow test-full test-interop interop-matrix test-adapters test-web web-pictures lint types format bench bench-peers clean
 
 help:  ## what can be made
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -47,8 +47,18 @@ dev: .venv/dev  ## the same with everything that tests and linters need
 serve: .venv/installed  ## serve examples/skills over HTTP
 	$(BIN)/skillwire serve examples/skills --http 8000
 
-test: .venv/dev  ## every test that needs nothing but package registries
-	$(BIN)/python -m pytest -n auto --dist worksteal tests
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
+test: .venv/dev  ## the quick tests: what a change breaks in daily work (two minutes)
+	$(PYTEST) -m 'not slow' tests
+
+test-slow: .venv/dev  ## the others: stdio, the handshake era, processes, docs, conformance
+	$(PYTEST) -m slow tests
+
+test-full: test test-slow  ## both
+
+conformance.md: .venv/dev  ## for a release: each rule and the tests that prove it
+	$(BIN)/python tests/rules.py > $@
 
 INTEROP := .venv/interop $(PEERS)/node_modules/.installed .venv/fast-agent/installed
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -16,9 +17,21 @@ if TYPE_CHECKING:
 
     from _pytest.terminal import TerminalReporter
 
+pytest_plugins = ["rules", "rotation"]
+
 settings.register_profile("default", deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("thorough", parent=settings.get_profile("default"), max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_configure() -> None:
+    """Started with ``nohup`` or in the background, a process ignores signals, and so would every child.
+
+    A handler that does nothing keeps pytest alive as well, but is not inherited: children get the defaults.
+    """
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)
 
 
 @pytest.fixture

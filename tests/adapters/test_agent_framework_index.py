@@ -14,7 +14,8 @@ from agent_framework import MCPSkillsSource
 from mcp import Client
 
 from archives import pack_tar_gz, pack_zip
-from interaction.conftest import serving_http
+from http_server import serving_http
+from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, Skills
 from skillwire.catalog.local import local_catalog
 from skillwire.catalog.template import TemplateCatalog
@@ -74,9 +75,10 @@ async def contents(skill: TheirSkill, name: str) -> Any:
     return await resource.read()
 
 
+@rule("I1")
 @ERAS
 async def test_every_skill_of_a_folder_is_discovered_loaded_and_read(tmp_path: Path, mode: str) -> None:
-    """I1: name, description, instructions, supporting files of every kind."""
+    """Name, description, instructions, supporting files of every kind."""
     tree = small_tree()
     async with discovered(write_tree(tmp_path, tree), mode) as skills:
         paths = {path.rpartition("/")[2]: path for path in SMALL_TREE_SKILLS}
@@ -88,18 +90,20 @@ async def test_every_skill_of_a_folder_is_discovered_loaded_and_read(tmp_path: P
         assert await contents(skills["odd-names"], "assets/100%25.bin") == bytes(range(256))
 
 
+@rule("R1")
 @ERAS
 async def test_a_missing_resource_is_none_and_no_failure(tmp_path: Path, mode: str) -> None:
-    """R1: -32602 with the URI and nothing else as data."""
+    """-32602 with the URI and nothing else as data."""
     async with discovered(write_tree(tmp_path, small_tree()), mode) as skills:
         for name in ("templates/none.md", "none", "SKILL.md/none", "../flat/none.md"):
             assert await skills["refunds"].get_resource(name) is None
 
 
+@rule("I2")
 @ERAS
 @pytest.mark.parametrize("form", ["zip", "tar.gz", "ours"])
 async def test_a_packed_skill_is_unpacked(tmp_path: Path, form: str, mode: str) -> None:
-    """I2: by a reader that knows ZIP only, whichever came, and checks its digest."""
+    """By a reader that knows ZIP only, whichever came, and checks its digest."""
     data = {"zip": pack_zip, "tar.gz": pack_tar_gz, "ours": lambda files: pack(files, "zip")}[form](FILES)
     path = tmp_path / f"packed.{'zip' if form == 'ours' else form}"
     path.write_bytes(data)
@@ -114,8 +118,9 @@ async def test_a_packed_skill_is_unpacked(tmp_path: Path, form: str, mode: str) 
         assert await skills["packed"].get_resource("references/none.md") is None
 
 
+@rule("I1", "I2")
 async def test_a_packed_skill_that_it_would_not_unpack_is_read_file_by_file(tmp_path: Path) -> None:
-    """I1, I2: it takes 20 files and a mebibyte; larger ones are not lost to it."""
+    """It takes 20 files and a mebibyte; larger ones are not lost to it."""
     many = {"SKILL.md": skill_md("many"), **{f"{number}.md": b"x" for number in range(20)}}
     text = "\n".join(str(number) for number in range(180_000))  # packs to less than a mebibyte
     large = {"SKILL.md": skill_md("large"), "large.txt": text.encode()}
@@ -129,9 +134,10 @@ async def test_a_packed_skill_that_it_would_not_unpack_is_read_file_by_file(tmp_
         assert await contents(skills["large"], "large.txt") == text
 
 
+@rule("I1")
 @ERAS
 async def test_template_skills_beside_the_others_are_no_failure(mode: str) -> None:
-    """I1: it passes over the entry of a template and reads the rest."""
+    """It passes over the entry of a template and reads the rest."""
     plain = MemoryCatalog([Skill("plain", {"SKILL.md": skill_md("plain")})])
     docs = TemplateCatalog()
     docs.add(
@@ -145,14 +151,16 @@ async def test_template_skills_beside_the_others_are_no_failure(mode: str) -> No
         assert "Do it." in await skills["plain"].get_content()
 
 
+@rule("I1")
 async def test_no_skills_are_no_failure() -> None:
-    """I1: an empty index."""
+    """An empty index."""
     async with discovered(MemoryCatalog()) as skills:
         assert skills == {}
 
 
+@rule("I2")
 async def test_an_archive_of_ours_is_what_it_takes(tmp_path: Path) -> None:
-    """I2: names that are not ASCII, and empty files."""
+    """Names that are not ASCII, and empty files."""
     files = {"SKILL.md": skill_md("packed"), "R\u00e9sum\u00e9.md": "na\u00efve\n".encode(), "empty.txt": b""}
     (tmp_path / "packed.tgz").write_bytes(pack_tar_gz(files))
     async with discovered(tmp_path / "packed.tgz") as skills:

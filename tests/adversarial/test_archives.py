@@ -12,6 +12,7 @@ import pytest
 from adversarial.adversary import MIB
 from adversarial.expecting import memory_below, only, refused
 from adversarial.packing import COLLIDING, REFUSED, ROOTLESS, SKILL, TOO_MUCH, tar, zipped
+from rules import rule
 from skillwire import FormatError, LimitError, SkillwireError, VerificationError
 from skillwire.skill import digest_of
 
@@ -51,35 +52,38 @@ async def unpack(server: HostileServer, lie: str, kind: type[SkillwireError], re
                     await ask
 
 
+@rule("I3")
 @pytest.mark.parametrize("lie", REFUSED)
 async def test_an_archive_that_could_reach_elsewhere_is_refused(server: HostileServer, lie: str) -> None:
-    """I3: absolute paths, ways up, drives, shares, links, devices, pipes, and what cannot be read."""
+    """Absolute paths, ways up, drives, shares, links, devices, pipes, and what cannot be read."""
     await unpack(server, lie, FormatError, "archive-refused", "I3")
 
 
+@rule("I3", "B5")
 @pytest.mark.parametrize("lie", COLLIDING)
 async def test_names_that_a_disk_takes_for_one_are_refused(server: HostileServer, lie: str) -> None:
-    """I3, B5."""
     await unpack(server, lie, FormatError, "archive-refused", "B5")
 
 
+@rule("I3", "B1")
 @pytest.mark.parametrize("lie", TOO_MUCH)
 async def test_an_archive_that_swells_is_refused(server: HostileServer, lie: str) -> None:
-    """I3, B1: members, bytes, ratio, headers; in bounded memory and time."""
+    """Members, bytes, ratio, headers; in bounded memory and time."""
     made(lie)
     with memory_below(6 * MIB):
         await unpack(server, lie, LimitError, "archive-too-large", "I3")
 
 
+@rule("I2")
 @pytest.mark.parametrize("lie", ROOTLESS)
 async def test_an_archive_without_a_skill_at_its_root_is_refused(server: HostileServer, lie: str) -> None:
-    """I2."""
     await unpack(server, lie, FormatError, "archive-refused", "I2")
 
 
+@rule("V1", "I2")
 @pytest.mark.parametrize("form", MEDIA)
 async def test_an_archive_of_another_digest_is_refused(server: HostileServer, form: str) -> None:
-    """V1, I2: before it is unpacked."""
+    """Before it is unpacked."""
     serve(server, {"tar.gz": tar, "zip": zipped}[form](SKILL), form, digest=digest_of(b"another"))
     async with server.connect() as client:
         for wanted in (client.get_skill(PACKED), client.read_unverified(PACKED)):
@@ -87,17 +91,19 @@ async def test_an_archive_of_another_digest_is_refused(server: HostileServer, fo
                 await wanted
 
 
+@rule("B1")
 @pytest.mark.parametrize("form", MEDIA)
 async def test_an_archive_above_the_bound_is_refused(server: HostileServer, form: str) -> None:
-    """B1: as it is, before it is unpacked."""
+    """As it is, before it is unpacked."""
     serve(server, b"\xff" * 70_000, form)
     async with server.connect() as client:
         with refused(LimitError, "file-too-large", "B1"):
             await client.get_skill(PACKED)
 
 
+@rule("I2")
 async def test_an_archive_of_another_kind_is_refused(server: HostileServer) -> None:
-    """I2: neither the type nor the suffix is known, and it is not even asked for."""
+    """Neither the type nor the suffix is known, and it is not even asked for."""
     url = "skill://packed.rar"
     server.files[url] = b"Rar!"
     frontmatter = {"name": "packed", "description": "D"}
@@ -109,9 +115,10 @@ async def test_an_archive_of_another_kind_is_refused(server: HostileServer) -> N
     assert url not in server.read_uris()
 
 
+@rule("I2")
 @pytest.mark.parametrize("form", MEDIA)
 async def test_an_archive_whose_type_lies_is_refused(server: HostileServer, form: str) -> None:
-    """I2: the type says how to read it, whatever it is."""
+    """The type says how to read it, whatever it is."""
     other = {"tar.gz": "zip", "zip": "tar.gz"}[form]
     serve(server, {"tar.gz": tar, "zip": zipped}[other](SKILL), form)
     async with server.connect() as client:
@@ -119,9 +126,10 @@ async def test_an_archive_whose_type_lies_is_refused(server: HostileServer, form
             await client.get_skill(PACKED)
 
 
+@rule("I2", "I3", "V1", "V4")
 @pytest.mark.parametrize("form", MEDIA)
 async def test_an_honest_archive_is_read_and_its_files_are_promised(server: HostileServer, form: str) -> None:
-    """I2, I3, V1, V4: setuid bits are dropped, folders are no files; a field that differs is still a mismatch."""
+    """Setuid bits are dropped, folders are no files; a field that differs is still a mismatch."""
     files = [SKILL, ("docs/guide.md", b"guide\n"), ("bin/run", b"#!\n")]
     header = tarfile.TarInfo("empty/")
     header.type = tarfile.DIRTYPE
@@ -142,9 +150,10 @@ async def test_an_honest_archive_is_read_and_its_files_are_promised(server: Host
             await client.read_resource(entry, "skill://packed/docs")
 
 
+@rule("V1", "V4")
 @pytest.mark.parametrize("form", MEDIA)
 async def test_an_archive_that_contradicts_its_index_is_refused(server: HostileServer, form: str) -> None:
-    """V1, V4: the index promises a SKILL.md, the archive holds another."""
+    """The index promises a SKILL.md, the archive holds another."""
     url, data = f"skill://packed.{form}", {"tar.gz": tar, "zip": zipped}[form](SKILL)
     server.files[url] = data
     frontmatter = {"name": "packed", "description": "Does something else."}
@@ -155,8 +164,9 @@ async def test_an_archive_that_contradicts_its_index_is_refused(server: HostileS
             await client.read_skill(await client.get_skill(PACKED))
 
 
+@rule("I2", "V1", "V7")
 async def test_an_archive_without_a_digest_promises_nothing_and_is_fetched_anew(server: HostileServer) -> None:
-    """I2, V1, V7: getting is asking again; its files are read by the name that says so."""
+    """Getting is asking again; its files are read by the name that says so."""
     url = "skill://packed.tar.gz"
     frontmatter = {"name": "packed", "description": "Does one thing well."}
     server.files[url] = tar(SKILL)
@@ -171,9 +181,10 @@ async def test_an_archive_without_a_digest_promises_nothing_and_is_fetched_anew(
         assert (await client.read_unverified("skill://packed/new.md")).data == b"new\n"
 
 
+@rule("V1", "I2")
 @pytest.mark.parametrize("promised", [True, False])
 async def test_a_skill_file_that_is_packed_differently_is_refused(server: HostileServer, promised: bool) -> None:
-    """V1, I2: the index gives the digest of the SKILL.md, and the archive holds other bytes."""
+    """The index gives the digest of the SKILL.md, and the archive holds other bytes."""
     data = tar(SKILL)
     server.files |= {"skill://packed.tar.gz": data, PACKED: SKILL[1] + b"honest\n"}
     packed = {"url": "skill://packed.tar.gz", "mimeType": "application/gzip"}

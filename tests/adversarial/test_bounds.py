@@ -13,6 +13,7 @@ from adversarial.adversary import KIB, MIB, SMALL
 from adversarial.conftest import NOTES
 from adversarial.expecting import hasty, listed, memory_below, only, refused
 from adversarial.speaking import Raw, Refusal, drip, endless, once, silence
+from rules import rule
 from skillwire import LimitError, ProtocolError, SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
@@ -25,8 +26,9 @@ pytestmark = pytest.mark.anyio
 NOTE = "skill://flat/notes.md"
 
 
+@rule("B1")
 async def test_an_answer_that_never_ends_is_cut_off(server: HostileServer) -> None:
-    """B1: an HTTP body without an end, a line without a newline."""
+    """An HTTP body without an end, a line without a newline."""
     server.answers["skills/list"] = Raw(endless)
     async with server.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(LimitError, "message-too-large", "B1"):
@@ -36,8 +38,9 @@ async def test_an_answer_that_never_ends_is_cut_off(server: HostileServer) -> No
         assert await only(client)
 
 
+@rule("B1")
 async def test_a_message_above_the_bound_is_refused_though_it_is_whole(server: HostileServer) -> None:
-    """B1: and one just below it is not."""
+    """And one just below it is not."""
     server.entries[0]["x"] = "x" * (MIB - 10 * KIB)
     async with server.connect(dialect="extension") as client:
         assert await only(client)
@@ -71,9 +74,10 @@ async def listless(request_id: Any) -> AsyncIterator[bytes]:
     yield b'{"jsonrpc": "2.0", "id": %d, "result": []}' % request_id
 
 
+@rule("B1")
 @pytest.mark.parametrize("body", [deep, cut_off, endless_number, not_utf8, neither, listless])
 async def test_a_message_that_cannot_be_read_is_refused(server: HostileServer, body: Any) -> None:
-    """B1: deep JSON, broken JSON, a number of a mile, broken text, no JSON-RPC. The next call is answered."""
+    """Deep JSON, broken JSON, a number of a mile, broken text, no JSON-RPC. The next call is answered."""
     server.answers["skills/list"] = Raw(body)
     async with server.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(ProtocolError, "message-invalid", "B1"):
@@ -82,8 +86,9 @@ async def test_a_message_that_cannot_be_read_is_refused(server: HostileServer, b
         assert await only(client)
 
 
+@rule("B1")
 async def test_deep_json_inside_a_file_is_just_a_file(server: HostileServer) -> None:
-    """B1: content is not parsed."""
+    """Content is not parsed."""
     server.entries.clear()
     server.files.clear()
     server.add("flat", {"SKILL.md": b"---\nname: flat\ndescription: D\n---\n", "deep.json": b"[" * 60_000})
@@ -92,8 +97,9 @@ async def test_deep_json_inside_a_file_is_just_a_file(server: HostileServer) -> 
         assert file.data == b"[" * 60_000
 
 
+@rule("B2")
 async def test_a_server_has_a_budget_over_all_its_answers(server: HostileServer) -> None:
-    """B2: each answer is small enough; together they are not, and a new connection is no new budget."""
+    """Each answer is small enough; together they are not, and a new connection is no new budget."""
     server.files[NOTE] = b"n" * 60 * KIB
     async with server.connect() as client:
         for _ in range(60):
@@ -106,9 +112,10 @@ async def test_a_server_has_a_budget_over_all_its_answers(server: HostileServer)
             await listed(client)
 
 
+@rule("B1", "B6")
 @pytest.mark.parametrize("code", [-32602, -32603, -32000, -32001, 7])
 async def test_the_words_of_a_server_stay_on_their_line(server: HostileServer, code: int) -> None:
-    """B1, B6: an error's text is quoted: bounded, without line breaks, without orders to a terminal."""
+    """An error's text is quoted: bounded, without line breaks, without orders to a terminal."""
     forged = "no\x1b[2J\x9b\u202e\r\n  hint: run this\n" + "x" * 100_000
     server.answers["resources/read"] = Refusal(code, forged)
     async with server.connect() as client:
@@ -120,8 +127,9 @@ async def test_the_words_of_a_server_stay_on_their_line(server: HostileServer, c
     assert len(caught.value.message) < 600
 
 
+@rule("B4")
 async def test_a_server_that_does_not_answer_is_given_up(server: HostileServer) -> None:
-    """B4: that call, not the connection."""
+    """That call, not the connection."""
     server.answers["skills/list"] = silence
     async with server.connect(dialect="extension") as client:
         with hasty(client), refused(UpstreamError, "timed-out", "B4"):
@@ -131,16 +139,18 @@ async def test_a_server_that_does_not_answer_is_given_up(server: HostileServer) 
         assert client.connection.opened == 1
 
 
+@rule("B4")
 async def test_a_server_that_drips_is_given_up(server: HostileServer) -> None:
-    """B4: bytes keep coming, an answer does not."""
+    """Bytes keep coming, an answer does not."""
     server.answers["skills/list"] = Raw(drip)
     async with server.connect(dialect="extension") as client:
         with hasty(client), refused(UpstreamError, "timed-out", "B4"):
             await listed(client)
 
 
+@rule("B4")
 async def test_a_server_that_answers_somebody_else_is_given_up(server: HostileServer) -> None:
-    """B4: the answer to a request that was never made is no answer."""
+    """The answer to a request that was never made is no answer."""
     message = {"jsonrpc": "2.0", "id": 987654, "result": {"skills": server.entries}}
     server.answers["skills/list"] = Raw(once(json.dumps(message).encode()))
     async with server.connect(dialect="extension") as client:
@@ -148,25 +158,28 @@ async def test_a_server_that_answers_somebody_else_is_given_up(server: HostileSe
             await listed(client)
 
 
+@rule("B4")
 @pytest.mark.parametrize("lie", [silence, Raw(drip)], ids=["silent", "dripping"])
 async def test_a_server_that_never_opens_is_given_up(server: HostileServer, lie: Any) -> None:
-    """B4: connecting has a limit too."""
+    """Connecting has a limit too."""
     server.answers |= {"server/discover": lie, "initialize": lie}
     with refused(UpstreamError, "timed-out", "B4"):
         async with server.connect(limits=replace(SMALL, max_call_seconds=0.5)):
             pytest.fail("nobody answered")
 
 
+@rule("B1")
 async def test_an_endless_opening_is_cut_off(server: HostileServer) -> None:
-    """B1: also before there is a connection."""
+    """Also before there is a connection."""
     server.answers |= {"server/discover": Raw(endless), "initialize": Raw(endless)}
     with memory_below(16 * MIB), refused(LimitError, "message-too-large", "B1"):
         async with server.connect():
             pytest.fail("nobody answered")
 
 
+@rule("B4")
 async def test_a_call_that_was_given_up_is_not_confused_with_the_next(server: HostileServer) -> None:
-    """B4: an answer that comes too late belongs to nobody."""
+    """An answer that comes too late belongs to nobody."""
     late = anyio.Event()
 
     async def slow(_: Any) -> dict[str, Any]:

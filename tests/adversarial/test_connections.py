@@ -13,6 +13,7 @@ import pytest
 from adversarial.adversary import SMALL, HostileServer
 from adversarial.expecting import listed, only, refused
 from adversarial.speaking import Raw, Refusal, once, silence
+from rules import rule
 from skillwire import UpstreamError, connect, list_many
 from trees import skill_md
 
@@ -50,8 +51,9 @@ def dies(server: HostileServer, times: int) -> None:
     server.answers["skills/list"] = answer
 
 
+@rule("B4")
 async def test_a_server_that_dies_is_opened_again_and_the_call_is_answered(server: HostileServer) -> None:
-    """B4: in the middle of an answer; the process is started anew."""
+    """In the middle of an answer; the process is started anew."""
     dies(server, 2)
     async with server.connect(dialect="extension") as client:
         assert await only(client)
@@ -61,8 +63,9 @@ async def test_a_server_that_dies_is_opened_again_and_the_call_is_answered(serve
         assert client.connection.opened == 3
 
 
+@rule("B4")
 async def test_a_server_that_keeps_dying_is_given_up(server: HostileServer) -> None:
-    """B4: after as many attempts as allowed, and the next call tries again."""
+    """After as many attempts as allowed, and the next call tries again."""
     dies(server, SMALL.max_connect_attempts)
     async with server.connect(dialect="extension") as client:
         with refused(UpstreamError, "connection-lost"):
@@ -71,8 +74,9 @@ async def test_a_server_that_keeps_dying_is_given_up(server: HostileServer) -> N
         assert await only(client)
 
 
+@rule("B4")
 async def test_a_listener_that_restarts_on_its_port_is_found_again(web: HostileServer) -> None:
-    """B4: between two calls."""
+    """Between two calls."""
     async with AsyncExitStack() as stack:
         async with web.serving() as url:
             client = await stack.enter_async_context(connect(url, limits=SMALL))
@@ -84,10 +88,11 @@ async def test_a_listener_that_restarts_on_its_port_is_found_again(web: HostileS
             assert await only(client)
 
 
+@rule("B4")
 async def test_a_listener_that_restarts_meanwhile_is_waited_for(
     web: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B4: the call is made while nobody listens, and is answered all the same."""
+    """The call is made while nobody listens, and is answered all the same."""
     restart = anyio.Event()
 
     async def pause(_: float) -> None:
@@ -117,8 +122,9 @@ async def test_a_listener_that_restarts_meanwhile_is_waited_for(
     assert [entry.name for entry in found] == ["flat"]
 
 
+@rule("B4")
 async def test_a_process_that_cannot_start_again_is_given_up(process: HostileServer) -> None:
-    """B4: it worked once; now nobody answers behind it."""
+    """It worked once; now nobody answers behind it."""
     async with AsyncExitStack() as stack:
         async with process.serving() as command:
             client = await stack.enter_async_context(connect(command, limits=SMALL))
@@ -127,8 +133,9 @@ async def test_a_process_that_cannot_start_again_is_given_up(process: HostileSer
             await listed(client)
 
 
+@rule("B4")
 async def test_many_calls_that_lose_one_connection_open_one_other(server: HostileServer) -> None:
-    """B4: a crowd notices, one opens."""
+    """A crowd notices, one opens."""
     arrived = 0
 
     async def read(_: dict[str, Any]) -> Any:
@@ -156,8 +163,9 @@ async def test_many_calls_that_lose_one_connection_open_one_other(server: Hostil
         assert client.connection.opened == (1 if server.short_reads else 2)  # the other way is still open then
 
 
+@rule("B4")
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(server: HostileServer) -> None:
-    """B4: the request is aborted over stateless HTTP; elsewhere the server is told. The connection stays."""
+    """The request is aborted over stateless HTTP; elsewhere the server is told. The connection stays."""
     server.answers["resources/read"] = silence
     async with server.connect() as client:
         entry = await only(client)
@@ -177,8 +185,9 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(server: Hosti
         assert client.connection.opened == 1
 
 
+@rule("B4")
 async def test_leaving_the_block_does_not_wait_for_calls(server: HostileServer) -> None:
-    """B4: what is under way is cancelled by whoever made it; the server cannot hold us."""
+    """What is under way is cancelled by whoever made it; the server cannot hold us."""
     server.answers["skills/list"] = silence
     with anyio.fail_after(20):
         async with anyio.create_task_group() as group, server.connect(dialect="extension") as client:
@@ -227,8 +236,9 @@ async def test_twenty_servers_are_listed_at_once() -> None:
     }
 
 
+@rule("B1", "B3", "B4")
 async def test_servers_that_fail_spoil_no_other() -> None:
-    """B1, B3, B4: every failure stands at its own label, with what came before it."""
+    """Every failure stands at its own label, with what came before it."""
     crowd = Crowd(6)
     lies = {
         "s1": Raw(once(b"not JSON")),
@@ -259,10 +269,11 @@ async def test_a_connection_that_was_closed_says_so(server: HostileServer) -> No
         await listed(client)
 
 
+@rule("B4")
 async def test_a_call_that_waits_for_another_connection_is_told_that_there_will_be_none(
     process: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B4: the block ends while a call waits to be made again."""
+    """The block ends while a call waits to be made again."""
     pausing = anyio.Event()
 
     async def pause(_: float) -> None:

@@ -10,6 +10,7 @@ from adversarial.adversary import EXTENSION, HostileServer
 from adversarial.expecting import hasty, listed, refused
 from adversarial.named_servers import speak_native, speak_sep2076
 from adversarial.speaking import Refusal, silence
+from rules import rule
 from skillwire import ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
@@ -65,9 +66,10 @@ SERVERS: dict[str, tuple[Callable[[HostileServer], object], str | None, list[str
 }
 
 
+@rule("K1", "K2", "I1", "I4", "P1", "M1", "V5")
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_a_dialect_is_found_out_once_by_the_fewest_questions(server: HostileServer, kind: str) -> None:
-    """K1, K2, I1, I4, P1, M1, V5: nothing is asked on connecting, and nothing twice."""
+    """Nothing is asked on connecting, and nothing twice."""
     speak, name, handshake, stateless = SERVERS[kind]
     speak(server)
     if kind == "native":
@@ -82,9 +84,10 @@ async def test_a_dialect_is_found_out_once_by_the_fewest_questions(server: Hosti
         assert server.asked == []
 
 
+@rule("K2")
 @pytest.mark.parametrize("kind", [kind for kind in SERVERS if kind != "nothing"])
 async def test_a_dialect_that_is_named_is_not_looked_for(server: HostileServer, kind: str) -> None:
-    """K2: the first request is the listing itself."""
+    """The first request is the listing itself."""
     speak, name, _, _ = SERVERS[kind]
     speak(server)
     async with server.connect(dialect=name) as client:
@@ -94,9 +97,10 @@ async def test_a_dialect_that_is_named_is_not_looked_for(server: HostileServer, 
         assert server.methods()[0] == {"index": READ, "fallback": LIST}.get(str(name), SKILLS)
 
 
+@rule("K1", "I1")
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_a_server_of_the_drafts_is_known_by_what_it_lacks(transport: Transport) -> None:
-    """K1, I1: in the handshake era they declared the extension too."""
+    """In the handshake era they declared the extension too."""
     server = HostileServer(transport, "legacy")
     speak_draft(server)
     async with server.connect() as client:
@@ -112,11 +116,12 @@ UNDECLARED: dict[str, Callable[[HostileServer], object]] = {
 }
 
 
+@rule("K2")
 @pytest.mark.parametrize("kind", UNDECLARED)
 async def test_skills_that_are_not_declared_are_looked_for_in_the_handshake_era_only(
     server: HostileServer, kind: str
 ) -> None:
-    """K2: there, a declaration may be lost on its way; in the stateless era it is whole, and nothing is asked."""
+    """There, a declaration may be lost on its way; in the stateless era it is whole, and nothing is asked."""
     UNDECLARED[kind](server)
     server.capabilities = {"resources": {}}
     if kind == "native":
@@ -127,8 +132,9 @@ async def test_skills_that_are_not_declared_are_looked_for_in_the_handshake_era_
         assert bool(await listed(client)) == (server.era == "legacy")
 
 
+@rule("K2", "L2")
 async def test_a_server_without_a_sign_of_skills_says_so(server: HostileServer) -> None:
-    """K2, L2: the listing is empty, which proves nothing; the rest is refused."""
+    """The listing is empty, which proves nothing; the rest is refused."""
     speak_of_no_skills(server)
     async with server.connect() as client:
         assert await listed(client) == []
@@ -138,8 +144,9 @@ async def test_a_server_without_a_sign_of_skills_says_so(server: HostileServer) 
                 await ask
 
 
+@rule("I4")
 async def test_skills_on_a_later_page_of_resources_are_found(server: HostileServer) -> None:
-    """I4: the first page says nothing, so the listing is read to its end."""
+    """The first page says nothing, so the listing is read to its end."""
     speak_nothing_but_resources(server)
     pages = {None: {"resources": [], "nextCursor": "2"}, "2": {"resources": [{"uri": SKILL, "name": "flat"}]}}
     server.answers[LIST] = lambda params: pages[params.get("cursor")]
@@ -148,9 +155,10 @@ async def test_skills_on_a_later_page_of_resources_are_found(server: HostileServ
         assert [entry.uri for entry in await listed(client)] == [SKILL]
 
 
+@rule("I4", "L1")
 @pytest.mark.parametrize("resources", [None, 7, [7, None, "x"], [{"uri": 7}, {"uri": "x/SKILL.md"}]])
 async def test_resources_of_any_shape_are_survived(server: HostileServer, resources: Any) -> None:
-    """I4, L1: the SDK refuses some of them, skillwire the others."""
+    """The SDK refuses some of them, skillwire the others."""
     speak_of_no_skills(server)
     server.answers[LIST] = {"resources": resources}
     async with server.connect() as client:
@@ -158,25 +166,26 @@ async def test_resources_of_any_shape_are_survived(server: HostileServer, resour
         assert await listed(client) == []
 
 
+@rule("P1", "M1")
 @pytest.mark.parametrize("skills", [None, 7, {}, "many"])
 async def test_skills_of_any_shape_are_survived(server: HostileServer, skills: Any) -> None:
-    """P1, M1."""
     speak_of_no_skills(server)
     server.answers[SKILLS] = {"skills": skills}
     async with server.connect() as client:
         assert await client.dialect() is None
 
 
+@rule("I1", "I4", "L2")
 async def test_a_server_that_answers_everything_with_prose_has_no_skills(server: HostileServer) -> None:
-    """I1, I4, L2."""
     speak_of_no_skills(server)
     server.answers[READ] = lambda params: {"contents": [{"uri": params["uri"], "text": "I am a poet."}]}
     async with server.connect() as client:
         assert await client.dialect() is None
 
 
+@rule("B4")
 async def test_detection_that_fails_is_not_remembered(server: HostileServer) -> None:
-    """B4: a server that was out of reach is asked again, not taken for one without skills."""
+    """A server that was out of reach is asked again, not taken for one without skills."""
     speak_index(server)
     server.answers[READ] = silence
     async with server.connect() as client:

@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.adversary import HostileServer
 from adversarial.expecting import listed, only, refused
+from rules import rule
 from skillwire import FormatError, Limits, ProtocolError
 from skillwire.skill import digest_of
 from trees import skill_md
@@ -131,8 +132,9 @@ LIES: dict[str, tuple[str, Any]] = {
 }
 
 
+@rule("E1", "E2", "E3", "E4", "E6", "U1", "U3", "U7", "O3")
 async def test_an_invalid_entry_is_reported_and_its_page_is_listed(server: HostileServer) -> None:
-    """E1, E2, E3, E4, E6, U1, U3, U7, O3: one bad entry in the middle of a page, each of them in turn."""
+    """One bad entry in the middle of a page, each of them in turn."""
     server.add("last", {"SKILL.md": skill_md("last")})
     first, last = server.entries
     rules: dict[str, str] = {}
@@ -150,8 +152,8 @@ async def test_an_invalid_entry_is_reported_and_its_page_is_listed(server: Hosti
     assert server.read_uris() == []
 
 
+@rule("E2", "G1")
 async def test_an_invalid_answer_to_get_is_refused_with_its_rule(server: HostileServer) -> None:
-    """E2, G1."""
     del server.entries[0]["resources"]
     server.entries.append(bad())
     async with server.connect() as client:
@@ -160,17 +162,18 @@ async def test_an_invalid_answer_to_get_is_refused_with_its_rule(server: Hostile
             await client.get_skill("skill://flat/SKILL.md")
 
 
+@rule("G1", "E1")
 @pytest.mark.parametrize("answer", [{}, {"skill": None}, {"skill": "flat"}, {"skills": []}])
 async def test_an_answer_without_a_skill_is_refused(server: HostileServer, answer: Entry) -> None:
-    """G1, E1."""
     server.answers["skills/get"] = answer
     async with server.connect(dialect="extension") as client:
         with refused(FormatError, "entry-invalid", "E1"):
             await client.get_skill("skill://flat/SKILL.md")
 
 
+@rule("G1")
 async def test_an_answer_about_another_skill_is_refused(server: HostileServer) -> None:
-    """G1: asked for one, given another, however honest that one is."""
+    """Asked for one, given another, however honest that one is."""
     server.answers["skills/get"] = {"skill": server.entries[0]}
     async with server.connect() as client:
         assert (await client.get_skill("skill://flat/SKILL.md")).name == "flat"
@@ -178,19 +181,20 @@ async def test_an_answer_about_another_skill_is_refused(server: HostileServer) -
             await client.get_skill("skill://acme/flat/SKILL.md")
 
 
+@rule("O3", "U7")
 @pytest.mark.parametrize(
     "uri", ["file:///etc/flat/SKILL.md", "FILE://flat/SKILL.md", "skill://a/../flat/SKILL.md"]
 )
 async def test_a_skill_of_the_machine_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
-    """O3, U7."""
     async with server.connect(dialect="extension") as client:
         with pytest.raises(FormatError):
             await client.get_skill(uri)
     assert server.methods() == []
 
 
+@rule("E5")
 async def test_a_uri_that_is_listed_twice_counts_once(server: HostileServer) -> None:
-    """E5: the first one, and the second is reported; spelled in another way it is the same."""
+    """The first one, and the second is reported; spelled in another way it is the same."""
     twice = {**server.entries[0], "frontmatter": {"name": "flat", "description": "another"}}
     again = {**twice, "uri": "skill://fl%61t/SKILL.md"}
     server.entries += [twice, again]
@@ -199,8 +203,9 @@ async def test_a_uri_that_is_listed_twice_counts_once(server: HostileServer) -> 
         assert [(problem.reference, problem.rule) for problem in client.problems] == [("entry-repeated", "E5")] * 2
 
 
+@rule("E2b", "V1", "V7")
 async def test_the_generation_without_sizes_is_read_and_says_what_is_missing(server: HostileServer) -> None:
-    """E2b, V1, V7: digests still hold; left-out resources mean a generated skill."""
+    """Digests still hold; left-out resources mean a generated skill."""
     for item in server.entries[0]["resources"]:
         del item["size"]
     server.entries.append(bad(resources=...))
@@ -220,10 +225,11 @@ SIZELESS: dict[str, Callable[[Entry], object]] = {
 }
 
 
+@rule("E2", "E2b")
 @pytest.mark.parametrize("lie", SIZELESS)
 @pytest.mark.parametrize("page", [0, 1])
 async def test_generations_are_not_mixed(server: HostileServer, lie: str, page: int) -> None:
-    """E2, E2b: who has given sizes owes them, on the same page and on later ones, and to get."""
+    """Who has given sizes owes them, on the same page and on later ones, and to get."""
     spoiled = bad()
     SIZELESS[lie](spoiled)
     pages = {None: {"skills": server.entries, "nextCursor": "1"}, "1": {"skills": []}}
@@ -237,8 +243,9 @@ async def test_generations_are_not_mixed(server: HostileServer, lie: str, page: 
             await client.get_skill(BAD)
 
 
+@rule("E1")
 async def test_fields_that_nobody_knows_survive(server: HostileServer) -> None:
-    """E1: an entry is as it was received."""
+    """An entry is as it was received."""
     entry = server.entries[0]
     entry["com.example/rating"] = {"stars": [5, None, True, 1.5]}
     entry["resources"][1]["mimeType"] = "text/markdown"
@@ -249,8 +256,9 @@ async def test_fields_that_nobody_knows_survive(server: HostileServer) -> None:
         assert await client.read_resource(await only(client), "skill://flat/notes.md")
 
 
+@rule("E6")
 async def test_a_host_accepts_what_the_extension_promises() -> None:
-    """E6: 512 files and 16 MiB are no reason to decline."""
+    """512 files and 16 MiB are no reason to decline."""
     server = HostileServer()
     entry = server.add("flat", {"SKILL.md": skill_md("flat"), **{f"{n:03}": b"" for n in range(511)}})
     entry["resources"][1]["size"] = 16 * 1024 * 1024

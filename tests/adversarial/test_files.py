@@ -10,6 +10,7 @@ import pytest
 from adversarial.adversary import KIB, MIB
 from adversarial.conftest import NOTES
 from adversarial.expecting import listed, memory_below, only, refused
+from rules import rule
 from skillwire import FormatError, LimitError, ProtocolError, VerificationError
 from skillwire.skill import digest_of
 from trees import skill_md
@@ -22,8 +23,9 @@ pytestmark = pytest.mark.anyio
 SKILL, NOTE = "skill://flat/SKILL.md", "skill://flat/notes.md"
 
 
+@rule("V1", "V4")
 async def test_what_an_honest_server_serves_is_returned_byte_for_byte(server: HostileServer) -> None:
-    """V1, V4: the lies below are refused for what they are, not because nothing works."""
+    """The lies below are refused for what they are, not because nothing works."""
     async with server.connect() as client:
         entry = await only(client)
         skill = await client.read_skill(entry)
@@ -33,9 +35,10 @@ async def test_what_an_honest_server_serves_is_returned_byte_for_byte(server: Ho
         assert server.read_uris() == [SKILL, NOTE, NOTE]
 
 
+@rule("V1")
 @pytest.mark.parametrize("uri", [SKILL, NOTE])
 async def test_bytes_of_another_digest_are_refused(server: HostileServer, uri: str) -> None:
-    """V1: the size is right, a byte is not."""
+    """The size is right, a byte is not."""
     server.files[uri] = server.files[uri][:-2] + b"!\n"
     async with server.connect() as client:
         entry = await only(client)
@@ -45,19 +48,21 @@ async def test_bytes_of_another_digest_are_refused(server: HostileServer, uri: s
             await client.read_skill_uri(uri)
 
 
+@rule("V1", "E3")
 @pytest.mark.parametrize("wrong", [-1, 1, -len(NOTES)])
 async def test_a_size_that_is_not_the_bytes_is_refused(server: HostileServer, wrong: int) -> None:
-    """V1, E3: smaller than promised, larger than promised, nothing promised."""
+    """Smaller than promised, larger than promised, nothing promised."""
     server.entries[0]["resources"][1]["size"] += wrong
     async with server.connect() as client:
         with refused(VerificationError, "size-mismatch", "V1"):
             await client.read_resource(await only(client), NOTE)
 
 
+@rule("V1", "B1")
 async def test_more_bytes_than_promised_are_refused_before_they_are_decoded(
     server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """V1, B1: the base64 is never turned into bytes."""
+    """The base64 is never turned into bytes."""
     decoded: list[object] = []
     monkeypatch.setattr("skillwire.client.content.b64decode", lambda *given, **_: decoded.append(given) or b"")
     server.files[NOTE] = b"\xff" * 60 * KIB
@@ -67,18 +72,20 @@ async def test_more_bytes_than_promised_are_refused_before_they_are_decoded(
     assert not decoded
 
 
+@rule("B1")
 @pytest.mark.parametrize("data", [b"\xff" * 65 * KIB, b"a" * 65 * KIB])
 async def test_a_file_above_the_bound_is_refused_however_it_is_sent(server: HostileServer, data: bytes) -> None:
-    """B1: also where nothing is promised."""
+    """Also where nothing is promised."""
     server.files[NOTE] = data
     async with server.connect() as client:
         with refused(LimitError, "file-too-large", "B1"):
             await client.read_unverified(NOTE)
 
 
+@rule("B1")
 @pytest.mark.parametrize("size", [64 * KIB + 1, 1 << 40, 1 << 70, 10**400])
 async def test_a_file_that_claims_too_much_is_not_even_asked_for(server: HostileServer, size: int) -> None:
-    """B1: 1 TiB is refused for its entry alone."""
+    """1 TiB is refused for its entry alone."""
     server.entries[0]["resources"][1]["size"] = size
     async with server.connect() as client:
         entry = await only(client)
@@ -88,6 +95,7 @@ async def test_a_file_that_claims_too_much_is_not_even_asked_for(server: Hostile
     assert server.read_uris() == []
 
 
+@rule("V2")
 @pytest.mark.parametrize(
     ("uri", "reference"),
     [
@@ -101,7 +109,6 @@ async def test_a_file_that_claims_too_much_is_not_even_asked_for(server: Hostile
 async def test_a_file_that_no_entry_lists_is_not_even_asked_for(
     server: HostileServer, uri: str, reference: str
 ) -> None:
-    """V2."""
     server.files[uri] = b"served all the same\n"
     async with server.connect() as client:
         with refused(VerificationError, reference, "V2"):
@@ -109,9 +116,10 @@ async def test_a_file_that_no_entry_lists_is_not_even_asked_for(
     assert server.read_uris() == []
 
 
+@rule("V2", "U7", "O3")
 @pytest.mark.parametrize("uri", ["skill://flat/../other/notes.md", "skill://flat/%2e%2e/x", "file:///etc/passwd"])
 async def test_a_way_out_of_the_skill_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
-    """V2, U7, O3: whoever writes it, a model included."""
+    """Whoever writes it, a model included."""
     async with server.connect() as client:
         entry = await only(client)
         for ask in (client.read_resource(entry, uri), client.read_skill_uri(uri), client.read_unverified(uri)):
@@ -132,9 +140,10 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 
 
+@rule("V4")
 @pytest.mark.parametrize("lie", FIELDS)
 async def test_frontmatter_that_is_not_the_files_is_refused(server: HostileServer, lie: str) -> None:
-    """V4: field by field, with JSON's types; every way to the file is closed."""
+    """Field by field, with JSON's types; every way to the file is closed."""
     data = skill_md("flat", extra="count: 1\nflag: true\n")
     server.entries.clear()
     frontmatter = server.add("flat", {"SKILL.md": data})["frontmatter"]
@@ -149,16 +158,18 @@ async def test_frontmatter_that_is_not_the_files_is_refused(server: HostileServe
                 await ask
 
 
+@rule("V4")
 async def test_one_and_one_point_zero_are_the_same_number(server: HostileServer) -> None:
-    """V4: numbers are compared as JSON's, which has one kind."""
+    """Numbers are compared as JSON's, which has one kind."""
     server.entries.clear()
     server.add("flat", {"SKILL.md": skill_md("flat", extra="count: 1\n")})["frontmatter"]["count"] = 1.0
     async with server.connect() as client:
         assert (await client.read_skill(await only(client))).document.frontmatter["count"] == 1
 
 
+@rule("V4")
 async def test_a_skill_file_without_frontmatter_is_refused(server: HostileServer) -> None:
-    """V4: the digest is right, and there is nothing to compare."""
+    """The digest is right, and there is nothing to compare."""
     data = b"# no frontmatter\n"
     server.files[SKILL] = data
     server.entries[0]["resources"][0] |= {"digest": digest_of(data), "size": len(data)}
@@ -167,8 +178,9 @@ async def test_a_skill_file_without_frontmatter_is_refused(server: HostileServer
             await client.read_skill(await only(client))
 
 
+@rule("V5")
 async def test_nothing_is_fetched_ahead_of_need(server: HostileServer) -> None:
-    """V5: not on connecting, not on listing, not on getting."""
+    """Not on connecting, not on listing, not on getting."""
     async with server.connect() as client:
         entry = await only(client)
         await client.get_skill(entry.uri)
@@ -177,8 +189,8 @@ async def test_nothing_is_fetched_ahead_of_need(server: HostileServer) -> None:
     assert set(server.methods()) == {"skills/list", "skills/get"}
 
 
+@rule("V7")
 async def test_a_dynamic_skill_is_read_only_by_the_name_that_says_so(server: HostileServer) -> None:
-    """V7."""
     server.entries[0]["resources"] = "dynamic"
     async with server.connect() as client:
         entry = await only(client)
@@ -189,8 +201,9 @@ async def test_a_dynamic_skill_is_read_only_by_the_name_that_says_so(server: Hos
         assert (await client.read_unverified(NOTE)).data == NOTES
 
 
+@rule("V1", "V3")
 async def test_a_file_that_rotates_between_listing_and_reading_is_refused(server: HostileServer) -> None:
-    """V1, V3: a fresh entry is the way out, and it is another one."""
+    """A fresh entry is the way out, and it is another one."""
     async with server.connect() as client:
         old = await only(client)
         server.entries.clear()
@@ -214,17 +227,19 @@ CONTENTS: dict[str, list[Any]] = {
 }
 
 
+@rule("R1", "B1")
 @pytest.mark.parametrize("lie", CONTENTS)
 async def test_content_that_cannot_be_the_file_is_refused(server: HostileServer, lie: str) -> None:
-    """R1, B1: broken base64, broken text, somebody else's content."""
+    """Broken base64, broken text, somebody else's content."""
     server.answers["resources/read"] = {"contents": CONTENTS[lie]}
     async with server.connect() as client:
         with refused(ProtocolError, "content-invalid", "R1"):
             await client.read_resource(await only(client), NOTE)
 
 
+@rule("R1", "B1")
 async def test_text_that_is_not_unicode_is_refused(server: HostileServer) -> None:
-    """R1, B1: a lone surrogate, as JSON can escape it."""
+    """A lone surrogate, as JSON can escape it."""
     server.answers["resources/read"] = {"contents": [{"uri": NOTE, "text": "note\ud800\n"}]}
     async with server.connect() as client:
         with refused(ProtocolError, "message-invalid", "B1"):
@@ -233,11 +248,12 @@ async def test_text_that_is_not_unicode_is_refused(server: HostileServer) -> Non
         assert (await client.read_unverified(NOTE)).data == NOTES
 
 
+@rule("R1")
 @pytest.mark.parametrize(
     "answer", [{}, {"contents": 1}, {"contents": [1]}, {"contents": [{"uri": NOTE, "text": 1}]}]
 )
 async def test_an_answer_of_another_shape_is_refused(server: HostileServer, answer: dict[str, Any]) -> None:
-    """R1: the SDK notices in one era, skillwire in the other."""
+    """The SDK notices in one era, skillwire in the other."""
     server.answers["resources/read"] = answer
     said = ("content-invalid", "R1") if server.era == "modern" else ("answer-invalid", "")
     async with server.connect() as client:
@@ -245,8 +261,9 @@ async def test_an_answer_of_another_shape_is_refused(server: HostileServer, answ
             await client.read_resource(await only(client), NOTE)
 
 
+@rule("V4", "B1")
 async def test_a_frontmatter_that_swells_is_refused_in_bounded_memory(server: HostileServer) -> None:
-    """V4, B1: aliases are not unfolded."""
+    """Aliases are not unfolded."""
     laughs = "".join(f"x{n}: &x{n} [{', '.join([f'*x{n - 1}'] * 9)}]\n" for n in range(1, 9))
     data = f"---\nname: flat\ndescription: D\nx0: &x0 lol\n{laughs}---\n".encode()
     server.files[SKILL] = data

@@ -10,6 +10,7 @@ import pytest
 from adversarial.adversary import SMALL, HostileServer
 from adversarial.expecting import hasty, listed, only, refused
 from adversarial.speaking import EVENTS, JSON, Raw, drip, once
+from rules import rule
 from skillwire import FormatError, ProtocolError, UpstreamError, connect
 
 if TYPE_CHECKING:
@@ -20,9 +21,10 @@ pytestmark = pytest.mark.anyio
 OPENING = ("server/discover", "initialize")
 
 
+@rule("B4")
 @pytest.mark.parametrize(("status", "words"), [(401, "who you are"), (403, "does not let you in")])
 async def test_a_server_that_does_not_let_us_in_says_so(web: HostileServer, status: int, words: str) -> None:
-    """B4: while connecting."""
+    """While connecting."""
     web.answers |= dict.fromkeys(OPENING, Raw(once(b"{}"), status=status))
     with refused(UpstreamError, "not-allowed") as caught:
         async with web.connect():
@@ -31,8 +33,9 @@ async def test_a_server_that_does_not_let_us_in_says_so(web: HostileServer, stat
     assert f"HTTP {status}" in caught.value.message
 
 
+@rule("B4")
 async def test_a_server_that_stops_letting_us_in_says_so(web: HostileServer) -> None:
-    """B4: later on, and it is not tried again and again."""
+    """Later on, and it is not tried again and again."""
     web.answers["resources/read"] = Raw(once(b""), status=401, kind="text/plain")
     async with web.connect() as client:
         entry = await only(client)
@@ -41,8 +44,9 @@ async def test_a_server_that_stops_letting_us_in_says_so(web: HostileServer) -> 
     assert web.methods().count("resources/read") == 1
 
 
+@rule("B4")
 async def test_what_we_know_ourselves_by_is_sent(web: HostileServer) -> None:
-    """B4: the hint of the refusal works."""
+    """The hint of the refusal works."""
     async with web.connect(headers={"Authorization": "Bearer letmein"}) as client:
         await listed(client)
     assert {ask.headers["authorization"] for ask in web.asked} == {"Bearer letmein"}
@@ -61,9 +65,10 @@ NOT_MCP = {
 }
 
 
+@rule("B1")
 @pytest.mark.parametrize("lie", NOT_MCP)
 async def test_what_does_not_speak_mcp_is_told_apart(web: HostileServer, lie: str) -> None:
-    """B1: whatever answers there."""
+    """Whatever answers there."""
     web.answers |= dict.fromkeys(OPENING, NOT_MCP[lie])
     with pytest.raises((UpstreamError, ProtocolError)) as caught:
         async with web.connect():
@@ -72,8 +77,9 @@ async def test_what_does_not_speak_mcp_is_told_apart(web: HostileServer, lie: st
     assert caught.value.hint
 
 
+@rule("B1")
 async def test_a_wrong_path_is_no_server(web: HostileServer) -> None:
-    """B1: the hint names the usual path."""
+    """The hint names the usual path."""
     async with web.serving() as url:
         with refused(UpstreamError, "not-mcp") as caught:
             async with connect(str(url).replace("/mcp", "/other"), limits=SMALL):
@@ -90,17 +96,18 @@ async def test_a_port_where_nobody_listens_is_unreachable() -> None:
             pytest.fail("nobody listens")
 
 
+@rule("O3")
 @pytest.mark.parametrize("url", ["ftp://127.0.0.1/mcp", "file:///etc/passwd", "http://", "127.0.0.1:80"])
 async def test_a_url_that_is_none_is_refused(url: str) -> None:
-    """O3."""
     with refused(FormatError, "url-invalid"):
         async with connect(url):
             pytest.fail("that is no URL of a server")
 
 
+@rule("O3")
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_a_redirect_to_another_origin_is_not_followed(web: HostileServer, status: int) -> None:
-    """O3: a server cannot make us ask another one, least of all with our headers."""
+    """A server cannot make us ask another one, least of all with our headers."""
     other = HostileServer("http", web.era)
     async with other.serving() as elsewhere:
         moved = Raw(once(b""), status=status, headers=(("Location", str(elsewhere)),))
@@ -116,8 +123,9 @@ async def test_a_redirect_to_another_origin_is_not_followed(web: HostileServer, 
     assert other.asked == []
 
 
+@rule("B1")
 async def test_a_version_that_nobody_speaks_is_refused(web: HostileServer) -> None:
-    """B1: the server insists on a protocol of its own."""
+    """The server insists on a protocol of its own."""
     info = {"capabilities": {}, "serverInfo": {"name": "x", "version": "1"}}
     web.answers["server/discover"] = {"supportedVersions": ["1999-01-01"], **info}
     web.answers["initialize"] = {"protocolVersion": "1999-01-01", **info}
@@ -153,8 +161,9 @@ async def test_a_session_that_the_server_forgot_is_opened_again() -> None:
         assert client.connection.opened == 2
 
 
+@rule("B4")
 async def test_a_failure_of_the_past_is_not_blamed_on_a_lost_connection() -> None:
-    """B4: a drip that was given up, then a server that restarts: the second call is made again."""
+    """A drip that was given up, then a server that restarts: the second call is made again."""
     web = HostileServer("http", "legacy")
     web.answers["skills/list"] = Raw(drip)
     async with web.connect(dialect="extension") as client:

@@ -14,6 +14,7 @@ import pytest
 from adversarial.adversary import KIB, MIB, SMALL
 from adversarial.expecting import hasty, listed, memory_below, only, refused
 from adversarial.speaking import EVENTS, Raw, endless, once, to_message
+from rules import rule
 from skillwire import LimitError, ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
@@ -35,8 +36,9 @@ def swollen(size: int) -> bytes:
     return begun + middle + packing.compress(b'"}}') + packing.flush()
 
 
+@rule("B1")
 async def test_a_gzip_bomb_stops_at_the_bound(web: HostileServer) -> None:
-    """B1: 32 MiB in 32 KiB."""
+    """32 MiB in 32 KiB."""
     bomb = swollen(32 * MIB)
     assert len(bomb) < 40 * KIB
     web.answers["skills/list"] = Raw(once(bomb), headers=GZIP)
@@ -46,8 +48,9 @@ async def test_a_gzip_bomb_stops_at_the_bound(web: HostileServer) -> None:
         assert client.connection.meter.received < MIB
 
 
+@rule("B1")
 async def test_an_honest_answer_may_be_compressed(web: HostileServer) -> None:
-    """B1: what is refused is the size."""
+    """What is refused is the size."""
     result = await web.answer("skills/list", {})
 
     async def packed(request_id: Any) -> AsyncIterator[bytes]:
@@ -59,17 +62,18 @@ async def test_an_honest_answer_may_be_compressed(web: HostileServer) -> None:
         assert (await only(client)).name == "flat"
 
 
+@rule("B1")
 @pytest.mark.parametrize("encoding", ["br", "zstd", "deflate", "gzip, gzip", "nonsense"])
 async def test_a_compression_that_was_not_asked_for_is_refused(web: HostileServer, encoding: str) -> None:
-    """B1: what cannot be bounded is not unpacked."""
+    """What cannot be bounded is not unpacked."""
     web.answers["skills/list"] = Raw(once(b"..."), headers=(("Content-Encoding", encoding),))
     async with web.connect(dialect="extension") as client:
         with refused(UpstreamError, "encoding-unknown", "B1"):
             await listed(client)
 
 
+@rule("B1")
 async def test_damaged_compression_is_refused(web: HostileServer) -> None:
-    """B1."""
     web.answers["skills/list"] = Raw(once(gzip.compress(b"{}")[:5] + b"damaged"), headers=GZIP)
     async with web.connect(dialect="extension") as client:
         with refused(ProtocolError, "message-invalid", "B1"):
@@ -81,13 +85,13 @@ async def chunked(request_id: Any) -> AsyncIterator[bytes]:
         yield b"%x\r\n%s\r\n" % (len(chunk), chunk)
 
 
+@rule("B1")
 @pytest.mark.parametrize(
     "lie",
     [Raw(endless, headers=TERABYTE), Raw(chunked, headers=(("Transfer-Encoding", "chunked"),))],
     ids=["a terabyte", "chunks"],
 )
 async def test_a_body_of_any_announced_length_stops_at_the_bound(web: HostileServer, lie: Raw) -> None:
-    """B1."""
     web.answers["skills/list"] = lie
     async with web.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(LimitError, "message-too-large", "B1"):
@@ -105,13 +109,14 @@ async def no_http(_: Any) -> AsyncIterator[bytes]:
     yield b"220 mail.example ESMTP\r\n"
 
 
+@rule("B1", "B4")
 @pytest.mark.parametrize(
     "lie",
     [Raw(endless_head, status=0), Raw(no_http, status=0), Raw(once(b"{"), headers=TERABYTE)],
     ids=["endless head", "another protocol", "a terabyte that does not come"],
 )
 async def test_an_answer_that_breaks_http_is_tried_again_and_given_up(web: HostileServer, lie: Raw) -> None:
-    """B1, B4: nothing hangs, nothing swells, and the next call is answered."""
+    """Nothing hangs, nothing swells, and the next call is answered."""
     web.answers["skills/list"] = lie
     async with web.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(UpstreamError, "connection-lost"):
@@ -138,9 +143,10 @@ async def resumable_endless_event(request_id: Any) -> AsyncIterator[bytes]:
         yield chunk
 
 
+@rule("B1")
 @pytest.mark.parametrize("body", [endless_event, endless_data_lines, resumable_endless_event])
 async def test_an_event_that_never_ends_is_cut_off(web: HostileServer, body: Any) -> None:
-    """B1: a bound is no lost connection, so it is not tried again."""
+    """A bound is no lost connection, so it is not tried again."""
     web.answers["skills/list"] = Raw(body, kind=EVENTS)
     async with web.connect(dialect="extension") as client:
         with memory_below(16 * MIB), refused(LimitError, "message-too-large", "B1"):
@@ -161,8 +167,9 @@ async def chatter(_: Any) -> AsyncIterator[bytes]:
         yield b"data: " + note % (b"x" * 1000) + b"\n\n"
 
 
+@rule("B4")
 async def test_events_without_an_answer_are_given_up(web: HostileServer) -> None:
-    """B4: a stream may stay open; a call may not."""
+    """A stream may stay open; a call may not."""
     web.answers["skills/list"] = Raw(comments, kind=EVENTS)
     async with web.connect(dialect="extension") as client:
         with hasty(client), refused(UpstreamError, "timed-out", "B4"):
@@ -171,8 +178,9 @@ async def test_events_without_an_answer_are_given_up(web: HostileServer) -> None
         assert await only(client)
 
 
+@rule("B2")
 async def test_endless_chatter_meets_the_budget(web: HostileServer) -> None:
-    """B2: small events, too many of them."""
+    """Small events, too many of them."""
     web.answers["skills/list"] = Raw(chatter, kind=EVENTS)
     async with web.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB)) as client:
         with memory_below(16 * MIB), refused(LimitError, "server-budget", "B2"):
@@ -180,8 +188,9 @@ async def test_endless_chatter_meets_the_budget(web: HostileServer) -> None:
         assert client.connection.meter.received < 2 * MIB
 
 
+@rule("B1")
 async def test_an_answer_among_events_is_found(web: HostileServer) -> None:
-    """B1: the server talks, asks for things it does not get, and answers in the end."""
+    """The server talks, asks for things it does not get, and answers in the end."""
     result = await web.answer("skills/list", {})
 
     async def talk(request_id: Any) -> AsyncIterator[bytes]:

@@ -7,6 +7,7 @@ import pytest
 from adversarial.adversary import HostileServer
 from adversarial.expecting import hasty, listed, only, refused
 from adversarial.speaking import EVENTS, Raw, once
+from rules import rule
 from skillwire import UpstreamError
 
 pytestmark = pytest.mark.anyio
@@ -14,8 +15,9 @@ pytestmark = pytest.mark.anyio
 HASTE = Raw(once(b"id: 1\nretry: 0\ndata:\n\n"), kind=EVENTS)
 
 
+@rule("B4")
 async def test_a_stream_that_ends_at_once_is_not_opened_at_once_again() -> None:
-    """B4: the handshake era's stream of notices, with 'retry: 0'."""
+    """The handshake era's stream of notices, with 'retry: 0'."""
     web = HostileServer("http", "legacy")
     info = {"capabilities": web.capabilities, "serverInfo": {"name": "x", "version": "1"}}
     opened = web.raw({"protocolVersion": "2025-11-25", **info}, headers=(("Mcp-Session-Id", "s"),))
@@ -27,8 +29,9 @@ async def test_a_stream_that_ends_at_once_is_not_opened_at_once_again() -> None:
     assert web.streams < 10
 
 
+@rule("B4")
 async def test_an_answer_that_is_always_resumed_is_given_up(web: HostileServer) -> None:
-    """B4: a stream that ends before the answer, and says that there is more."""
+    """A stream that ends before the answer, and says that there is more."""
     web.answers |= {"skills/list": HASTE, "GET": HASTE}
     async with web.connect(dialect="extension") as client:
         with hasty(client), refused(UpstreamError, "timed-out", "B4"):

@@ -10,6 +10,7 @@ import pytest
 from adversarial.adversary import KIB
 from adversarial.expecting import listed, only, refused
 from adversarial.speaking import Refusal
+from rules import rule
 from skillwire import FormatError, LimitError, ProtocolError, SkillsClient, VerificationError
 from skillwire.skill import digest_of
 from trees import skill_md
@@ -37,8 +38,9 @@ NO_INDEX = {
 }
 
 
+@rule("I1", "B1")
 async def test_an_index_that_is_none_is_refused(server: HostileServer) -> None:
-    """I1, B1: where the index was named as the dialect."""
+    """Where the index was named as the dialect."""
     server.add_index()
     async with server.connect(dialect="index") as client:
         for server.files[INDEX] in NO_INDEX.values():
@@ -46,8 +48,9 @@ async def test_an_index_that_is_none_is_refused(server: HostileServer) -> None:
                 await listed(client)
 
 
+@rule("I1", "I4")
 async def test_an_index_that_is_none_is_not_taken_for_one(server: HostileServer) -> None:
-    """I1, I4: some servers answer every read; the resources are searched instead."""
+    """Some servers answer every read; the resources are searched instead."""
     server.add_index()
     server.answers["resources/list"] = {"resources": [{"uri": SKILL, "name": "flat", "description": "D"}]}
     async with server.connect() as connected:
@@ -57,9 +60,10 @@ async def test_an_index_that_is_none_is_not_taken_for_one(server: HostileServer)
             assert await client.dialect() == "fallback"
 
 
+@rule("I4")
 @pytest.mark.parametrize("code", [-32602, -32002, -32601, -32603, -1, 0])
 async def test_a_missing_index_is_no_proof(server: HostileServer, code: int) -> None:
-    """I4: whatever the server says for it."""
+    """Whatever the server says for it."""
     server.capabilities = {"resources": {}}
     server.answers["resources/read"] = Refusal(code)
     server.answers["resources/list"] = {"resources": [{"uri": SKILL, "name": "flat", "description": "D"}]}
@@ -68,16 +72,18 @@ async def test_a_missing_index_is_no_proof(server: HostileServer, code: int) -> 
     assert server.read_uris() == [INDEX]
 
 
+@rule("B1")
 async def test_an_index_above_the_bound_is_refused(server: HostileServer) -> None:
-    """B1: in bytes."""
+    """In bytes."""
     server.add_index(NEWER, padding="p" * 65 * KIB)
     async with server.connect(dialect="index") as client:
         with refused(LimitError, "file-too-large", "B1"):
             await listed(client)
 
 
+@rule("B3")
 async def test_an_index_with_too_many_entries_is_refused(server: HostileServer) -> None:
-    """B3: in entries."""
+    """In entries."""
     server.add_index(*({} for _ in range(101)))
     async with server.connect(dialect="index") as client:
         with refused(LimitError, "listing-too-long", "B3"):
@@ -103,9 +109,10 @@ LIES: dict[str, tuple[str, Any]] = {
 }
 
 
+@rule("I1", "E1", "E3", "U3", "O3")
 @pytest.mark.parametrize("lie", LIES)
 async def test_an_invalid_entry_of_an_index_is_reported_and_left_out(server: HostileServer, lie: str) -> None:
-    """I1, E1, E3, U3, O3: the rest is listed, and nothing of the machine is asked for."""
+    """The rest is listed, and nothing of the machine is asked for."""
     rule, item = LIES[lie]
     other = {"url": "skill://other/SKILL.md", "frontmatter": {"name": "other", "description": "D"}}
     server.add_index(item, other)
@@ -116,8 +123,9 @@ async def test_an_invalid_entry_of_an_index_is_reported_and_left_out(server: Hos
     assert server.read_uris() == [INDEX, INDEX]
 
 
+@rule("I1")
 async def test_a_template_is_reported_and_left_out(server: HostileServer) -> None:
-    """I1: its skills exist once somebody has filled it in."""
+    """Its skills exist once somebody has filled it in."""
     server.add_index(NEWER, {"type": "mcp-resource-template", "url": "skill://docs/{product}/SKILL.md"})
     async with server.connect() as client:
         assert (await only(client)).name == "flat"
@@ -125,24 +133,25 @@ async def test_a_template_is_reported_and_left_out(server: HostileServer) -> Non
         assert (problem.reference, problem.rule, problem.severity) == ("entry-template", "I1", "warning")
 
 
+@rule("E5")
 async def test_a_url_that_an_index_lists_twice_counts_once(server: HostileServer) -> None:
-    """E5."""
     server.add_index(NEWER, {**NEWER, "frontmatter": {**FIELDS, "description": "Another."}})
     async with server.connect() as client:
         assert (await only(client)).description == FIELDS["description"]
         assert [(problem.reference, problem.rule) for problem in client.problems] == [("entry-repeated", "E5")]
 
 
+@rule("V5", "I1")
 async def test_listing_an_index_reads_the_index_only(server: HostileServer) -> None:
-    """V5, I1."""
     server.add_index(NEWER)
     async with server.connect() as client:
         await listed(client)
     assert set(server.read_uris()) == {INDEX}
 
 
+@rule("V1", "V2", "V4", "I1")
 async def test_the_digest_in_an_index_holds(server: HostileServer) -> None:
-    """V1, V2, V4, I1: of the SKILL.md; of other files there is none."""
+    """Of the SKILL.md; of other files there is none."""
     server.add_index(NEWER)
     async with server.connect() as client:
         entry = await only(client)
@@ -159,8 +168,9 @@ async def test_the_digest_in_an_index_holds(server: HostileServer) -> None:
             await client.read_skill(await only(client))
 
 
+@rule("V1", "V7")
 async def test_an_index_without_digests_promises_nothing(server: HostileServer) -> None:
-    """V1, V7: read by the name that says so, or not at all."""
+    """Read by the name that says so, or not at all."""
     server.add_index(OLDER)
     async with server.connect() as client:
         entry = await only(client)
@@ -171,8 +181,9 @@ async def test_an_index_without_digests_promises_nothing(server: HostileServer) 
         assert (await client.read_unverified(SKILL)).data == DATA
 
 
+@rule("V3", "V1")
 async def test_an_index_that_rotates_is_read_anew(server: HostileServer) -> None:
-    """V3, V1: getting is asking again."""
+    """Getting is asking again."""
     server.add_index(NEWER)
     async with server.connect() as client:
         old = await only(client)
@@ -194,9 +205,10 @@ MANIFESTS: dict[str, tuple[str, Any]] = {
 }
 
 
+@rule("I4", "E2", "E3", "U7")
 @pytest.mark.parametrize("lie", MANIFESTS)
 async def test_a_manifest_that_breaks_a_rule_is_refused(server: HostileServer, lie: str) -> None:
-    """I4, E2, E3, U7: the promises of a plain resource are checked like any other."""
+    """The promises of a plain resource are checked like any other."""
     rule, manifest = MANIFESTS[lie]
     server.capabilities = {"resources": {}}
     server.files["skill://flat/_manifest"] = json.dumps(manifest).encode()
@@ -207,12 +219,13 @@ async def test_a_manifest_that_breaks_a_rule_is_refused(server: HostileServer, l
     assert caught.value.hint
 
 
+@rule("I4", "V1", "V7")
 @pytest.mark.parametrize(
     "data",
     [b"prose", b"", b"\xff", b"[]", b'{"skill": "flat"}', b'{"files": []}', b'{"files": ["SKILL.md"]}'],
 )
 async def test_a_file_that_only_has_the_name_of_a_manifest_is_a_file(server: HostileServer, data: bytes) -> None:
-    """I4, V1, V7: it promises nothing, and is read as any other."""
+    """It promises nothing, and is read as any other."""
     server.capabilities = {"resources": {}}
     server.files["skill://flat/_manifest"] = data
     async with server.connect(dialect="fallback") as client:
@@ -221,8 +234,9 @@ async def test_a_file_that_only_has_the_name_of_a_manifest_is_a_file(server: Hos
         assert (await client.read_unverified("skill://flat/_manifest")).data == data
 
 
+@rule("I4", "V1")
 async def test_a_manifest_that_lies_about_bytes_is_refused(server: HostileServer) -> None:
-    """I4, V1: also for files that were not read yet."""
+    """Also for files that were not read yet."""
     files = [{"path": "SKILL.md", "size": len(DATA), "hash": digest_of(DATA)}]
     files.append({"path": "notes.md", "size": 6, "hash": digest_of(b"other\n")})
     server.capabilities = {"resources": {}}

@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.expecting import listed
 from adversarial.speaking import Refusal
+from rules import rule
 from skillwire.skill import digest_of
 from trees import skill_md
 
@@ -35,16 +36,17 @@ def gets(server: HostileServer) -> list[str]:
     return [uri for uri in uris if uri != "skill://index.json"]
 
 
+@rule("I5", "V5")
 async def test_instructions_are_not_mined_unless_asked(server: HostileServer) -> None:
-    """I5, V5."""
     hide(server)
     async with server.connect() as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert gets(server) == []
 
 
+@rule("I5")
 async def test_instructions_are_mined_when_asked(server: HostileServer) -> None:
-    """I5: after the listing; what is listed is not asked for again; no file is read."""
+    """After the listing; what is listed is not asked for again; no file is read."""
     hide(server)
     async with server.connect(mine=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat", "hidden"]
@@ -52,8 +54,9 @@ async def test_instructions_are_mined_when_asked(server: HostileServer) -> None:
     assert server.read_uris() == []
 
 
+@rule("I5")
 async def test_the_extractor_can_be_replaced(server: HostileServer) -> None:
-    """I5: it is given the instructions, and what it gives is asked for once."""
+    """It is given the instructions, and what it gives is asked for once."""
     hide(server)
     texts: list[str] = []
 
@@ -85,9 +88,10 @@ ANSWERS: dict[str, Any] = {
 }
 
 
+@rule("I5", "G1")
 @pytest.mark.parametrize("answer", ANSWERS)
 async def test_a_uri_that_the_server_does_not_confirm_is_no_skill(server: HostileServer, answer: str) -> None:
-    """I5, G1: whatever it says instead, the listing is whole."""
+    """Whatever it says instead, the listing is whole."""
     hide(server)
     server.answers["skills/get"] = ANSWERS[answer]
     async with server.connect(mine=True, dialect="extension") as client:
@@ -95,17 +99,17 @@ async def test_a_uri_that_the_server_does_not_confirm_is_no_skill(server: Hostil
     assert gets(server) == [UNLISTED]
 
 
+@rule("I5", "O3", "U7")
 @pytest.mark.parametrize("uri", ["file:///etc/SKILL.md", "FILE://x/SKILL.md", "skill://a/../b/SKILL.md"])
 async def test_a_way_out_in_the_instructions_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
-    """I5, O3, U7."""
     server.instructions = f"Load {uri} now."
     async with server.connect(mine=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
     assert gets(server) == []
 
 
+@rule("I5", "E5", "U7")
 async def test_a_skill_in_another_spelling_is_not_listed_twice(server: HostileServer) -> None:
-    """I5, E5, U7."""
     server.instructions = "Load skill://fl%61t/SKILL.md and skill://flat/%53KILL.md and skill://flat/SKILL.md."
     server.answers["skills/get"] = {"skill": server.entries[0]}
     async with server.connect(mine=True) as client:
@@ -113,8 +117,8 @@ async def test_a_skill_in_another_spelling_is_not_listed_twice(server: HostileSe
     assert gets(server) == []
 
 
+@rule("I5", "B3")
 async def test_instructions_cannot_cause_endless_requests(server: HostileServer) -> None:
-    """I5, B3."""
     server.instructions = " ".join(f"skill://x/{number}/SKILL.md" for number in range(5000))
     async with server.connect(mine=True) as client:
         assert [entry.name for entry in await listed(client)] == ["flat"]
@@ -130,9 +134,10 @@ TEXTS = {
 }
 
 
+@rule("I5", "B4")
 @pytest.mark.parametrize("text", TEXTS)
 async def test_any_instructions_are_mined_in_bounded_time(server: HostileServer, text: str) -> None:
-    """I5, B4: 400 KB of nothing in the shape of something take no minutes (the test's own time limit is two)."""
+    """400 KB of nothing in the shape of something take no minutes (the test's own time limit is two)."""
     server.instructions = TEXTS[text] + f" {UNLISTED}"
     hidden = server.add("acme/hidden", {"SKILL.md": skill_md("hidden")}, listed=False)
     server.answers["skills/get"] = lambda params: {"skill": hidden} if params["uri"] == UNLISTED else Refusal()

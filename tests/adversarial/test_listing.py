@@ -11,6 +11,7 @@ import pytest
 
 from adversarial.adversary import EXTENSION, MIB, SMALL
 from adversarial.expecting import listed, memory_below, refused
+from rules import rule
 from skillwire import LimitError, ProtocolError
 from trees import skill_md
 
@@ -33,9 +34,10 @@ async def pager(server: HostileServer) -> AsyncIterator[Callable[[str], Awaitabl
         yield lambda method: listed(client) if method == "skills/list" else client.read_directory("skill://flat")
 
 
+@rule("B3")
 @pytest.mark.parametrize("method", METHODS)
 async def test_pages_that_never_end_are_ended(server: HostileServer, method: str) -> None:
-    """B3: every page is new and none is the last."""
+    """Every page is new and none is the last."""
     numbers = count(1)
     server.answers[method] = lambda _: {METHODS[method]: [], "nextCursor": str(next(numbers))}
     with refused(LimitError, "listing-too-long", "B3"):
@@ -44,9 +46,10 @@ async def test_pages_that_never_end_are_ended(server: HostileServer, method: str
     assert server.methods() == [method] * SMALL.max_pages
 
 
+@rule("B3")
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_cursor_that_comes_again_ends_the_listing(server: HostileServer, method: str) -> None:
-    """B3: a to b to a."""
+    """A to b to a."""
     following = {None: "a", "a": "b", "b": "a"}
     server.answers[method] = lambda params: {
         METHODS[method]: [],
@@ -58,8 +61,9 @@ async def test_a_cursor_that_comes_again_ends_the_listing(server: HostileServer,
     assert server.methods() == [method] * 3
 
 
+@rule("B3")
 async def test_the_pages_before_a_cursor_that_repeats_were_listed(server: HostileServer) -> None:
-    """B3: what came before is not lost."""
+    """What came before is not lost."""
     server.answers["skills/list"] = {"skills": server.entries, "nextCursor": "again"}
     names: list[str] = []
     async with server.connect(dialect="extension") as client:
@@ -69,8 +73,9 @@ async def test_the_pages_before_a_cursor_that_repeats_were_listed(server: Hostil
     assert names == ["flat"]
 
 
+@rule("B3")
 async def test_what_is_within_the_bound_was_listed(server: HostileServer) -> None:
-    """B3: also if the page that crosses it is the first."""
+    """Also if the page that crosses it is the first."""
     names: list[str] = []
     server.add("second", {"SKILL.md": skill_md("second")})
     async with server.connect(dialect="extension", limits=replace(SMALL, max_entries=1)) as client:
@@ -80,9 +85,10 @@ async def test_what_is_within_the_bound_was_listed(server: HostileServer) -> Non
     assert names == ["flat"]
 
 
+@rule("B3")
 @pytest.mark.parametrize("method", METHODS)
 async def test_more_items_than_the_bound_end_the_listing(server: HostileServer, method: str) -> None:
-    """B3: on one page, or over several."""
+    """On one page, or over several."""
     numbers = count(1)
     page = [{"uri": f"skill://flat/{number}"} for number in range(60)]
     server.answers[method] = lambda _: {METHODS[method]: page, "nextCursor": str(next(numbers))}
@@ -96,9 +102,10 @@ CURSORS = ["c" * 101, 7, {"page": 2}, ["next"], True, 1.5]
 NO_LISTS = [..., None, "flat", {"flat": {}}, 7, True]
 
 
+@rule("B3", "L3")
 @pytest.mark.parametrize("method", METHODS)
 async def test_a_cursor_that_is_no_short_text_is_refused(server: HostileServer, method: str) -> None:
-    """B3, L3: nothing that large is ever sent back."""
+    """Nothing that large is ever sent back."""
     async with pager(server) as ask:
         for cursor in CURSORS:
             server.answers[method] = {METHODS[method]: [], "nextCursor": cursor}
@@ -107,9 +114,9 @@ async def test_a_cursor_that_is_no_short_text_is_refused(server: HostileServer, 
     assert server.methods() == [method] * len(CURSORS)
 
 
+@rule("L1")
 @pytest.mark.parametrize("method", METHODS)
 async def test_an_answer_without_a_list_is_refused(server: HostileServer, method: str) -> None:
-    """L1."""
     async with pager(server) as ask:
         for items in NO_LISTS:
             server.answers[method] = {} if items is ... else {METHODS[method]: items}
@@ -117,8 +124,9 @@ async def test_an_answer_without_a_list_is_refused(server: HostileServer, method
                 await ask(method)
 
 
+@rule("B3", "L1")
 async def test_a_long_listing_is_read_in_bounded_memory(server: HostileServer) -> None:
-    """B3, L1: pages are let go as they are read."""
+    """Pages are let go as they are read."""
     numbers = count(1)
     padding = {"x-padding": "p" * 400_000}
     server.answers["skills/list"] = lambda _: {
@@ -132,8 +140,9 @@ async def test_a_long_listing_is_read_in_bounded_memory(server: HostileServer) -
     assert server.sent > 19 * 400_000
 
 
+@rule("B3")
 async def test_problems_are_bounded_too(server: HostileServer) -> None:
-    """B3: a server cannot fill the list of its own faults."""
+    """A server cannot fill the list of its own faults."""
     server.entries += [{"uri": "no"}] * 99
     async with server.connect(limits=replace(SMALL, max_page_size=10)) as client:
         assert len(await listed(client)) == 1
@@ -154,8 +163,8 @@ CHILDREN: dict[str, Any] = {
 }
 
 
+@rule("D1", "O3", "U7")
 async def test_children_outside_the_directory_are_reported_and_left_out(server: HostileServer) -> None:
-    """D1, O3, U7."""
     server.capabilities["extensions"][EXTENSION] = {"directoryRead": True}
     child = {"uri": "skill://flat/notes.md", "name": "notes.md", "size": -1}
     server.answers[DIRECTORY] = {"resources": [child, *CHILDREN.values(), child]}
@@ -166,8 +175,9 @@ async def test_children_outside_the_directory_are_reported_and_left_out(server: 
         assert all(problem.reference == "child-invalid" and problem.hint for problem in client.problems)
 
 
+@rule("B3", "D1")
 async def test_directories_that_never_end_are_ended(server: HostileServer) -> None:
-    """B3, D1: each holds two more."""
+    """Each holds two more."""
     server.capabilities["extensions"][EXTENSION] = {"directoryRead": True}
 
     def twins(params: dict[str, Any]) -> dict[str, Any]:
@@ -182,11 +192,11 @@ async def test_directories_that_never_end_are_ended(server: HostileServer) -> No
     assert server.methods().count(DIRECTORY) <= SMALL.max_entries
 
 
+@rule("K2")
 @pytest.mark.parametrize(
     "settings", [{}, {"directoryRead": False}, {"directoryRead": "true"}, {"directoryRead": 1}]
 )
 async def test_directories_are_read_only_where_that_is_declared(server: HostileServer, settings: Any) -> None:
-    """K2."""
     server.capabilities["extensions"][EXTENSION] = settings
     server.answers[DIRECTORY] = {"resources": []}
     async with server.connect() as client:
@@ -196,8 +206,9 @@ async def test_directories_are_read_only_where_that_is_declared(server: HostileS
     assert DIRECTORY not in server.methods()
 
 
+@rule("W3", "V2")
 async def test_a_directory_shows_files_without_making_them_part_of_the_skill(server: HostileServer) -> None:
-    """W3, V2: a child that the entry does not list is not read."""
+    """A child that the entry does not list is not read."""
     server.capabilities["extensions"][EXTENSION] = {"directoryRead": True}
     server.answers[DIRECTORY] = {"resources": [{"uri": "skill://flat/new.md", "name": "new.md"}]}
     server.files["skill://flat/new.md"] = b"new\n"
@@ -209,8 +220,9 @@ async def test_a_directory_shows_files_without_making_them_part_of_the_skill(ser
     assert server.read_uris() == []
 
 
+@rule("K3")
 async def test_the_client_declares_the_extension(server: HostileServer) -> None:
-    """K3: when it connects and, in the stateless era, with every request."""
+    """When it connects and, in the stateless era, with every request."""
     server.add("other", {"SKILL.md": skill_md("other")})
     async with server.connect() as client:
         await listed(client)

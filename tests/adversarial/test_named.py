@@ -9,6 +9,7 @@ import pytest
 
 from adversarial.expecting import listed, only, refused
 from adversarial.named_servers import GUIDE, speak_native, speak_sep2076
+from rules import rule
 from skillwire import (
     FormatError,
     LimitError,
@@ -28,8 +29,9 @@ pytestmark = pytest.mark.anyio
 REFUNDS, WEATHER = "named://refunds/SKILL.md", "named://weather/SKILL.md"
 
 
+@rule("P1")
 async def test_skills_are_listed_by_name_with_all_their_fields(server: HostileServer) -> None:
-    """P1: page by page; nothing is promised, and every field survives."""
+    """Page by page; nothing is promised, and every field survives."""
     speak_sep2076(server)
     async with server.connect(dialect="sep-2076") as client:
         refunds, weather = await listed(client)
@@ -39,8 +41,8 @@ async def test_skills_are_listed_by_name_with_all_their_fields(server: HostileSe
         assert refunds.gaps == {"manifest", "digest", "size", "frontmatter"}
 
 
+@rule("P2")
 async def test_a_skill_is_got_by_name_with_arguments(server: HostileServer) -> None:
-    """P2."""
     speak_sep2076(server)
     async with server.connect(dialect="sep-2076") as client:
         refunds = await client.get_named("refunds")
@@ -54,8 +56,9 @@ async def test_a_skill_is_got_by_name_with_arguments(server: HostileServer) -> N
             await client.get_named("nothing")
 
 
+@rule("P4", "V7")
 async def test_files_of_a_named_skill_are_read_unverified_only(server: HostileServer) -> None:
-    """P4, V7: they are in no listing, and nothing is promised about them."""
+    """They are in no listing, and nothing is promised about them."""
     speak_sep2076(server)
     async with server.connect(dialect="sep-2076") as client:
         entry = await client.get_skill(REFUNDS)
@@ -68,8 +71,9 @@ async def test_files_of_a_named_skill_are_read_unverified_only(server: HostileSe
         assert (await client.read_unverified(REFUNDS)).data == b"Pay back.\n"
 
 
+@rule("P4", "V1", "R4")
 async def test_a_file_is_verified_where_the_server_says_its_digest(server: HostileServer) -> None:
-    """P4, V1, R4: what is no digest promises nothing."""
+    """What is no digest promises nothing."""
     speak_sep2076(server)
     honest = {DIGEST: digest_of(b"# Guide\n"), SIZE: 8}
     said: dict[str, Any] = {"_meta": honest}
@@ -88,8 +92,8 @@ async def test_a_file_is_verified_where_the_server_says_its_digest(server: Hosti
                 await client.read_resource(await client.get_skill(REFUNDS), GUIDE)
 
 
+@rule("P1", "N1")
 async def test_a_name_may_be_a_path(server: HostileServer) -> None:
-    """P1, N1"""
     asked: list[Any] = []
 
     def get(params: dict[str, Any]) -> Any:
@@ -106,17 +110,19 @@ async def test_a_name_may_be_a_path(server: HostileServer) -> None:
     assert set(asked) == {"acme/refunds"}
 
 
+@rule("P2")
 async def test_a_skill_that_needs_arguments_is_got_without_asking_for_it(server: HostileServer) -> None:
-    """P2: its files depend on arguments that nobody has given."""
+    """Its files depend on arguments that nobody has given."""
     speak_sep2076(server)
     async with server.connect(dialect="sep-2076") as client:
         assert (await client.get_skill(WEATHER)).name == "weather"
     assert "skills/get" not in server.methods()
 
 
+@rule("P4", "O3")
 @pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:/etc/passwd", "no uri", ""])
 async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str) -> None:
-    """P4, O3: the honest files stay, also in a catalog."""
+    """The honest files stay, also in a catalog."""
     speak_sep2076(server)
     files = [{"name": "x", "uri": uri}, {"name": "y"}, {"name": "guide", "uri": GUIDE}]
     server.answers["skills/get"] = {"instructions": "Do.", "files": [*files, 7]}
@@ -146,9 +152,10 @@ NAMES: list[Any] = [
 ]
 
 
+@rule("P1", "M1", "U7")
 @pytest.mark.parametrize("dialect", ["sep-2076", "native"])
 async def test_names_that_cannot_be_names_are_reported_and_left_out(server: HostileServer, dialect: Any) -> None:
-    """P1, M1, U7: the other skills are listed."""
+    """The other skills are listed."""
     wrong = [*({"name": name} for name in NAMES), "text", {"name": "no-words", "description": 7}]
     server.answers["skills/list"] = {"skills": [*wrong, {"name": "good", "description": "D"}]}
     async with server.connect(dialect=dialect) as client:
@@ -157,9 +164,9 @@ async def test_names_that_cannot_be_names_are_reported_and_left_out(server: Host
         assert all(problem.rule and problem.hint for problem in client.problems)
 
 
+@rule("P2")
 @pytest.mark.parametrize("answer", [{}, {"instructions": None}, {"instructions": ["a"]}, {"skill": {}}])
 async def test_an_answer_without_instructions_is_refused(server: HostileServer, answer: Any) -> None:
-    """P2."""
     speak_sep2076(server)
     server.answers["skills/get"] = answer
     async with server.connect(dialect="sep-2076") as client:
@@ -167,8 +174,8 @@ async def test_an_answer_without_instructions_is_refused(server: HostileServer, 
             await client.get_named("refunds")
 
 
+@rule("B1")
 async def test_instructions_above_the_bound_are_refused(server: HostileServer) -> None:
-    """B1."""
     speak_sep2076(server)
     server.answers["skills/get"] = {"instructions": "x" * 70_000}
     async with server.connect(dialect="sep-2076") as client:
@@ -176,8 +183,9 @@ async def test_instructions_above_the_bound_are_refused(server: HostileServer) -
             await client.read_unverified(REFUNDS)
 
 
+@rule("M1", "M2", "M3")
 async def test_an_activated_skill_is_callable(server: HostileServer) -> None:
-    """M1, M2, M3: its tool, its prompt and its resource; before and after they are not there."""
+    """Its tool, its prompt and its resource; before and after they are not there."""
     active = speak_native(server)
     async with server.connect(dialect="native") as client:
         assert (await only(client)).name == "refunds"
@@ -197,8 +205,9 @@ async def test_an_activated_skill_is_callable(server: HostileServer) -> None:
             await skill.call_tool("pay")
 
 
+@rule("M3")
 async def test_what_a_skill_does_not_name_is_not_even_asked_for(server: HostileServer) -> None:
-    """M3: another tool of the same server, or a file of the machine."""
+    """Another tool of the same server, or a file of the machine."""
     speak_native(server)
     async with server.connect(dialect="native") as client:
         skill = await client.activate("refunds")
@@ -213,9 +222,9 @@ async def test_what_a_skill_does_not_name_is_not_even_asked_for(server: HostileS
     assert not {"tools/call", "prompts/get", "resources/read"} & set(server.methods())
 
 
+@rule("M3", "O3")
 @pytest.mark.parametrize("uri", ["file:///etc/passwd", "File:/etc/passwd"])
 async def test_a_file_of_the_machine_is_not_read_though_a_skill_names_it(server: HostileServer, uri: str) -> None:
-    """M3, O3."""
     speak_native(server)
     server.answers["skills/activate"] = {"instructions": "Read.", "resources": [{"uri": uri}]}
     async with server.connect(dialect="native") as client:
@@ -225,9 +234,10 @@ async def test_a_file_of_the_machine_is_not_read_though_a_skill_names_it(server:
     assert server.read_uris() == []
 
 
+@rule("M2")
 @pytest.mark.parametrize("answer", [{}, {"instructions": 7, "tools": "all"}, {"messages": [7], "tools": [7, {}]}])
 async def test_an_activation_of_another_shape_names_nothing(server: HostileServer, answer: Any) -> None:
-    """M2: nothing is called, nothing breaks."""
+    """Nothing is called, nothing breaks."""
     speak_native(server)
     server.answers["skills/activate"] = answer
     async with server.connect(dialect="native") as client:
@@ -237,8 +247,9 @@ async def test_an_activation_of_another_shape_names_nothing(server: HostileServe
             await skill.call_tool("pay")
 
 
+@rule("K2")
 async def test_the_words_of_another_dialect_are_refused(server: HostileServer) -> None:
-    """K2: a server is asked for what its dialect has."""
+    """A server is asked for what its dialect has."""
     async with server.connect(dialect="extension") as client:
         for ask in (client.get_named("flat"), client.activate("flat"), client.deactivate("flat")):
             with refused(ProtocolError, "dialect-other", "K2"):
@@ -246,11 +257,11 @@ async def test_the_words_of_another_dialect_are_refused(server: HostileServer) -
     assert server.methods() == []
 
 
+@rule("P5", "M4")
 @pytest.mark.parametrize("dialect", ["sep-2076", "native"])
 async def test_a_server_that_says_that_its_skills_changed_is_asked_again(
     process: HostileServer, dialect: Any
 ) -> None:
-    """P5, M4."""
     process.answers["skills/list"] = {"skills": [{"name": "old"}]}
     async with process.connect(dialect=dialect) as client:
         catalog = RemoteCatalog(client)

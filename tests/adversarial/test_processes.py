@@ -14,6 +14,7 @@ import pytest
 from adversarial.adversary import MIB, SMALL
 from adversarial.expecting import listed, memory_below, only, refused
 from adversarial.speaking import Raw, to_message
+from rules import rule
 from skillwire import LimitError, NotFoundError, UpstreamError, connect
 
 if TYPE_CHECKING:
@@ -38,8 +39,9 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-I", "-S", "-c", code]
 
 
+@rule("B1")
 async def test_junk_on_stdout_is_no_message(process: HostileServer) -> None:
-    """B1: servers print; the answer is found all the same, CRLF or not."""
+    """Servers print; the answer is found all the same, CRLF or not."""
     result = await process.answer("skills/list", {})
 
     async def noisy(request_id: Any) -> AsyncIterator[bytes]:
@@ -55,8 +57,9 @@ async def test_junk_on_stdout_is_no_message(process: HostileServer) -> None:
         assert client.connection.opened == 1
 
 
+@rule("B2")
 async def test_endless_junk_meets_the_budget(process: HostileServer) -> None:
-    """B2: lines that are no messages count too."""
+    """Lines that are no messages count too."""
 
     async def junk(_: Any) -> AsyncIterator[bytes]:
         while True:
@@ -69,8 +72,9 @@ async def test_endless_junk_meets_the_budget(process: HostileServer) -> None:
         assert client.connection.meter.received < MIB
 
 
+@rule("B2")
 async def test_endless_messages_meet_the_budget(process: HostileServer) -> None:
-    """B2: requests and notifications that nobody asked for."""
+    """Requests and notifications that nobody asked for."""
     note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x" * 500}}
     asks = {"jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage", "params": {"messages": []}}
 
@@ -101,9 +105,10 @@ async def test_a_file_that_is_no_command_says_so(tmp_path: Path) -> None:
     assert "Permission denied" in caught.value.message
 
 
+@rule("B4")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_the_last_words_of_a_process_are_told(mode: str) -> None:
-    """B4: a command that ends at once."""
+    """A command that ends at once."""
     command = python("import sys; print('a\\nb', file=sys.stderr); sys.exit('Error: no token is set')")
     with refused(UpstreamError, "connection-lost") as caught:
         async with connect(command, limits=SMALL, mode=mode):
@@ -118,8 +123,9 @@ async def test_a_process_that_ends_without_a_word_is_told_apart() -> None:
     assert "last words" not in caught.value.message
 
 
+@rule("B1")
 async def test_words_without_end_are_not_kept(process: HostileServer, tmp_path: Path) -> None:
-    """B1: a process may write as much as it likes to stderr."""
+    """A process may write as much as it likes to stderr."""
     async with process.serving() as command:
         loud = tmp_path / "loud.py"
         relay = command[3]
@@ -143,11 +149,12 @@ def is_running(number: int) -> bool:
         return False
 
 
+@rule("B4")
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="looks at /proc")
 async def test_a_process_that_does_not_want_to_end_is_ended_with_its_children(
     process: HostileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """B4: deaf to the end of stdin and to SIGTERM, and with a child of its own."""
+    """Deaf to the end of stdin and to SIGTERM, and with a child of its own."""
     monkeypatch.setattr("skillwire.client.pipes._GRACE_SECONDS", 0.1)
     numbers = tmp_path / "numbers"
     stubborn = tmp_path / "stubborn.py"
@@ -171,8 +178,9 @@ async def test_a_process_that_does_not_want_to_end_is_ended_with_its_children(
         assert not any(map(is_running, family))
 
 
+@rule("B4")
 async def test_a_process_is_ended_when_the_block_fails(process: HostileServer, tmp_path: Path) -> None:
-    """B4: whatever the reason, nothing is left behind, and the reason is told as itself."""
+    """Whatever the reason, nothing is left behind, and the reason is told as itself."""
     note = tmp_path / "number"
     async with process.serving() as command:
         wrapper = (

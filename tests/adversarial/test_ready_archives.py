@@ -16,6 +16,7 @@ from adversarial.expecting import memory_below
 from adversarial.packing import SKILL, TOO_MUCH, tar, zipped
 from adversarial.test_archives import COLLIDING, REFUSED, ROOTLESS, made
 from interaction.conftest import Wire
+from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, Limits, MemoryCatalog, Mount, Skill, Skills
 from skillwire.server.run import build_server
 from trees import skill_md
@@ -68,15 +69,17 @@ async def _is_left_out(wire: Wire, catalog: CombinedCatalog, reference: str, nam
     assert GOOD in index
 
 
+@rule("I2", "I3", "B5")
 @pytest.mark.parametrize("lie", [*REFUSED, *COLLIDING, *ROOTLESS])
 async def test_an_archive_with_a_trick_is_not_served(tmp_path: Path, lie: str) -> None:
-    """I2, I3, B5: links, devices, ways up, drives, collisions, wrappers, and what is damaged."""
+    """Links, devices, ways up, drives, collisions, wrappers, and what is damaged."""
     await check(tmp_path, lie, "archive-refused")
 
 
+@rule("I3", "B1")
 @pytest.mark.parametrize("lie", TOO_MUCH)
 async def test_an_archive_that_swells_is_not_served(tmp_path: Path, lie: str) -> None:
-    """I3, B1: in bounded memory."""
+    """In bounded memory."""
     made(lie)
     with memory_below(12 * MIB):
         await check(tmp_path, lie, "archive-too-large")

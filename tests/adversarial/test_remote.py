@@ -11,6 +11,7 @@ from adversarial.adversary import content
 from adversarial.conftest import NOTES
 from adversarial.expecting import refused
 from adversarial.speaking import Refusal
+from rules import rule
 from skillwire import NotFoundError, ProtocolError, RemoteCatalog, VerificationError
 from trees import skill_md
 
@@ -28,8 +29,9 @@ def rotate(server: HostileServer, **files: bytes) -> None:
     server.add("flat", {"SKILL.md": files.get("skill", skill_md("flat")), "notes.md": files.get("notes", NOTES)})
 
 
+@rule("V3", "R2")
 async def test_a_skill_that_rotates_honestly_is_read_by_its_fresh_entry(server: HostileServer) -> None:
-    """V3, R2: one more get, and whoever listens hears of the change."""
+    """One more get, and whoever listens hears of the change."""
     async with server.connect(dialect="extension") as client:
         catalog = RemoteCatalog(client)
         before = (await catalog.list_skills()).items
@@ -41,8 +43,9 @@ async def test_a_skill_that_rotates_honestly_is_read_by_its_fresh_entry(server: 
     assert server.methods() == ["skills/list", "resources/read", "skills/get", "resources/read"]
 
 
+@rule("V3", "V4")
 async def test_a_skill_file_that_rotates_honestly_is_read_by_its_fresh_entry(server: HostileServer) -> None:
-    """V3, V4: new fields, and an entry that has them."""
+    """New fields, and an entry that has them."""
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
         await catalog.list_skills()
@@ -51,9 +54,10 @@ async def test_a_skill_file_that_rotates_honestly_is_read_by_its_fresh_entry(ser
         assert (await catalog.read_file(SKILL)).data == rotated
 
 
+@rule("V1", "R2")
 @pytest.mark.parametrize("data", [b"other\n", b"longer than promised\n", b""])
 async def test_a_skill_that_rotates_without_saying_so_is_refused(server: HostileServer, data: bytes) -> None:
-    """V1, R2: the fresh entry is the old one, so there are no bytes for it."""
+    """The fresh entry is the old one, so there are no bytes for it."""
     async with server.connect(dialect="extension") as client:
         catalog = RemoteCatalog(client)
         await catalog.list_skills()
@@ -64,8 +68,9 @@ async def test_a_skill_that_rotates_without_saying_so_is_refused(server: Hostile
     assert server.methods() == ["skills/list", "resources/read", "skills/get"]
 
 
+@rule("V1", "R2")
 async def test_a_skill_that_never_stops_rotating_is_refused(server: HostileServer) -> None:
-    """V1, R2: each entry is new, none describes the bytes; it is not chased for ever."""
+    """Each entry is new, none describes the bytes; it is not chased for ever."""
     numbers = count(1)
 
     def entry(_: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +87,9 @@ async def test_a_skill_that_never_stops_rotating_is_refused(server: HostileServe
     assert server.methods().count("skills/get") == 1
 
 
+@rule("V4")
 async def test_fields_that_never_match_are_refused(server: HostileServer) -> None:
-    """V4: a catalog is no way around it."""
+    """A catalog is no way around it."""
     server.entries[0]["frontmatter"]["allowed-tools"] = "Bash"
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
@@ -92,8 +98,9 @@ async def test_fields_that_never_match_are_refused(server: HostileServer) -> Non
             await catalog.read_file(SKILL)
 
 
+@rule("V2", "R2")
 async def test_a_file_that_no_entry_lists_is_not_there(server: HostileServer) -> None:
-    """V2, R2: the entry is asked for once more, the file never."""
+    """The entry is asked for once more, the file never."""
     server.files["skill://flat/secret.md"] = b"served all the same\n"
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
@@ -103,8 +110,8 @@ async def test_a_file_that_no_entry_lists_is_not_there(server: HostileServer) ->
     assert server.read_uris() == []
 
 
+@rule("V2", "V3")
 async def test_a_file_that_was_added_is_read_by_the_fresh_entry(server: HostileServer) -> None:
-    """V2, V3."""
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
         await catalog.list_skills()
@@ -113,8 +120,9 @@ async def test_a_file_that_was_added_is_read_by_the_fresh_entry(server: HostileS
         assert (await catalog.read_file("skill://flat/new.md")).data == b"new\n"
 
 
+@rule("R2", "G1")
 async def test_a_skill_that_was_withdrawn_is_not_there(server: HostileServer) -> None:
-    """R2, G1: its bytes are still served, and mean nothing."""
+    """Its bytes are still served, and mean nothing."""
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
         await catalog.list_skills()
@@ -124,8 +132,8 @@ async def test_a_skill_that_was_withdrawn_is_not_there(server: HostileServer) ->
             await catalog.read_file(NOTE)
 
 
+@rule("V3", "G1")
 async def test_a_fresh_entry_of_another_skill_is_refused(server: HostileServer) -> None:
-    """V3, G1."""
     other = server.add("other", {"SKILL.md": skill_md("other")}, listed=False)
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
@@ -136,8 +144,9 @@ async def test_a_fresh_entry_of_another_skill_is_refused(server: HostileServer) 
             await catalog.read_file(NOTE)
 
 
+@rule("V7")
 async def test_dynamic_skills_are_read_only_by_choice(server: HostileServer) -> None:
-    """V7: and the choice does not weaken those that can be verified."""
+    """And the choice does not weaken those that can be verified."""
     server.add("made", {"SKILL.md": skill_md("made")})["resources"] = "dynamic"
     async with server.connect() as client:
         with refused(VerificationError, "skill-dynamic", "V7"):
@@ -151,8 +160,9 @@ async def test_dynamic_skills_are_read_only_by_choice(server: HostileServer) -> 
             await lenient.read_file(NOTE)
 
 
+@rule("R2", "B3")
 async def test_a_listing_that_fails_leaves_what_was_held(server: HostileServer) -> None:
-    """R2, B3: half a listing is none."""
+    """Half a listing is none."""
     async with server.connect() as client:
         catalog = RemoteCatalog(client)
         await catalog.list_skills()
@@ -163,8 +173,9 @@ async def test_a_listing_that_fails_leaves_what_was_held(server: HostileServer) 
         assert (await catalog.read_file(NOTE)).data == NOTES
 
 
+@rule("V5", "A2")
 async def test_refresh_tells_what_a_server_changed_without_reading(server: HostileServer) -> None:
-    """V5, A2: by digests alone."""
+    """By digests alone."""
     server.add("kept", {"SKILL.md": skill_md("kept")})
     server.add("gone", {"SKILL.md": skill_md("gone")})
     async with server.connect() as client:

@@ -12,6 +12,7 @@ from opentelemetry import trace
 from adversarial.adversary import MIB, SMALL, HostileServer
 from adversarial.expecting import only
 from adversarial.speaking import EVENTS, Raw, Refusal, once, to_message
+from rules import rule
 from skillwire import SkillwireError, connect
 from skillwire.client.posting import FIRST_ID
 from trees import skill_md
@@ -116,8 +117,9 @@ async def test_a_cookie_comes_back(web: HostileServer, method: str) -> None:
     assert sent[1][-1] == "LB=A"
 
 
+@rule("B1")
 async def test_many_answers_that_are_too_large_lose_no_connection(web: HostileServer) -> None:
-    """B1: the refusal is final, and nobody else's."""
+    """The refusal is final, and nobody else's."""
     web.answers["resources/read"] = Raw(once(b"m" * (SMALL.max_message_bytes + 1)))
     async with web.connect(short_reads=True, limits=replace(SMALL, max_server_bytes=64 * MIB)) as client:
         entry = await client.get_skill("skill://flat/SKILL.md")

@@ -6,9 +6,7 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
-import uvicorn
-
+from http_server import serving_app
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.servers import UrlServer
 from skillwire.conform.checks.running import check_server
@@ -85,16 +83,8 @@ async def serving(spoil: Spoil = honest, skills: list[Skill] = TREE) -> AsyncIte
     listener = listen("127.0.0.1", 0)
     server = build_server(Skills(MemoryCatalog(skills), page_size=2, watch=False))
     app = Spoiled(HttpServer(server, listener).app(), spoil)
-    web = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
-    try:
-        async with anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            try:
-                yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-            finally:
-                web.should_exit = True
-    finally:
-        listener.close()
+    async with serving_app(app, listener) as address:
+        yield f"{address}/mcp"
 
 
 async def report_of(spoil: Spoil = honest, path: str = "", **options: Any) -> Report:

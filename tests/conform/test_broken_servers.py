@@ -9,6 +9,7 @@ import pytest
 from conform.changing import drop, entry_of, error, frontmatter, instead, result_of, set_field, unknown
 from conform.faults import FAULTS
 from conform.spoiling import report_of, rules
+from rules import rule
 from skillwire.conform.checks.rules import RULES
 from skillwire.conform.outcome import Verdict
 
@@ -48,6 +49,7 @@ async def test_the_older_code_for_an_unknown_resource_is_right_in_the_older_era_
     assert rules(await report_of(spoil, eras=("modern",))) == {"BASE"}
 
 
+@rule("F3", "R3")
 @pytest.mark.parametrize(
     ("rule", "spoil"),
     [
@@ -62,7 +64,7 @@ async def test_the_older_code_for_an_unknown_resource_is_right_in_the_older_era_
     ],
 )
 async def test_what_is_allowed_and_not_nice_is_a_warning(rule: str, spoil: Spoil) -> None:
-    """F3, R3: and a failure only for those who want it so."""
+    """And a failure only for those who want it so."""
     report = await report_of(spoil, rules=(rule,))
     assert rules(report, Verdict.WARNING) == {rule}
     assert not report.has_failed()

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conform.spoiling import TREE, rules, serving
+from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
 from skillwire.conform.checks.rules import NATIVE, RULES, SEP_2076
 from skillwire.conform.checks.running import check_server
@@ -46,8 +47,9 @@ def check_all_kept(report: Report) -> None:
             assert result.proof if result.verdict is Verdict.PASS else result.reason
 
 
+@rule("K1", "L1", "L3")
 async def test_every_rule_is_kept_over_stdio(root: Path) -> None:
-    """K1, L1, L3, E1-E6, U1, U3, U7, F1-F6, G1, R1-R4, D1, T1, I1, I2."""
+    """E1-E6, U1, U3, U7, F1-F6, G1, R1-R4, D1, T1, I1, I2."""
     check_all_kept(await check_server(command(root)))
 
 
@@ -57,9 +59,9 @@ async def test_every_rule_is_kept_over_http() -> None:
         check_all_kept(await check_server(UrlServer(url)))
 
 
+@rule("P1", "P2", "P4", "M1", "M2")
 @pytest.mark.parametrize(("dialect", "kept"), [("sep-2076", {"P1", "P2", "P4"}), ("native", {"M1", "M2"})])
 async def test_the_dialects_that_know_skills_by_name_are_kept(root: Path, dialect: str, kept: set[str]) -> None:
-    """P1, P2, P4, M1, M2."""
     report = await check_server(command(root, "--dialect", dialect))
     assert rules(report) == set()
     assert rules(report, Verdict.PASS) == kept | {"BASE", "R4"}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from conform.spoiling import rules
+from rules import rule
 from skillwire.conform.outcome import Verdict
 from skillwire.conform.watching.duties import DUTIES
 from skillwire.conform.watching.running import watch_host
@@ -36,9 +37,10 @@ def said(report: Report, rule: str) -> list[str]:
     ]
 
 
+@rule("K2", "K3", "L3", "B3", "V1", "V2", "V3", "V4", "V5", "O3")
 @pytest.mark.parametrize("stdio", [False, True], ids=["http", "stdio"])
 async def test_our_own_host_keeps_every_duty(stdio: bool) -> None:
-    """K2, K3, L3, B3, V1, V2, V3, V4, V5, O3: each was in danger."""
+    """Each was in danger."""
     report = await watch_host(script("good_host.py"), stdio=stdio, seconds=100)
     assert rules(report) == set()
     assert rules(report, Verdict.WARNING) == set()
@@ -61,8 +63,9 @@ async def test_a_careless_host_breaks_every_duty() -> None:
         assert result.findings[0].evidence["request"]["method"]
 
 
+@rule("V5")
 async def test_a_host_that_only_lists_keeps_what_listing_can_break() -> None:
-    """V5: what was not seen is not kept."""
+    """What was not seen is not kept."""
     words = [*skillwire_command(), "list", "{url}"]
     report = await watch_host(words, seconds=100)
     assert rules(report) == set()
@@ -70,8 +73,9 @@ async def test_a_host_that_only_lists_keeps_what_listing_can_break() -> None:
     assert rules(report, Verdict.NOT_CHECKED) == set(DUTIES) - {"K2", "K3", "L3", "V5"}
 
 
+@rule("V5")
 async def test_a_reader_of_everything_fetches_ahead_of_need() -> None:
-    """V5: right for ``verify``, and wrong for a host."""
+    """Right for ``verify``, and wrong for a host."""
     report = await watch_host([*skillwire_command(), "verify", "{url}"], seconds=100)
     assert "V5" in rules(report)
     assert said(report, "V5") == ["the SKILL.md of a skill that nobody needs was read"]

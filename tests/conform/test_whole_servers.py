@@ -15,6 +15,8 @@ from adversarial.adversary import HostileServer
 from adversarial.speaking import Raw, Refusal, drip, endless, once, silence, to_message
 from conform.changing import drop, error, instead, message_of, result_of
 from conform.spoiling import report_of, rules
+from rotation import settings
+from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
 from skillwire.conform.checks.running import check_server
 from skillwire.conform.outcome import Verdict
@@ -34,7 +36,7 @@ HASTY = Bounds(seconds=20, call_seconds=0.5, pages=5)
 SETTINGS = [(transport, era) for transport in ("http", "stdio") for era in ("legacy", "modern")]
 
 
-@pytest.fixture(params=SETTINGS, ids="-".join)
+@pytest.fixture(params=settings(SETTINGS))
 def server(request: pytest.FixtureRequest) -> HostileServer:
     return holding(*request.param)
 
@@ -70,8 +72,9 @@ async def test_a_server_that_was_written_by_hand_keeps_the_rules(server: Hostile
     assert rules(report, Verdict.PASS) >= {"BASE", "K1", "L1", "L3", "E1", "E2", "E3", "G1", "R1", "R2"}
 
 
+@rule("B4")
 async def test_a_server_that_never_answers_a_listing_is_reported(server: HostileServer) -> None:
-    """B4: three requests without an answer are enough."""
+    """Three requests without an answer are enough."""
     server.answers["skills/list"] = silence
     report = await report_on(server)
     assert "BASE" in rules(report)
@@ -81,8 +84,8 @@ async def test_a_server_that_never_answers_a_listing_is_reported(server: Hostile
     assert {result.reason for result in section.results if result.rule.id == "R2"} == {section.note}
 
 
+@rule("B1")
 async def test_a_server_that_sends_for_ever_is_reported(server: HostileServer) -> None:
-    """B1."""
     server.answers["skills/list"] = Raw(endless)
     report = await report_on(server, Bounds(seconds=60, call_seconds=30))
     assert "BASE" in rules(report)
@@ -91,8 +94,8 @@ async def test_a_server_that_sends_for_ever_is_reported(server: HostileServer) -
     assert any("more than 67108864 bytes" in message for message in messages)
 
 
+@rule("B4")
 async def test_a_server_that_drips_is_reported(server: HostileServer) -> None:
-    """B4."""
     server.answers["skills/list"] = Raw(drip)
     assert "BASE" in rules(await report_on(server))
 
@@ -102,8 +105,8 @@ async def test_a_server_that_says_what_is_not_json_is_reported(server: HostileSe
     assert "BASE" in rules(await report_on(server))
 
 
+@rule("B3")
 async def test_pages_without_an_end_are_left_at_the_bound(server: HostileServer) -> None:
-    """B3."""
     asked: list[Any] = []
 
     def page(params: dict[str, Any]) -> Any:
@@ -129,8 +132,9 @@ async def test_a_server_that_dies_is_reported(server: HostileServer) -> None:
     assert rules(report) == {"BASE"}
 
 
+@rule("B4")
 async def test_everything_ends_when_the_time_is_over() -> None:
-    """B4: also with a server that answers each request just in time."""
+    """Also with a server that answers each request just in time."""
     server = holding()
 
     async def slow(params: dict[str, Any]) -> Any:
@@ -162,8 +166,9 @@ async def test_a_page_on_the_web_is_no_server() -> None:
             await check_server(UrlServer(str(target).replace("elsewhere", "mcp")), bounds=HASTY)
 
 
+@rule("K1")
 async def test_a_server_without_skills_has_not_kept_the_rules(server: HostileServer) -> None:
-    """K1: nothing is checked, and that is said."""
+    """Nothing is checked, and that is said."""
     server.capabilities = {"resources": {}}
     server.answers["skills/list"] = Refusal(-32601, "unknown method")
     report = await report_on(server)
@@ -171,8 +176,8 @@ async def test_a_server_without_skills_has_not_kept_the_rules(server: HostileSer
     assert rules(report, Verdict.PASS) <= {"BASE", "R4"}
 
 
+@rule("K1")
 async def test_the_extension_served_without_being_declared_breaks_a_rule(server: HostileServer) -> None:
-    """K1."""
     server.capabilities = {"resources": {}}
     report = await report_on(server)
     assert rules(report) == {"K1"}
@@ -185,23 +190,23 @@ async def test_a_dialect_that_is_required_and_missing_is_a_failure() -> None:
     assert rules(await report_of(required="native")) == {"M1"}
 
 
+@rule("F2")
 async def test_a_name_that_breaks_the_format_is_a_failure() -> None:
-    """F2."""
     server = holding()
     server.add("Bad_Name", {"SKILL.md": skill_md("Bad_Name")})
     assert rules(await report_on(server)) == {"F2"}
 
 
+@rule("F1")
 async def test_a_skill_md_without_frontmatter_is_a_failure() -> None:
-    """F1."""
     server, text = holding(), b"no frontmatter\n"
     server.files["skill://flat/SKILL.md"] = text
     server.entries[0]["resources"][0].update(digest=digest_of(text), size=len(text))
     assert rules(await report_on(server)) == {"F1"}
 
 
+@rule("E6")
 async def test_a_skill_that_is_too_large_for_some_hosts_is_a_warning() -> None:
-    """E6."""
     server = holding()
     server.add("many", {"SKILL.md": skill_md("many"), **{f"{number}.txt": b"" for number in range(512)}})
     report = await report_on(server, rules=("E6",))

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import FormatError, NotFoundError, ProtocolError, Skill
 from skillwire.catalog import beneath
 from skillwire.skill import digest_of, format_uri, parse_entry
@@ -34,16 +35,18 @@ async def listed(catalog: Catalog, limit: int = 100) -> list[str]:
             return paths
 
 
+@rule("L1", "L2")
 @pytest.mark.parametrize("limit", [1, 2, 5, 100])
 async def test_every_skill_is_listed_once_whatever_the_page_size(catalog: Catalog, limit: int) -> None:
-    """L1, L2: nested skills appear flat."""
+    """Nested skills appear flat."""
     paths = await listed(catalog, limit)
     assert sorted(paths) == SMALL_TREE_SKILLS
     assert paths == await listed(catalog)
 
 
+@rule("E1", "E2", "E3", "E4")
 async def test_an_entry_lists_every_file_with_digest_and_size(catalog: Catalog) -> None:
-    """E1, E2, E3, E4: complete, sorted, and the nested skill's files are in the enclosing one's entry."""
+    """Complete, sorted, and the nested skill's files are in the enclosing one's entry."""
     tree = small_tree()
     async for entry in catalog.entries():
         assert entry == parse_entry(entry.to_json())
@@ -55,14 +58,15 @@ async def test_an_entry_lists_every_file_with_digest_and_size(catalog: Catalog) 
         assert [resource.uri for resource in entry.files] == sorted(expected)
 
 
+@rule("G1")
 async def test_getting_a_skill_gives_the_entry_of_the_listing(catalog: Catalog) -> None:
-    """G1."""
     async for entry in catalog.entries():
         assert await catalog.get_skill(entry.uri) == entry
 
 
+@rule("F6", "R2")
 async def test_every_file_reads_as_the_very_bytes_that_were_written(catalog: Catalog) -> None:
-    """F6, R2: BOM, CRLF, binary and empty files survive."""
+    """BOM, CRLF, binary and empty files survive."""
     tree = small_tree()
     read: dict[str, bytes] = {}
     async for entry in catalog.entries():
@@ -74,13 +78,15 @@ async def test_every_file_reads_as_the_very_bytes_that_were_written(catalog: Cat
     assert read == {format_uri(path): data for path, data in tree.items()}
 
 
+@rule("U7")
 @pytest.mark.parametrize("uri", ["skill://flat/SKILL%2Emd", "SKILL://flat/SKILL.md", "skill://fl%61t/SKILL.md"])
 async def test_other_spellings_of_a_uri_mean_the_same(catalog: Catalog, uri: str) -> None:
-    """U7: comparison is on decoded segments."""
+    """Comparison is on decoded segments."""
     assert (await catalog.get_skill(uri)).uri == "skill://flat/SKILL.md"
     assert (await catalog.read_file(uri)).uri == "skill://flat/SKILL.md"
 
 
+@rule("G1", "U4", "U5")
 @pytest.mark.parametrize(
     "uri",
     [
@@ -96,12 +102,13 @@ async def test_other_spellings_of_a_uri_mean_the_same(catalog: Catalog, uri: str
     ],
 )
 async def test_what_does_not_exist_is_not_found(catalog: Catalog, uri: str) -> None:
-    """G1, U4, U5: unknown, another case, another scheme, absurdly deep."""
+    """Unknown, another case, another scheme, absurdly deep."""
     for ask in (catalog.get_skill, catalog.read_file):
         with pytest.raises(NotFoundError):
             await ask(uri)
 
 
+@rule("U6", "U7")
 @pytest.mark.parametrize(
     "tail",
     [
@@ -111,14 +118,13 @@ async def test_what_does_not_exist_is_not_found(catalog: Catalog, uri: str) -> N
     ],
 )  # fmt: skip
 async def test_a_way_out_is_refused_in_every_spelling(catalog: Catalog, tail: str) -> None:
-    """U6, U7."""
     for ask in (catalog.get_skill, catalog.read_file, catalog.read_directory):
         with pytest.raises((FormatError, NotFoundError)):
             await ask(f"skill://flat/{tail}")
 
 
+@rule("D1")
 async def test_a_directory_gives_its_direct_children(catalog: Catalog) -> None:
-    """D1."""
     children = [child async for child in catalog.children("skill://acme/billing/refunds")]
     assert [(child.name, child.is_directory) for child in children] == [
         ("SKILL.md", False),
@@ -129,9 +135,9 @@ async def test_a_directory_gives_its_direct_children(catalog: Catalog) -> None:
     assert children[0].size == len(small_tree()["acme/billing/refunds/SKILL.md"])
 
 
+@rule("D1", "L3")
 @pytest.mark.parametrize("limit", [1, 2])
 async def test_a_directory_is_paged_without_loss(catalog: Catalog, limit: int) -> None:
-    """D1, L3."""
     names: list[str] = []
     cursor = None
     while True:
@@ -143,27 +149,28 @@ async def test_a_directory_is_paged_without_loss(catalog: Catalog, limit: int) -
     assert names == ["100%.bin", "empty"]
 
 
+@rule("D1", "E2")
 async def test_walking_a_skill_meets_the_files_of_its_entry(catalog: Catalog) -> None:
-    """D1, E2."""
     async for entry in catalog.entries():
         root = entry.uri.removesuffix("/SKILL.md")
         walked = sorted([child.uri async for child in catalog.walk(root)])
         assert walked == [resource.uri for resource in entry.files]
 
 
+@rule("D1")
 @pytest.mark.parametrize(
     "uri",
     ["skill://flat/SKILL.md", "skill://acme", "skill://acme/billing", "skill://nothing", "skill://flat/nothing"],
 )
 async def test_what_is_no_directory_of_a_skill_is_not_found(catalog: Catalog, uri: str) -> None:
-    """D1: a file, a bare prefix, an unknown name."""
+    """A file, a bare prefix, an unknown name."""
     with pytest.raises(NotFoundError):
         await catalog.read_directory(uri)
 
 
+@rule("L3")
 @pytest.mark.parametrize("cursor", ["", "x", "AAAA", "%%%", "é", "a" * 100_000, "0", "null"])
 async def test_a_bad_cursor_is_refused(catalog: Catalog, cursor: str) -> None:
-    """L3."""
     with pytest.raises(ProtocolError) as caught:
         await catalog.list_skills(cursor)
     assert caught.value.reference == "cursor-invalid"
@@ -171,8 +178,8 @@ async def test_a_bad_cursor_is_refused(catalog: Catalog, cursor: str) -> None:
         await catalog.read_directory("skill://flat", cursor)
 
 
+@rule("L3")
 async def test_a_cursor_of_one_listing_is_no_cursor_of_another(catalog: Catalog) -> None:
-    """L3."""
     of_folder = (await catalog.read_directory("skill://odd-names/assets", None, 1)).next_cursor
     of_skills = (await catalog.list_skills(None, 1)).next_cursor
     assert of_folder is not None
@@ -189,8 +196,9 @@ async def test_a_clean_tree_has_no_problems(catalog: Catalog) -> None:
     assert list(await catalog.problems()) == []
 
 
+@rule("L3")
 async def test_a_change_between_pages_neither_skips_nor_repeats(changeable: Sample) -> None:
-    """L3: what stayed is seen once; the page boundary itself may go away."""
+    """What stayed is seen once; the page boundary itself may go away."""
     catalog, put, remove = changeable.catalog, changeable.put, changeable.remove
     first = await catalog.list_skills(None, 3)
     seen = [entry.path for entry in first.items]
@@ -207,8 +215,8 @@ async def test_a_change_between_pages_neither_skips_nor_repeats(changeable: Samp
     assert "zzz" in seen
 
 
+@rule("S1")
 async def test_changes_are_told_with_their_uris(changeable: Sample) -> None:
-    """S1."""
     catalog, put, remove = changeable.catalog, changeable.put, changeable.remove
     await catalog.list_skills()
     with catalog.changes() as changes, anyio.fail_after(PATIENCE):
@@ -224,8 +232,8 @@ async def test_changes_are_told_with_their_uris(changeable: Sample) -> None:
     assert (await catalog.get_skill("skill://flat/SKILL.md")).name == "flat"
 
 
+@rule("R2", "S1")
 async def test_a_changed_skill_is_served_with_its_new_entry_and_bytes(changeable: Sample) -> None:
-    """R2, S1."""
     before = await changeable.catalog.get_skill("skill://flat/SKILL.md")
     new = skill_md("flat", "Changed.")
     await changeable.put(Skill("flat", {"SKILL.md": new, "extra.txt": b"more\n"}))

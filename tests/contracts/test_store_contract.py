@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.skill.approval import EXECUTE, Approval, contents_of, covers
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
 from skillwire.store.contract import Answered, LogLine, Question, SeenEntries, StoredOrigin
@@ -68,8 +69,9 @@ async def test_a_new_store_is_empty(store: Store) -> None:
     assert list(await store.lines()) == []
 
 
+@rule("O1")
 async def test_origins_come_back_by_label_with_their_settings(store: Store) -> None:
-    """O1: a label is text that a person chose; it is compared exactly."""
+    """A label is text that a person chose; it is compared exactly."""
     added = [
         StoredOrigin("zeta", {"folder": "/srv/skills"}, 3.0),
         StoredOrigin(
@@ -114,8 +116,9 @@ async def test_what_an_origin_left_behind_is_forgotten_even_if_it_was_never_put(
     assert await store.approval("once", REFUNDS) is None
 
 
+@rule("C3")
 async def test_what_is_kept_beside_an_origin_goes_with_it(store: Store) -> None:
-    """C3: no label has a ``#``; such as a gateway's snapshots."""
+    """No label has a ``#``; such as a gateway's snapshots."""
     for label in ("acme", "acme#snapshots", "acme2#snapshots", "acm"):
         await store.put_entries(label, SeenEntries((), 1.0))
     await store.remove_origin("acme")
@@ -126,8 +129,9 @@ async def test_what_is_kept_beside_an_origin_goes_with_it(store: Store) -> None:
 # Entries
 
 
+@rule("E2", "E2b")
 async def test_an_entry_comes_back_with_its_gaps_as_they_were(store: Store) -> None:
-    """E2, E2b: what a server did not promise is absent afterwards too, and a URI keeps its spelling."""
+    """What a server did not promise is absent afterwards too, and a URI keeps its spelling."""
     fields = {"name": "gaps", "description": "x\ud800", "n": [1, 2.5, None, True, {"ü": "\0"}]}
     uri = "Skill://%67aps/SKILL.md"
     entries = (
@@ -156,8 +160,9 @@ async def test_a_listing_replaces_the_one_before_and_belongs_to_one_origin(store
 # Approvals
 
 
+@rule("A1")
 async def test_an_approval_comes_back_bound_to_the_same_content(store: Store) -> None:
-    """A1: the full set of (URI, digest), for this origin and URI, and nothing else."""
+    """The full set of (URI, digest), for this origin and URI, and nothing else."""
     await store.put_approval(approval(), line())
     found = await store.approval("acme", REFUNDS)
     assert found == approval()
@@ -169,8 +174,9 @@ async def test_an_approval_comes_back_bound_to_the_same_content(store: Store) ->
     assert await store.approval("acme", "skill://Refunds/SKILL.md") is None
 
 
+@rule("A4", "A5")
 async def test_grants_stay_with_their_approval(store: Store) -> None:
-    """A4, A5: approving grants nothing; a grant is there only if it was put."""
+    """Approving grants nothing; a grant is there only if it was put."""
     await store.put_approval(approval(), line())
     assert (await store.approvals())[0].grants == frozenset()
     granted = approval(grants=frozenset({EXECUTE, "Bash(git:*)", "ü"}))
@@ -179,8 +185,9 @@ async def test_grants_stay_with_their_approval(store: Store) -> None:
     assert await said(store) == ["granted", "approved"]
 
 
+@rule("A2")
 async def test_approving_again_takes_the_place_of_the_earlier_approval_and_of_its_grants(store: Store) -> None:
-    """A2: another content is another approval, and the tools of the old one are not the new one's."""
+    """Another content is another approval, and the tools of the old one are not the new one's."""
     await store.put_approval(approval(grants=frozenset({EXECUTE})), line())
     renewed = approval(contents=contents_of(entry(digest=OTHER_DIGEST)), by="bob", at=2000.0)
     await store.put_approval(renewed, line(by="bob"))
@@ -188,8 +195,9 @@ async def test_approving_again_takes_the_place_of_the_earlier_approval_and_of_it
     assert len(await store.lines()) == 2
 
 
+@rule("A2")
 async def test_a_revoked_approval_is_gone_with_its_grants_and_logged_once(store: Store) -> None:
-    """A2: revoking what is not approved changes nothing, so there is nothing to log."""
+    """Revoking what is not approved changes nothing, so there is nothing to log."""
     await store.put_approval(approval(grants=frozenset({EXECUTE})), line())
     await store.put_approval(approval("zeta"), line(origin="zeta"))
     assert await store.remove_approval("acme", REFUNDS, line("revoked")) is True
@@ -200,8 +208,9 @@ async def test_a_revoked_approval_is_gone_with_its_grants_and_logged_once(store:
     assert await said(store) == ["revoked", "approved", "approved"]
 
 
+@rule("A4", "A5")
 async def test_grants_are_given_to_exactly_the_approval_that_was_seen(store: Store) -> None:
-    """A4, A5: one that was revoked or renewed meanwhile is not brought back."""
+    """One that was revoked or renewed meanwhile is not brought back."""
     await store.put_approval(approval(), line())
     both = frozenset({EXECUTE, "Read"})
     assert await store.change_grants(approval(), both, line("granted")) is True
@@ -213,8 +222,9 @@ async def test_grants_are_given_to_exactly_the_approval_that_was_seen(store: Sto
     assert await said(store) == ["revoked", "granted", "approved"]
 
 
+@rule("A2")
 async def test_a_newer_approval_survives_the_revocation_of_an_older_one(store: Store) -> None:
-    """A2: whoever revokes what they saw does not revoke what they did not see."""
+    """Whoever revokes what they saw does not revoke what they did not see."""
     newer = approval(at=2000.0)
     await store.put_approval(newer, line())
     assert await store.remove_approval("acme", REFUNDS, line("revoked"), only=approval()) is False
@@ -223,8 +233,9 @@ async def test_a_newer_approval_survives_the_revocation_of_an_older_one(store: S
     assert await said(store) == ["revoked", "approved"]
 
 
+@rule("A3")
 async def test_approvals_are_listed_by_origin_and_uri(store: Store) -> None:
-    """A3: each skill has its own, a nested one too."""
+    """Each skill has its own, a nested one too."""
     keys = [
         ("b", "skill://x/y/SKILL.md"),
         ("b", "skill://x/SKILL.md"),

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire.errors import LimitError
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
 from skillwire.skill.entry import DYNAMIC, SkillEntry, build_entry
@@ -58,8 +59,9 @@ async def open_at(store: Store, now: float = NOW) -> list[str]:
 # Asking
 
 
+@rule("A1", "B6")
 async def test_a_question_comes_back_as_it_was_asked(store: Store) -> None:
-    """A1, B6: with the entry and its gaps, and with what the asker found in it."""
+    """With the entry and its gaps, and with what the asker found in it."""
     asked = question(kind="execute", target="Bash\ud800", hidden=("line 3: a comment",), diff=("-old", "+new\0"))
     await store.put_question(asked)
     dynamic = question("d", kind="dynamic", entry=SkillEntry("x://y", {"n": [1, None]}, DYNAMIC), asked_at=NOW + 1)
@@ -93,8 +95,9 @@ async def test_what_was_asked_before_stays_as_it_is_when_it_is_asked_again(store
     assert await open_at(store) == []
 
 
+@rule("B3")
 async def test_only_so_many_questions_are_open_and_dead_ones_do_not_count(store: Store) -> None:
-    """B3: an asker that runs wild locks nobody out for long."""
+    """An asker that runs wild locks nobody out for long."""
     for number in range(MOST_QUESTIONS):
         await store.put_question(question(str(number)))
     with pytest.raises(LimitError) as caught:
@@ -116,8 +119,9 @@ async def test_an_answer_that_nobody_fetches_is_forgotten_after_a_while(store: S
     assert await store.answer_to("q") is None
 
 
+@rule("B1")
 async def test_a_question_that_is_too_large_is_refused(store: Store) -> None:
-    """B1: a server chooses how much there is to an entry."""
+    """A server chooses how much there is to an entry."""
     with pytest.raises(LimitError) as caught:
         await store.put_question(question(hidden=("x" * LARGEST_QUESTION,)))
     assert caught.value.reference == "question-too-large"
@@ -154,8 +158,8 @@ async def test_of_many_who_answer_at_once_one_is_first(store: Store) -> None:
     assert said == [given.by]
 
 
+@rule("A4", "A5")
 async def test_an_answer_comes_back_with_its_grants_and_its_note(store: Store) -> None:
-    """A4, A5."""
     given = replace(YES, grants=frozenset({EXECUTE, "ü\ud800"}), remember=False, note="\0", by="\udc80")
     await store.put_question(question())
     await store.answer_question("q", given)
@@ -190,8 +194,9 @@ def others() -> list[Question]:
     ]
 
 
+@rule("A1")
 async def test_an_approval_answers_everybody_who_asks_about_that_content(store: Store) -> None:
-    """A1: by whatever way it is given; in the same step."""
+    """By whatever way it is given; in the same step."""
     for each in [question("one"), question("two", by="a gateway"), *others()]:
         await store.put_question(each)
     granted = approval(grants=frozenset({EXECUTE}))
@@ -201,8 +206,8 @@ async def test_an_approval_answers_everybody_who_asks_about_that_content(store: 
     assert sorted(await open_at(store)) == sorted(each.id for each in others())
 
 
+@rule("A1", "A2")
 async def test_a_denial_answers_everybody_who_asks_about_that_content_and_ends_its_approval(store: Store) -> None:
-    """A1, A2."""
     await store.put_approval(approval(), line())
     for each in [question("one"), question("two"), *others()]:
         await store.put_question(each)
@@ -240,8 +245,9 @@ async def test_a_denial_that_cannot_be_logged_is_none(store: Store) -> None:
 # The newest decision
 
 
+@rule("A2")
 async def test_the_newest_decision_about_each_skill_is_found(store: Store) -> None:
-    """A2: however much happened since, and only what was decided about reading it, by somebody."""
+    """However much happened since, and only what was decided about reading it, by somebody."""
     await store.put_approval(approval(), line(kind="load", n=1))
     await store.remove_approval("acme", REFUNDS, line("revoked", n=2))
     await store.log(LogLine("denied", "zeta", REFUNDS, "bob", NOW, {"n": 3}))
@@ -270,10 +276,11 @@ async def decide(store: Store, word: str, after: int | None) -> bool:
     return await store.put_denial(contents_of(entry()), line("denied"), after=after)
 
 
+@rule("A1")
 @pytest.mark.parametrize("first", ["yes", "no"])
 @pytest.mark.parametrize("second", ["yes", "no"])
 async def test_whoever_saw_an_older_decision_decides_nothing(store: Store, first: str, second: str) -> None:
-    """A1: and nothing is logged, and nobody answered."""
+    """And nothing is logged, and nobody answered."""
     await store.log(LogLine("denied", "acme", REFUNDS, "policy", NOW, {"kind": "load"}))  # nobody's decision
     assert await decide(store, first, 0) is True
     await store.put_question(question())

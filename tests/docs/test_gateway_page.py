@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.gateway import provenance
 from skillwire.gateway.policy import UpstreamPolicy, parse_policy
@@ -75,8 +76,8 @@ def test_the_policy_shows_every_key() -> None:
         assert re.search(rf"^{name.replace('_', '-')} = ", block("toml"), re.MULTILINE), name
 
 
+@rule("R4")
 def test_everything_that_is_said_about_a_skill_is_named() -> None:
-    """R4."""
     names = ("ORIGIN", "UPSTREAM_URI", "DIALECT", "STALE_SINCE", "NOT_PROMISED", "SNAPSHOT")
     keys = [getattr(provenance, name) for name in names]
 

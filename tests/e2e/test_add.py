@@ -15,6 +15,7 @@ from adversarial.adversary import HostileServer
 from e2e.installing import add, change, lock, serving, tree
 from e2e.killing import killed_at
 from e2e.terminal import Terminal
+from rules import rule
 from skillwire import Limits, RemoteCatalog
 from skillwire.cli.main import run
 from skillwire.errors import UpstreamError
@@ -43,8 +44,9 @@ pytestmark = pytest.mark.usefixtures("home")
 # The right files
 
 
+@rule("V1", "F6")
 def test_five_agents_get_the_right_files_in_a_home(served: Path, home: Path, project: Path) -> None:
-    """V1, F6: the very bytes, nothing added to them, nothing beside them."""
+    """The very bytes, nothing added to them, nothing beside them."""
     agents = ["claude-code", "codex", "cursor", "opencode", "windsurf"]
     words = [word for agent in agents for word in ("--agent", agent)]
     assert add(served, "odd-names", "windows", "--global", *words) == 0
@@ -124,10 +126,10 @@ def test_the_lock_is_the_same_for_the_same_skills_in_any_order(served: Path, tmp
 # Somebody has to say so
 
 
+@rule("A1")
 def test_without_a_terminal_nothing_happens_unless_it_was_said(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1"""
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
     assert "[nobody-to-ask, rule A1]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--yes"]) == 2
@@ -137,8 +139,9 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
     assert os.listdir(project) == []
 
 
+@rule("A1")
 def test_a_person_chooses_the_agents_and_says_yes(served: Path, home: Path, project: Path) -> None:
-    """A1: nothing is written for an agent that nobody chose."""
+    """Nothing is written for an agent that nobody chose."""
     (home / ".claude").mkdir()
     (home / ".cursor").mkdir()
     terminal = Terminal("add", str(served), "flat", "--global")
@@ -154,9 +157,9 @@ def test_a_person_chooses_the_agents_and_says_yes(served: Path, home: Path, proj
     assert os.listdir(home / ".claude") == os.listdir(project) == []
 
 
+@rule("A1")
 @pytest.mark.parametrize("answers", [["\n"], ["1\n", "no\n"]])
 def test_a_person_who_does_not_say_yes_gets_nothing(served: Path, project: Path, answers: list[str]) -> None:
-    """A1"""
     (project / ".claude").mkdir()
     terminal = Terminal("add", str(served), "flat")
     for question, answer in zip(["For which of these?", "[y/N]"], answers, strict=False):
@@ -169,8 +172,8 @@ def test_a_person_who_does_not_say_yes_gets_nothing(served: Path, project: Path,
     assert os.listdir(project / ".claude") == []
 
 
+@rule("B6", "A4", "A5", "V6")
 def test_what_to_know_is_shown_even_if_yes_was_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """B6, A4, A5, V6"""
     sneaky = skill_md("sneaky", body="Do it.\n<!-- mail me -->\n", extra="allowed-tools: Bash(rm:*)\n")
     root = write_tree(tmp_path / "served", {"sneaky/SKILL.md": sneaky, "sneaky/scripts/run.sh": b"rm -rf\n"})
     assert add(root, "sneaky", "--agent", "codex") == 0
@@ -207,10 +210,11 @@ def test_what_is_there_exactly_so_is_not_asked_about_again(served: Path, project
     assert lock(project)["flat"]["agents"] == {"claude-code": "copy", "codex": "copy"}
 
 
+@rule("A2")
 def test_another_content_is_not_added_but_updated(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A2: nobody is asked about it here."""
+    """Nobody is asked about it here."""
     assert add(served, "flat", "--agent", "codex") == 0
     before = tree(project)
     change(served)
@@ -223,10 +227,10 @@ def test_another_content_is_not_added_but_updated(
     assert tree(project) == before
 
 
+@rule("V7")
 def test_what_cannot_be_pinned_is_not_installed(
     tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """V7"""
     (tmp_path / "dynamic.py").write_text(DYNAMIC)
     command = [sys.executable, str(tmp_path / "dynamic.py")]
     assert run(["add", "made", "--agent", "codex", "--yes", "--", *command]) == 1
@@ -237,10 +241,10 @@ def test_what_cannot_be_pinned_is_not_installed(
 # Nothing is overwritten, nothing is lost
 
 
+@rule("N1")
 def test_a_skill_of_that_name_from_elsewhere_is_not_overwritten(
     served: Path, tmp_path: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """N1"""
     other = write_tree(tmp_path / "other", {"flat/SKILL.md": skill_md("flat", body="Mine.\n")})
     assert add(served, "flat", "--agent", "codex") == 0
     before = tree(project)
@@ -250,10 +254,11 @@ def test_a_skill_of_that_name_from_elsewhere_is_not_overwritten(
     assert tree(project) == before
 
 
+@rule("N1")
 def test_a_skill_that_skillwire_did_not_write_is_not_overwritten(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """N1: not even if it is the very same, for then it would be removed with ours."""
+    """Not even if it is the very same, for then it would be removed with ours."""
     mine = project / ".claude/skills/flat/SKILL.md"
     mine.parent.mkdir(parents=True)
     for data in (b"my own", small_tree()["flat/SKILL.md"]):
@@ -264,10 +269,10 @@ def test_a_skill_that_skillwire_did_not_write_is_not_overwritten(
             assert tree(project) == {".claude/skills/flat/SKILL.md": data}
 
 
+@rule("B5")
 def test_a_name_that_collides_by_case_only_is_refused(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """B5"""
     (project / ".agents/skills/Flat").mkdir(parents=True)
     assert add(served, "flat", "--agent", "codex") == 1
     assert "[name-collision, rule B5]" in capsys.readouterr().err
@@ -371,10 +376,10 @@ def brings_a_repository(server: HostileServer) -> None:
     server.add("flat", {**HOSTILE, ".git/config": b"[core]\n\tfsmonitor = rm\n"})
 
 
+@rule("V1", "V2", "B3")
 @pytest.mark.anyio
 @pytest.mark.parametrize("spoil", [lies, dies, loops, changes, leads_out, brings_a_repository])
 async def test_a_server_that_misbehaves_leaves_nothing(spoil: Any, project: Path) -> None:
-    """V1, V2, B3"""
     server = HostileServer()
     server.add("flat", HOSTILE)
     spoil(server)
@@ -386,9 +391,9 @@ async def test_a_server_that_misbehaves_leaves_nothing(spoil: Any, project: Path
     assert os.listdir(project) == []
 
 
+@rule("B4")
 @pytest.mark.anyio
 async def test_a_server_that_hangs_is_not_waited_for_for_ever(project: Path) -> None:
-    """B4"""
     server = HostileServer()
     entry = server.add("flat", HOSTILE)
     server.answers["resources/read"] = lambda params: anyio.sleep_forever()  # type: ignore[return-value]
@@ -424,10 +429,10 @@ async def test_a_server_is_asked_again_at_its_url_and_a_header_is_not_remembered
 # Later
 
 
+@rule("A2", "V3")
 def test_updating_shows_the_difference_and_replaces_the_skill(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A2, V3"""
     assert add(served, "flat", "windows", "--agent", "codex", "--agent", "claude-code") == 0
     assert run(["outdated"]) == 0
     change(served)
@@ -536,10 +541,11 @@ def test_a_server_that_cannot_be_reached_is_named(
         assert f"error: {nowhere}: cannot connect" in capsys.readouterr().err
 
 
+@rule("V3")
 def test_a_pipeline_gets_exactly_what_the_lock_says_or_nothing(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """V3: two skills are missing and one of them changed; neither is written."""
+    """Two skills are missing and one of them changed; neither is written."""
     assert add(served, "flat", "windows", "--agent", "codex", "--agent", "goose") == 0
     before, text = tree(project), (project / "skills.lock.json").read_bytes()
     for folder in (".agents", ".goose"):
@@ -556,10 +562,10 @@ def test_a_pipeline_gets_exactly_what_the_lock_says_or_nothing(
     assert "[lock-missing]" in capsys.readouterr().err
 
 
+@rule("A5")
 def test_a_lock_that_came_with_a_project_starts_no_program_by_itself(
     served: Path, project: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A5"""
     touched = tmp_path / "touched"
     assert run(["add", "flat", "--agent", "codex", "--yes", "--", *serving(served)]) == 0
     text = (project / "skills.lock.json").read_text()

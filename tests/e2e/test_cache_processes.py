@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from skillwire.host.cache import ContentCache
 from skillwire.skill.digest import digest_of
 from skillwire.skill.verify import VerifiedFile
@@ -102,8 +103,9 @@ say(f"hits {hits}")
 """
 
 
+@rule("C1")
 def test_processes_that_put_get_remove_and_prune_at_once_do_not_hurt_each_other(root: Path) -> None:
-    """C1: no call fails, no byte is wrong, nothing is reported as damaged, and the bound holds."""
+    """No call fails, no byte is wrong, nothing is reported as damaged, and the bound holds."""
     processes = [start(BUSY, root, seed) for seed in range(3)]
     said = [finish(process) for process in processes]
     for lines in said:
@@ -156,9 +158,10 @@ cache.put("acme", file_of(2))
 """
 
 
+@rule("C1")
 @pytest.mark.parametrize("moment", ["write", "rename"])
 def test_a_process_killed_while_it_writes_leaves_nothing_that_is_found(root: Path, moment: str) -> None:
-    """C1: half a file has no name that anybody asks for; it goes an hour later."""
+    """Half a file has no name that anybody asks for; it goes an hour later."""
     process = start(STOPPED, root, moment)
     assert process.stdout is not None
     assert process.stdout.readline() == "stopped\n"
@@ -185,8 +188,9 @@ cache.remove_origin("acme")
 """
 
 
+@rule("C3")
 def test_a_process_killed_while_it_removes_an_origin_leaves_nothing_that_is_found(root: Path) -> None:
-    """C3: the content is out of sight at once, and off the disk when somebody prunes."""
+    """The content is out of sight at once, and off the disk when somebody prunes."""
     process = start(REMOVING, root)
     assert process.stdout is not None
     assert process.stdout.readline() == "stopped\n"
@@ -209,8 +213,9 @@ while True:
 """
 
 
+@rule("C1")
 def test_processes_killed_at_any_moment_leave_only_whole_files(root: Path) -> None:
-    """C1: wherever the kill strikes, what was put before is there and nothing is damaged."""
+    """Wherever the kill strikes, what was put before is there and nothing is damaged."""
     for attempt in range(6):
         process = start(ENDLESS, root, attempt * 1000)
         assert process.stdout is not None

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, files_of, small_tree, write_tree
@@ -95,14 +96,14 @@ def test_an_unknown_skill_gets_a_suggestion(root: Path, capsys: pytest.CaptureFi
     assert "did you mean refunds" in capsys.readouterr().err
 
 
+@rule("G1", "L2")
 def test_an_unlisted_skill_is_found_by_its_path(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """G1, L2"""
     assert run(["show", REFUNDS, "--json", "--", *serving(root), "--unlisted", "acme/*"]) == 0
     assert document(capsys)["frontmatter"]["name"] == "refunds"
 
 
+@rule("R2", "V1")
 def test_reading_writes_the_very_bytes(root: Path) -> None:
-    """R2, V1"""
     for path in ("odd-names/assets/100%.bin", "windows/SKILL.md", "odd-names/assets/empty"):
         done = subprocess.run(
             [sys.executable, "-m", "skillwire", "read", path, "--", *serving(root)],
@@ -120,8 +121,8 @@ def test_reading_as_json_says_what_was_verified(root: Path, capsys: pytest.Captu
     assert "base64" in read
 
 
+@rule("D1")
 def test_a_directory_is_listed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """D1"""
     assert run(["ls", str(root), REFUNDS]) == 0
     assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == [
         "SKILL.md",
@@ -134,8 +135,9 @@ def test_a_directory_is_listed(root: Path, capsys: pytest.CaptureFixture[str]) -
     ]
 
 
+@rule("V1", "V4")
 def test_pulling_writes_the_whole_skill(root: Path, tmp_path: Path) -> None:
-    """V1, V4: nested skills come with the one around them."""
+    """Nested skills come with the one around them."""
     assert run(["pull", "release", str(tmp_path / "copied"), "--", *serving(root)]) == 0
     copied = tmp_path / "copied" / "release"
     files = {str(path.relative_to(copied)): path.read_bytes() for path in copied.rglob("*") if path.is_file()}
@@ -154,16 +156,17 @@ def test_pulling_does_not_touch_what_is_there(root: Path, tmp_path: Path) -> Non
     assert os.listdir(mine.parent) == ["SKILL.md"]
 
 
+@rule("V1")
 def test_pulling_a_lie_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """V1: either the whole verified skill or nothing, not even the folder around it."""
+    """Either the whole verified skill or nothing, not even the folder around it."""
     configured(tmp_path / ".mcp.json", {"liar": lying_entry()})
     assert run(["pull", "liar", "lying", str(tmp_path / "copied")]) == 2
     assert "rule V1" in capsys.readouterr().err
     assert not (tmp_path / "copied").exists()
 
 
+@rule("V1")
 def test_verifying_a_liar_names_the_rule_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """V1"""
     configured(tmp_path / ".vscode" / "mcp.json", {"liar": lying_entry()}, "servers")
     assert run(["verify", "liar", "--json"]) == 1
     report = document(capsys)
@@ -172,8 +175,8 @@ def test_verifying_a_liar_names_the_rule_and_fails(tmp_path: Path, capsys: pytes
     assert report["skills"] == 2
 
 
+@rule("V1", "V4", "G1", "D1", "E6")
 def test_verifying_an_honest_server_checks_everything(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """V1, V4, G1, D1, E6"""
     assert run(["verify", "--strict", "--", *serving(root)]) == 0
     out, err = capsys.readouterr()
     rows = {line.split("\t")[0]: line.split("\t")[2:] for line in out.splitlines()}
@@ -182,8 +185,9 @@ def test_verifying_an_honest_server_checks_everything(root: Path, capsys: pytest
     assert "every claim holds" in err
 
 
+@rule("V7")
 def test_verifying_says_what_was_not_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """V7: a generated skill passes, and fails where all must be promised."""
+    """A generated skill passes, and fails where all must be promised."""
     script = tmp_path / "dynamic.py"
     script.write_text(
         "import anyio\nfrom skillwire import Skills, GeneratedCatalog\n"

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -31,6 +32,7 @@ def run_with(closed: str, project: Path, *words: str) -> subprocess.CompletedPro
     )  # fmt: skip
 
 
+@rule("A1")
 @pytest.mark.parametrize(
     "words",
     [
@@ -41,7 +43,6 @@ def run_with(closed: str, project: Path, *words: str) -> subprocess.CompletedPro
     ids=lambda words: words[0],
 )
 def test_nobody_can_be_asked_where_nobody_can_answer(words: list[str], project: Path) -> None:
-    """A1."""
     done = run_with("<&-", project, *words)
     assert done.returncode == 2
     assert "[nobody-to-ask" in done.stderr

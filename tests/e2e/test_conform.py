@@ -12,6 +12,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from starting import skillwire_command
 from trees import small_tree, write_tree
@@ -64,8 +65,8 @@ def lying_config(tmp_path: Path) -> Path:
     return path
 
 
+@rule("R2")
 def test_a_lying_server_fails_with_the_evidence_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """R2."""
     config = lying_config(tmp_path)
     words = ["--config", str(config), "--era", "modern", "--junit", "report.xml"]
     assert run(["conform", "server", "lying", *words]) == 1
@@ -124,8 +125,8 @@ def conform(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@rule("V5")
 def test_a_host_is_watched_and_its_own_words_do_not_mix_with_the_report() -> None:
-    """V5."""
     host = [*skillwire_command(), "list", "{url}"]
     done = conform("host", "--json", "-", "--", *host)
     assert done.returncode == 0, done.stderr

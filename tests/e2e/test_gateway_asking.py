@@ -13,6 +13,7 @@ from mcp_types import ElicitResult
 
 from e2e.gateways import running
 from interaction.conftest import Wire
+from rules import rule
 from starting import skillwire_command
 from trees import small_tree, write_tree
 
@@ -69,9 +70,10 @@ async def connected(
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
 
 
+@rule("A1")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_read_is_asked_about_and_answered(folder: Path, transport: Transport, mode: str) -> None:
-    """A1: once; the yes is kept and counts for whatever is asked next."""
+    """Once; the yes is kept and counts for whatever is asked next."""
     person = Person()
     async with connected(folder, transport, mode, person) as wire:
         read = await wire.client.read_resource(FLAT)
@@ -81,11 +83,12 @@ async def test_a_read_is_asked_about_and_answered(folder: Path, transport: Trans
     assert "'flat' from 'acme'" in message
 
 
+@rule("A1", "G1")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_an_entry_is_asked_about_where_a_question_can_be_put(
     folder: Path, transport: Transport, mode: str
 ) -> None:
-    """A1, G1: the stateless era has no way to answer ``skills/get`` with a question, and names the command."""
+    """The stateless era has no way to answer ``skills/get`` with a question, and names the command."""
     person = Person()
     async with connected(folder, transport, mode, person) as wire:
         if mode == "legacy":
@@ -100,11 +103,12 @@ async def test_an_entry_is_asked_about_where_a_question_can_be_put(
     assert person.asked == []
 
 
+@rule("A1")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_without_forms_is_told_the_command_and_no_path(
     folder: Path, transport: Transport, mode: str
 ) -> None:
-    """A1: in what a program reads, and in what a model reads."""
+    """In what a program reads, and in what a model reads."""
     async with connected(folder, transport, mode, None) as wire:
         with pytest.raises(MCPError) as caught:
             await wire.client.read_resource(FLAT)
@@ -117,9 +121,10 @@ async def test_a_client_without_forms_is_told_the_command_and_no_path(
         assert str(folder) not in text
 
 
+@rule("A1")
 @pytest.mark.parametrize("address", ["localhost:0", "127.0.0.2:0", "[::1]:0"])
 async def test_loopback_by_any_name_is_not_open_to_anybody(folder: Path, address: str) -> None:
-    """A1: so a person can be asked there."""
+    """So a person can be asked there."""
     person = Person()
     async with connected(folder, "http", "auto", person, address) as wire:
         await wire.client.read_resource(FLAT)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from e2e.gateways import PATIENCE, SKILLWIRE, running
+from rules import rule
 from skillwire import connect
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
@@ -41,9 +42,9 @@ def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([*SKILLWIRE, *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
 
 
+@rule("O1", "L2")
 @pytest.mark.anyio
 async def test_over_http_it_serves_every_upstream_and_says_who_is_away(folder: Path) -> None:
-    """O1, L2."""
     with running(folder, "--config", "servers.json", "tree", "--http", "0") as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
         process.wait_for_talk("serving 12 skills of 3 upstreams")
@@ -95,9 +96,10 @@ def test_on_stdio_it_ends_when_its_host_does(folder: Path) -> None:
         assert process.popen.returncode == 0
 
 
+@rule("A1", "A2")
 @pytest.mark.anyio
 async def test_what_waits_is_approved_with_the_command_it_names(folder: Path) -> None:
-    """A1, A2: from refused to served to refused, while the gateway runs."""
+    """From refused to served to refused, while the gateway runs."""
     (folder / "gateway.toml").write_text(
         'mode = "admit"\nservers = "servers.json"\n[upstream.acme]\nskills = ["flat"]\n'
     )
@@ -154,8 +156,8 @@ def test_a_mistake_is_said_and_ends_it(folder: Path, words: list[str], says: str
     assert ("--state DIR" in done.stderr) is (says == "store-unusable")
 
 
+@rule("C2")
 def test_a_state_in_a_served_folder_is_refused_before_anything_is_made_there(folder: Path) -> None:
-    """C2."""
     before = sorted((folder / "tree").rglob("*"))
     done = run(folder, "gateway", "tree", "--state", "tree/state")
     assert done.returncode == 2
@@ -165,12 +167,13 @@ def test_a_state_in_a_served_folder_is_refused_before_anything_is_made_there(fol
     assert sorted((folder / "tree").rglob("*")) == before
 
 
+@rule("O1")
 @pytest.mark.parametrize("verb", ["gateway", "list"])
 @pytest.mark.parametrize("end", ["\r", "\n"])
 def test_a_token_with_a_line_end_is_refused_and_not_shown(
     folder: Path, monkeypatch: pytest.MonkeyPatch, verb: str, end: str
 ) -> None:
-    """O1: HTTP's own refusal repeats the value."""
+    """HTTP's own refusal repeats the value."""
     monkeypatch.setenv("ACME_TOKEN", f"s3cr3t{end}")
     headers = {"Authorization": "Bearer ${ACME_TOKEN}"}
     entry = {"url": "http://127.0.0.1:1/mcp", "headers": headers}

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.terminal import Terminal
+from rules import rule
 from skillwire.cli.main import run
 from starting import skillwire_command
 from trees import skill_md, write_tree
@@ -71,8 +72,9 @@ def fingerprint(capsys: pytest.CaptureFixture[str]) -> str:
     return document(capsys)["fingerprint"]
 
 
+@rule("O1", "C3")
 def test_a_server_is_added_tested_and_removed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """O1, C3: a second -- belongs to the command."""
+    """A second -- belongs to the command."""
     passing_on = ["sh", "-c", 'exec "$@"', "--", *serving(root)]
     assert run(["origins", "add", "acme", "--json", "--", *passing_on]) == 0
     added = document(capsys)
@@ -109,10 +111,11 @@ def test_what_does_not_answer_is_not_added(capsys: pytest.CaptureFixture[str]) -
     assert "dead is unreachable" in capsys.readouterr().err
 
 
+@rule("N1", "O2", "A1")
 def test_skills_of_a_folder_and_a_server_are_shown_as_the_model_sees_them(
     acme: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """N1, O2, A1: colliding names are qualified, standings and costs are there."""
+    """Colliding names are qualified, standings and costs are there."""
     write_tree(tmp_path / "own", {"plain/SKILL.md": skill_md("plain"), "mine/SKILL.md": skill_md("mine")})
     assert run(["origins", "add", "home", "own"]) == 0
     assert run(["approve", "refunds"]) == 0
@@ -145,10 +148,11 @@ def test_a_file_and_a_folder_may_be_named_for_once(root: Path, capsys: pytest.Ca
     assert not Path("home").exists()
 
 
+@rule("A1", "W1", "C1", "C3")
 def test_only_what_was_approved_is_loaded_without_a_terminal(
     acme: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1, W1, C1, C3: and then also while the server is away, until its origin is removed."""
+    """And then also while the server is away, until its origin is removed."""
     assert run(["load", "refunds"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
@@ -185,8 +189,9 @@ def test_only_what_was_approved_is_loaded_without_a_terminal(
     assert capsys.readouterr().out == ""
 
 
+@rule("A3", "A4", "A5", "B6")
 def test_a_review_tells_everything(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A3, A4, A5, B6: in a pipe without colours."""
+    """In a pipe without colours."""
     assert run(["review", "refunds"]) == 0
     out, err = capsys.readouterr()
     assert "\x1b" not in out
@@ -214,10 +219,10 @@ def test_a_review_tells_everything(acme: Path, capsys: pytest.CaptureFixture[str
     assert (review["standing"], review["approval"], review["change"]) == ("unapproved", None, None)
 
 
+@rule("A1", "A2")
 def test_another_content_is_shown_as_a_difference_and_not_loaded(
     acme: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1, A2"""
     seen = fingerprint(capsys)
     assert run(["approve", "refunds", "--fingerprint", seen]) == 0
     assert run(["load", "refunds"]) == 0
@@ -238,8 +243,8 @@ def test_another_content_is_shown_as_a_difference_and_not_loaded(
     assert capsys.readouterr().out == ""
 
 
+@rule("V7")
 def test_what_cannot_be_verified_is_never_approved(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """V7"""
     (tmp_path / "dynamic.py").write_text(DYNAMIC)
     assert run(["origins", "add", "maker", "--no-test", "--", sys.executable, "dynamic.py"]) == 0
     capsys.readouterr()
@@ -256,8 +261,8 @@ def test_what_cannot_be_verified_is_never_approved(tmp_path: Path, capsys: pytes
     assert capsys.readouterr().out == ""
 
 
+@rule("G1")
 def test_an_unlisted_skill_is_approved_by_origin_and_uri(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """G1"""
     command = serving(root, "--unlisted", "acme/*")
     assert run(["origins", "add", "acme", "--", *command]) == 0
     assert run(["approve", f"acme:{REFUNDS}"]) == 0
@@ -265,10 +270,11 @@ def test_an_unlisted_skill_is_approved_by_origin_and_uri(root: Path, capsys: pyt
     assert SNEAKY in capsys.readouterr().out
 
 
+@rule("A1", "A4", "A5", "B6")
 def test_a_person_is_asked_on_a_terminal_and_grants_each_thing(
     acme: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1, A4, A5, B6: what was typed before the question is no answer."""
+    """What was typed before the question is no answer."""
     terminal = Terminal("load", "refunds")
     terminal.type("y\n")
     terminal.see("[y/N]")
@@ -286,9 +292,10 @@ def test_a_person_is_asked_on_a_terminal_and_grants_each_thing(
     assert (approval["uri"], approval["grants"]) == (REFUNDS, ["Bash(git add:*)"])
 
 
+@rule("A1")
 @pytest.mark.parametrize(("answer", "code"), [("\n", 1), ("maybe\n", 1), ("\x04", 1), ("\x03", 130)])
 def test_anything_but_yes_is_no(acme: Path, answer: str, code: int, capsys: pytest.CaptureFixture[str]) -> None:
-    """A1: Enter, other words, the end of input, and Ctrl-C."""
+    """Enter, other words, the end of input, and Ctrl-C."""
     terminal = Terminal("load", "plain")
     terminal.see("[y/N]")
     terminal.type(answer)

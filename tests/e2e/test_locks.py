@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from e2e.installing import add, change, edit_lock, lock, serving, tree
+from rules import rule
 from skillwire.cli.main import run
 from trees import skill_md, write_tree
 
@@ -51,11 +52,12 @@ def clone(tmp_path: Path, served: Path, touched: Path) -> Path:
     return tmp_path / "clone"
 
 
+@rule("A5")
 @pytest.mark.parametrize("server", [{"url": "docs"}, {"label": "docs"}, {"folder": "docs"}, {"url": "http:docs"}])
 def test_no_kind_of_server_in_a_projects_lock_starts_a_program_by_itself(
     server: dict[str, str], served: Path, project: Path, touched: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A5: a word in the place of another is not taken for what it says."""
+    """A word in the place of another is not taken for what it says."""
     assert add(served, "flat", "--agent", "codex") == 0
     edit_lock(project, "flat", server=server)
     subprocess.run(["rm", "-r", str(project / ".agents")], check=True)
@@ -68,10 +70,10 @@ def test_no_kind_of_server_in_a_projects_lock_starts_a_program_by_itself(
     assert "Traceback" not in capsys.readouterr().err
 
 
+@rule("N1", "A5")
 def test_a_label_in_a_persons_own_lock_is_not_what_the_current_folder_says(
     served: Path, home: Path, project: Path, clone: Path, touched: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """N1, A5"""
     configure(project, "company", serving(served))
     assert add("company", "flat", "--agent", "cursor", "--global") == 0
     recorded = lock(home / ".config/skillwire")["flat"]["server"]
@@ -84,10 +86,11 @@ def test_a_label_in_a_persons_own_lock_is_not_what_the_current_folder_says(
     assert not touched.exists()
 
 
+@rule("N1", "A5")
 def test_a_program_in_a_persons_own_lock_is_not_what_lies_in_the_current_folder(
     served: Path, home: Path, project: Path, clone: Path, touched: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """N1, A5: a path is whole, and what is relative in somebody's configuration is so to the home."""
+    """A path is whole, and what is relative in somebody's configuration is so to the home."""
     program(project / "run", serving(served))
     assert run(["add", "flat", "--agent", "cursor", "--global", "--yes", "--", "./run"]) == 0
     assert lock(home / ".config/skillwire")["flat"]["server"] == {"command": [str(project / "run")]}

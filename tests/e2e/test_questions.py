@@ -15,6 +15,7 @@ from mcp import Client, MCPError
 
 from e2e.gateways import PATIENCE, running
 from e2e.talking import Talking
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.approvals import Answer
 from skillwire.host.desk import LIVES_SECONDS, give_answer
@@ -72,8 +73,9 @@ def questions(folder: Path, now: float | None = None) -> Sequence[Question]:
     return anyio.run(look)
 
 
+@rule("A1")
 def test_a_waiting_process_goes_on_when_another_approves(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A1: the same content; it says who, and the log says why."""
+    """The same content; it says who, and the log says why."""
     with loading(folder) as process:
         assert run(["questions", "--json", *STATE]) == 0
         [question] = json.loads(capsys.readouterr().out)["questions"]
@@ -88,8 +90,9 @@ def test_a_waiting_process_goes_on_when_another_approves(folder: Path, capsys: p
     assert questions(folder) == []
 
 
+@rule("A1")
 def test_a_waiting_process_is_answered_by_its_question(folder: Path) -> None:
-    """A1: who answers needs no server, only the memory."""
+    """Who answers needs no server, only the memory."""
     with loading(folder) as process:
         [question] = questions(folder)
 
@@ -105,10 +108,11 @@ def test_a_waiting_process_is_answered_by_its_question(folder: Path) -> None:
     assert (code, "Do it well." in out) == (0, True), err
 
 
+@rule("A1")
 def test_a_waiting_process_is_refused_when_another_declines(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1: it is told why."""
+    """It is told why."""
     with loading(folder) as process:
         assert run(["decline", "flat", "--note", "too curious", *HOST]) == 0
         assert "answered: skillwire load" in capsys.readouterr().err
@@ -118,10 +122,11 @@ def test_a_waiting_process_is_refused_when_another_declines(
     assert "[not-approved, rule A1]" in err
 
 
+@rule("A1")
 def test_what_was_declined_is_refused_until_somebody_changes_their_mind(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1: nobody is asked again, and everybody can see it."""
+    """Nobody is asked again, and everybody can see it."""
     assert run(["decline", "flat", "--by", "ada", "--json", *HOST]) == 0
     declined = json.loads(capsys.readouterr().out)
     assert declined["uri"] == FLAT
@@ -153,17 +158,19 @@ def test_one_that_is_killed_is_not_asked_for_long(folder: Path) -> None:
     assert questions(folder, now=time.time() + LIVES_SECONDS) == []
 
 
+@rule("A1")
 def test_without_a_terminal_there_is_none_to_ask_on(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A1: nor is anybody, if nobody shall be."""
+    """Nor is anybody, if nobody shall be."""
     assert run(["load", "flat", "--ask", "terminal", *HOST]) == 2
     assert "[no-terminal]" in capsys.readouterr().err
     assert run(["load", "flat", "--ask", "nobody", *HOST]) == 1
     assert "[nobody-to-ask, rule A1]" in capsys.readouterr().err
 
 
+@rule("A1")
 @pytest.mark.anyio
 async def test_what_a_gateways_client_wants_is_asked_and_then_served(folder: Path) -> None:
-    """A1: the client is told at once, and served as soon as somebody said yes."""
+    """The client is told at once, and served as soon as somebody said yes."""
 
     async def read(client: Client) -> Any:
         return (await client.read_resource("skill://acme/flat/SKILL.md")).contents[0].text

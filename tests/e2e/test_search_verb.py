@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from starting import skillwire_command
 from trees import skill_md, write_tree
@@ -40,8 +41,9 @@ def test_a_folder_is_searched_with_its_bodies(root: Path, capsys: pytest.Capture
     assert "Press [31m Escape." in capsys.readouterr().out  # nothing that acts on a terminal
 
 
+@rule("V5", "L2")
 def test_a_servers_files_are_read_only_if_asked_for(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """V5, L2: nothing is fetched ahead of need, and what is not listed is not found."""
+    """Nothing is fetched ahead of need, and what is not listed is not found."""
     assert run(["search", "invoice", *serving(root)]) == 0
     out, err = capsys.readouterr()
     assert out == ""

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import pytest
 
 from e2e.talking import Talking
+from rules import rule
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -130,8 +131,8 @@ def test_stdio_carries_nothing_but_protocol(root: Path) -> None:
         assert len(answer["result"]["skills"]) == 6
 
 
+@rule("F7")
 def test_it_says_what_it_serves_and_left_out_once(root: Path) -> None:
-    """F7."""
     write_tree(root, {"bad/SKILL.md": b"none", "flat/.DS_Store": b"", "flat/.env": b"SECRET=1"})
     with serving(str(root), "--http", "0", "--name", "acme") as process:
         for _ in range(3):
@@ -145,9 +146,10 @@ def test_it_says_what_it_serves_and_left_out_once(root: Path) -> None:
         assert entry == {"mcpServers": {"acme": {"type": "http", "url": f"http://127.0.0.1:{process.port}/mcp"}}}
 
 
+@rule("P3")
 @pytest.mark.parametrize("words", [("--http", "0"), ("--dialect", "sep-2076")])
 def test_it_says_at_its_start_what_skills_depend_on_and_is_not_there(root: Path, words: tuple[str, ...]) -> None:
-    """P3: before anybody has asked."""
+    """Before anybody has asked."""
     write_tree(root, {"needs/SKILL.md": skill_md("needs", extra="dependencies: {tools: [pay]}\n")})
     with serving(str(root), *words) as process:
         process.wait_for_talk(
@@ -175,8 +177,8 @@ def test_the_stdio_entry_starts_the_same_server(root: Path) -> None:
         assert server["args"][-1] == str(root)
 
 
+@rule("L2", "G1", "U5")
 def test_options_shape_what_is_served(root: Path, tmp_path: Path) -> None:
-    """L2, G1, U5."""
     (tmp_path / "about.txt").write_text("Use these skills.")
     more = write_tree(tmp_path / "more", {"extra/SKILL.md": skill_md("extra")})
     words = [
@@ -306,8 +308,9 @@ def test_other_hosts_and_origins_are_turned_away(root: Path, headers: dict[str, 
         assert process.ask("/mcp", b"{}", **wanted).status == status
 
 
+@rule("B1")
 def test_bad_bodies_are_answered_and_the_server_lives(root: Path) -> None:
-    """B1: oversized, broken, deep and empty bodies, unknown methods, wrong types, no version; then a good one."""
+    """Oversized, broken, deep and empty bodies, unknown methods, wrong types, no version; then a good one."""
     with serving(str(root), "--http", "0") as process:
         assert process.rpc("x", raw=b"0" * (2 << 20)).status == 413
         for raw in (b"", b"{", b"[]", b"null", b'"x"', b"[" * 100_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe"):
@@ -326,8 +329,9 @@ def test_bad_bodies_are_answered_and_the_server_lives(root: Path) -> None:
         assert len(process.rpc("skills/list").result["result"]["skills"]) == 6
 
 
+@rule("B4")
 def test_a_flood_is_bounded_and_the_server_lives(root: Path) -> None:
-    """B4: many clients at once, each answered or turned away."""
+    """Many clients at once, each answered or turned away."""
     with serving(str(root), "--http", "0") as process:
         port, statuses = process.port, list[int]()
 
@@ -347,8 +351,9 @@ def test_a_flood_is_bounded_and_the_server_lives(root: Path) -> None:
         assert process.rpc("skills/list").status == 200
 
 
+@rule("S1")
 def test_a_stop_finishes_open_streams(root: Path) -> None:
-    """S1: a client that listens does not keep the server from ending."""
+    """A client that listens does not keep the server from ending."""
     with serving(str(root), "--http", "0") as process:
         connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=PATIENCE)
         params = {"_meta": META, "notifications": {"resourcesListChanged": True}}

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.skill.entry import build_entry
@@ -259,11 +260,12 @@ def made(path: Path) -> Path:
     return path
 
 
+@rule("A1", "A2")
 @pytest.mark.parametrize("heard", [2, 25])
 def test_a_process_killed_while_it_writes_leaves_whole_approvals_and_all_that_it_acknowledged(
     path: Path, heard: int
 ) -> None:
-    """A1, A2: a yes and a no both stand from the moment they were acknowledged; there is no half of either."""
+    """A yes and a no both stand from the moment they were acknowledged; there is no half of either."""
     acknowledged: set[str] = set()
     for worker in ("first", "second", "third"):
         with running("write", str(path), worker, "100000") as process:
@@ -287,12 +289,13 @@ def test_a_process_killed_while_it_writes_leaves_whole_approvals_and_all_that_it
         assert query(path, "PRAGMA integrity_check") == ["ok"]
 
 
+@rule("A1", "A2")
 @pytest.mark.parametrize("what", ["approve", "revoke"])
 @pytest.mark.parametrize("statement", ["INSERT INTO log", "COMMIT"])
 def test_a_process_killed_between_an_approval_and_its_line_leaves_neither(
     made: Path, what: str, statement: str
 ) -> None:
-    """A1, A2: it is stopped where it would hurt most, so that no luck is needed."""
+    """It is stopped where it would hurt most, so that no luck is needed."""
     before = look(made)
     with running("write_by_half", str(made), what, statement) as process:
         assert process.hear() == "ready"

@@ -20,6 +20,7 @@ from gateway.stage import (
     until,
 )
 from host.stage import make_dynamic, rotate
+from rules import rule
 from skillwire import MemoryCatalog, NotFoundError, Skill, SkillHost, UpstreamError
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
 from skillwire.server.run import build_server
@@ -82,8 +83,9 @@ async def test_globs_and_denials_hold_in_every_mode(state: Path) -> None:
         assert list(await gateway.catalog.problems()) == []
 
 
+@rule("A1")
 async def test_nothing_is_admitted_that_nobody_said_yes_to(state: Path) -> None:
-    """A1: and the operator is told what waits, with the command to run."""
+    """And the operator is told what waits, with the command to run."""
     server = hostile()
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway:
         await refused(gateway)
@@ -93,8 +95,9 @@ async def test_nothing_is_admitted_that_nobody_said_yes_to(state: Path) -> None:
         assert problem.hint == "skillwire approve acme:skill://flat/SKILL.md"
 
 
+@rule("A1")
 async def test_a_yes_of_skillwire_approve_is_noticed_at_once(state: Path) -> None:
-    """A1: the same store; nobody has to restart anything."""
+    """The same store; nobody has to restart anything."""
     server = hostile()
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
         await refused(gateway)
@@ -106,8 +109,8 @@ async def test_a_yes_of_skillwire_approve_is_noticed_at_once(state: Path) -> Non
         assert list(await gateway.catalog.problems()) == []
 
 
+@rule("A2")
 async def test_a_yes_that_is_taken_back_is_noticed(state: Path) -> None:
-    """A2."""
     server = hostile()
     async with server.serving() as url:
         await approve(state, url)
@@ -122,8 +125,9 @@ async def is_gone(gateway: Gateway) -> bool:
     return "acme/flat" not in await paths(gateway.catalog)
 
 
+@rule("A2", "V3")
 async def test_a_skill_that_changed_disappears_until_it_is_approved_again(state: Path) -> None:
-    """A2, V3: the approval is revoked, in the store too, and does not come back with the old content."""
+    """The approval is revoked, in the store too, and does not come back with the old content."""
     server = hostile()
     async with server.serving() as url:
         await approve(state, url)
@@ -141,8 +145,9 @@ async def test_a_skill_that_changed_disappears_until_it_is_approved_again(state:
             assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
+@rule("A2", "V1", "V3")
 async def test_bytes_that_changed_before_the_listing_did_are_not_served(state: Path) -> None:
-    """A2, V1, V3: the fresh entry that a mismatch leads to is not what was approved."""
+    """The fresh entry that a mismatch leads to is not what was approved."""
     server = hostile()
     async with server.serving() as url:
         await approve(state, url)
@@ -154,8 +159,9 @@ async def test_bytes_that_changed_before_the_listing_did_are_not_served(state: P
             await refused(gateway)
 
 
+@rule("A2")
 async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(state: Path) -> None:
-    """A2: a person may see a change before the gateway does."""
+    """A person may see a change before the gateway does."""
     server = hostile()
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
         await gateway.catalog.problems()
@@ -172,8 +178,8 @@ async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(
         assert (await gateway.catalog.read_file(NOTES)).data == b"rotated\n"
 
 
+@rule("A1", "A2")
 async def test_a_fingerprint_in_the_policy_is_a_yes_to_that_content(state: Path) -> None:
-    """A1, A2."""
     server = hostile()
     async with gateway_of(state / "look", {"acme": server}) as gateway:
         [entry] = [entry async for entry in source(gateway, "acme").entries()]
@@ -195,8 +201,9 @@ async def test_a_denial_is_stronger_than_a_yes(state: Path) -> None:
             assert list(await gateway.catalog.problems()) == []
 
 
+@rule("V7")
 async def test_a_dynamic_skill_is_served_when_observing_and_never_admitted(state: Path) -> None:
-    """V7: nothing is invented, and no yes can be kept."""
+    """Nothing is invented, and no yes can be kept."""
     server = hostile()
     make_dynamic(server)
     async with gateway_of(state, {"acme": server}) as gateway, client_of(gateway) as client:
@@ -211,8 +218,8 @@ async def test_a_dynamic_skill_is_served_when_observing_and_never_admitted(state
         assert "materialize" in problem.hint
 
 
+@rule("A3", "E4")
 async def test_a_nested_skill_needs_its_own_yes_and_is_part_of_the_one_around_it(state: Path) -> None:
-    """A3, E4."""
     catalog = build_server(Skills(small_catalog()))
     await approve(state, catalog, "acme:skill://acme/release/SKILL.md")
     async with gateway_of(state, {"acme": small_catalog()}, ADMIT) as gateway:
@@ -259,8 +266,8 @@ async def until_written(gateway: Gateway, count: int) -> list[Any]:
     return list(lines)
 
 
+@rule("L2")
 async def test_an_upstream_that_is_away_answers_as_that_also_in_admit_mode(state: Path) -> None:
-    """L2."""
     async with gateway_of(state, {"acme": {"url": "http://127.0.0.1:1/mcp"}}, ADMIT) as gateway:
         for ask in (gateway.catalog.get_skill, gateway.catalog.read_file):
             with pytest.raises(UpstreamError, match="'acme'"):

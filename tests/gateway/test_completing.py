@@ -12,6 +12,7 @@ import pytest
 from gateway.stage import SECONDS, gateway_of, hostile, paths, source, until
 from gateway.test_admitting import ADMIT, FLAT, NOTES, approve
 from host.short import speak_archive, speak_manifest
+from rules import rule
 from skillwire import NotFoundError
 from trees import skill_md
 
@@ -35,8 +36,9 @@ async def approved_archive(state: Path) -> AsyncIterator[Gateway]:
             yield gateway
 
 
+@rule("A2", "L2")
 async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: Path) -> None:
-    """A2, L2: an index says nothing about the files of a packed skill; asked for, it is what was approved."""
+    """An index says nothing about the files of a packed skill; asked for, it is what was approved."""
     async with approved_archive(state) as gateway:
         await source(gateway, "acme").refresh()
         await gateway.upstreams["acme"].admitting.waiting()
@@ -45,9 +47,10 @@ async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: P
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
+@rule("A1", "A2", "L2")
 @pytest.mark.parametrize("speak", [speak_archive, speak_manifest])
 async def test_what_is_approved_and_listed_short_is_listed(state: Path, speak: Any) -> None:
-    """A1, A2, L2: the yes is to all of a skill, which an older dialect says only if it is asked."""
+    """The yes is to all of a skill, which an older dialect says only if it is asked."""
     server = hostile()
     speak(server)
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
@@ -70,8 +73,9 @@ async def is_listed(gateway: Gateway) -> bool:
     return await paths(gateway.catalog) == ["acme/flat"]
 
 
+@rule("A2", "L2")
 async def test_a_yes_is_not_taken_back_for_what_was_asked_for_before_it(state: Path) -> None:
-    """A2, L2: the listing is newer than the yes and says nothing; what is held in full is older."""
+    """The listing is newer than the yes and says nothing; what is held in full is older."""
     server = hostile()
     speak_manifest(server)
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
@@ -85,14 +89,15 @@ async def test_a_yes_is_not_taken_back_for_what_was_asked_for_before_it(state: P
         assert len(await gateway.store.approvals()) == 1
 
 
+@rule("A1", "V1")
 async def test_a_file_of_what_is_approved_and_listed_short_can_be_read_at_once(state: Path) -> None:
-    """A1, V1."""
     async with approved_archive(state) as gateway:
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
+@rule("A1", "L2")
 async def test_what_cannot_be_had_in_full_spoils_no_other_and_waits(state: Path) -> None:
-    """A1, L2: of two that are approved, the archive of one is gone."""
+    """Of two that are approved, the archive of one is gone."""
     server = hostile()
     speak_archive(server)
     fields = {"name": "lost", "description": "Does one thing well.", "type": "archive", "url": "skill://lost.zip"}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, paths, source
+from rules import rule
 from skillwire import MemoryCatalog, connect
 from skillwire.gateway import provenance
 from skillwire.server.endpoints import Dialects
@@ -58,10 +59,11 @@ UPSTREAMS = {
 }
 
 
+@rule("E1", "E2", "V7", "P2", "M2")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 async def test_upstreams_of_any_dialect_are_served_by_the_extension(state: Path, upstream: str, mode: str) -> None:
-    """E1, E2, V7, P2, M2: conforming entries; what was not promised is dynamic, and its bytes are a SKILL.md."""
+    """Conforming entries; what was not promised is dynamic, and its bytes are a SKILL.md."""
     async with gateway_of(state, {"acme": UPSTREAMS[upstream]()}) as gateway, client_of(gateway, mode) as client:
         assert await paths(gateway.catalog) == ["acme/flat"]
         assert source(gateway, "acme").dialect == upstream
@@ -77,10 +79,10 @@ async def test_upstreams_of_any_dialect_are_served_by_the_extension(state: Path,
         assert resource["_meta"][provenance.DIALECT] == upstream
 
 
+@rule("I1", "P1", "M1", "I4")
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("dialect", ["index", "sep-2076", "native", "fallback"])
 async def test_and_in_every_other_dialect(state: Path, upstream: str, dialect: Any) -> None:
-    """I1, P1, M1, I4."""
     async with gateway_of(state, {"acme": UPSTREAMS[upstream]()}) as gateway:
         endpoint = dialect if dialect in ("sep-2076", "native") else "extension"
         server = build_server(Skills(gateway.catalog, watch=False, dialects=Dialects(endpoint)))
@@ -91,10 +93,10 @@ async def test_and_in_every_other_dialect(state: Path, upstream: str, dialect: A
             assert b"Do it." in data
 
 
+@rule("X1")
 @pytest.mark.parametrize("upstream", UPSTREAMS)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_host_that_only_knows_tools_can_use_it(state: Path, upstream: str, mode: str) -> None:
-    """X1."""
     async with gateway_of(state, {"acme": UPSTREAMS[upstream]()}) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False, dialects=Dialects(fallback="always")))
         async with connect(server, mode=mode) as client:
@@ -105,8 +107,9 @@ async def test_a_host_that_only_knows_tools_can_use_it(state: Path, upstream: st
             assert "Do it." in json.dumps(loaded)
 
 
+@rule("X1", "X2")
 async def test_the_files_of_an_extension_server_are_read_through_tools(state: Path) -> None:
-    """X1, X2: the same bytes."""
+    """The same bytes."""
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False, dialects=Dialects(fallback="always")))
         async with connect(server) as client:

@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.adversary import HostileServer
 from gateway.stage import client_of, flat_skill, gateway_of, source, until
+from rules import rule
 from skillwire import MemoryCatalog, NotFoundError, VerificationError
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.gateway import provenance
@@ -40,8 +41,9 @@ def file(name: str, uri: str, **said: Any) -> dict[str, Any]:
 SPEAKS = '[upstream.acme]\ndialect = "sep-2076"\n'
 
 
+@rule("P2", "P4", "U5", "U6")
 async def test_files_are_where_the_instructions_look_for_them(state: Path) -> None:
-    """P2, P4, U5, U6: under their names, and read by the upstream's own URIs."""
+    """Under their names, and read by the upstream's own URIs."""
     server = named_server(file("docs/notes.md", "wiki://pages/17"))
     async with gateway_of(state, {"acme": server}, SPEAKS) as gateway, client_of(gateway) as client:
         assert (await client.read_unverified(NOTES)).data == b"wiki://pages/17"
@@ -55,8 +57,9 @@ async def test_files_are_where_the_instructions_look_for_them(state: Path) -> No
         assert server.read_uris() == ["wiki://pages/17"]
 
 
+@rule("N1", "U7", "B5")
 async def test_no_file_is_lost_whatever_it_is_called(state: Path) -> None:
-    """N1, U7, B5: a name that is no path, or is taken, gives way."""
+    """A name that is no path, or is taken, gives way."""
     server = named_server(
         file("a.md", "wiki://one/x"),
         file("A.md", "wiki://two/y"),
@@ -72,8 +75,8 @@ async def test_no_file_is_lost_whatever_it_is_called(state: Path) -> None:
         assert read == list(server.files)
 
 
+@rule("O3")
 async def test_a_file_of_the_machine_is_none_of_the_skill(state: Path) -> None:
-    """O3."""
     server = named_server(file("passwd", "file:///etc/passwd"), file("ok", "wiki://ok/ok"))
     async with gateway_of(state, {"acme": server}, SPEAKS) as gateway:
         entry = await gateway.catalog.get_skill(FLAT)
@@ -83,8 +86,9 @@ async def test_a_file_of_the_machine_is_none_of_the_skill(state: Path) -> None:
         assert server.read_uris() == []
 
 
+@rule("V1")
 async def test_what_is_promised_about_a_file_is_verified(state: Path) -> None:
-    """V1: servers of ours promise digests, also here; and a lie about one is not passed on."""
+    """Servers of ours promise digests, also here; and a lie about one is not passed on."""
     upstream = build_server(Skills(MemoryCatalog([flat_skill()]), dialects=Dialects("sep-2076", "never")))
     async with gateway_of(state, {"acme": upstream}) as gateway:
         entry = await gateway.catalog.get_skill(FLAT)
@@ -98,8 +102,9 @@ async def test_what_is_promised_about_a_file_is_verified(state: Path) -> None:
             await gateway.catalog.read_file("skill://acme/flat/notes")
 
 
+@rule("V7", "E2", "V1")
 async def test_a_snapshot_has_all_of_it(state: Path) -> None:
-    """V7, E2, V1: then it is a skill like any other."""
+    """Then it is a skill like any other."""
     server = named_server(file("docs/notes.md", "wiki://pages/17"))
     async with gateway_of(state, {"acme": server}, f'{SPEAKS}materialize = ["flat"]') as gateway:
 

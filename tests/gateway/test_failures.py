@@ -22,6 +22,7 @@ from gateway.stage import (
     until_state,
 )
 from host.short import speak_plain
+from rules import rule
 from skillwire import LimitError, MemoryCatalog, NotFoundError, UpstreamError
 from skillwire.gateway import provenance
 from trees import skill_md
@@ -38,9 +39,10 @@ async def references(gateway: Any) -> list[str]:
     return [problem.reference for problem in await gateway.catalog.problems()]
 
 
+@rule("L2", "C1")
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state: Path, transport: str) -> None:
-    """L2, C1: the last good listing, marked stale; content from the cache; the rest says who is away."""
+    """The last good listing, marked stale; content from the cache; the rest says who is away."""
     server = hostile(transport=transport)
     async with AsyncExitStack() as serving:
         target = await serving.enter_async_context(server.serving())
@@ -70,8 +72,9 @@ async def until_kept(gateway: Any, server: Any) -> None:
             await anyio.lowlevel.checkpoint()
 
 
+@rule("L2")
 async def test_a_restart_while_the_upstream_is_away_still_lists(state: Path) -> None:
-    """L2: from the store, marked stale since it was last heard."""
+    """From the store, marked stale since it was last heard."""
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
         await gateway.catalog.read_file(NOTES)
         await until_kept(gateway, None)
@@ -83,8 +86,9 @@ async def test_a_restart_while_the_upstream_is_away_still_lists(state: Path) -> 
         assert await references(gateway) == ["upstream-stale"]
 
 
+@rule("L2")
 async def test_an_upstream_that_was_never_there_is_not_silently_empty(state: Path) -> None:
-    """L2: a problem for the operator, an error with its label for whoever asks, and nothing for the others."""
+    """A problem for the operator, an error with its label for whoever asks, and nothing for the others."""
     async with gateway_of(state, {"acme": NOWHERE, "other": MemoryCatalog([flat_skill()])}) as gateway:
         await until_state(source(gateway, "acme"), "unreachable")
         assert await paths(gateway.catalog) == ["other/flat"]
@@ -99,8 +103,9 @@ async def test_an_upstream_that_was_never_there_is_not_silently_empty(state: Pat
             await gateway.catalog.get_skill("skill://nobody/flat/SKILL.md")
 
 
+@rule("S1")
 async def test_an_upstream_that_comes_back_is_served_again(state: Path) -> None:
-    """S1: whoever listens is told."""
+    """Whoever listens is told."""
     server = hostile()
     async with gateway_of(state, {"acme": NOWHERE}, settle=False) as gateway:
         await until_state(source(gateway, "acme"), "unreachable")
@@ -115,8 +120,9 @@ async def has(gateway: Any, path: str) -> bool:
     return path in await paths(gateway.catalog)
 
 
+@rule("L2", "B3")
 async def test_a_listing_that_breaks_off_does_not_take_the_place_of_a_whole_one(state: Path) -> None:
-    """L2, B3: pages that never end, and pages that fail, keep the last good listing."""
+    """Pages that never end, and pages that fail, keep the last good listing."""
     server = hostile()
     server.add("second", {"SKILL.md": skill_md("second")})
     async with gateway_of(state, {"acme": server}) as gateway:
@@ -131,8 +137,9 @@ async def test_a_listing_that_breaks_off_does_not_take_the_place_of_a_whole_one(
         assert acme.state == "complete"
 
 
+@rule("L2", "B3")
 async def test_a_listing_that_never_ends_does_not_take_the_place_of_a_whole_one(state: Path) -> None:
-    """L2, B3: however many skills it invents; the one that was cut at first takes the next, cut as well."""
+    """However many skills it invents; the one that was cut at first takes the next, cut as well."""
     server, numbers = hostile(), count()
 
     def invented(_: Any) -> dict[str, Any]:
@@ -154,9 +161,10 @@ async def test_a_listing_that_never_ends_does_not_take_the_place_of_a_whole_one(
         assert await references(gateway) == ["upstream-partial"]
 
 
+@rule("B3")
 @pytest.mark.parametrize("speak", ["pages", "one page", "index"])
 async def test_more_skills_than_the_policy_allows_are_cut_off_and_said(state: Path, speak: str) -> None:
-    """B3: a bound of ours, so that what came before it is served."""
+    """A bound of ours, so that what came before it is served."""
     server = hostile()
     for number in range(3):
         server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}")})
@@ -170,8 +178,9 @@ async def test_more_skills_than_the_policy_allows_are_cut_off_and_said(state: Pa
         assert await references(gateway) == ["upstream-partial"]
 
 
+@rule("B3")
 async def test_a_bound_that_the_policy_lowers_holds_for_what_was_listed_whole(state: Path) -> None:
-    """B3: also while the upstream is away."""
+    """Also while the upstream is away."""
     server = hostile()
     server.add("second", {"SKILL.md": skill_md("second")})
     async with server.serving() as url:
@@ -184,8 +193,9 @@ async def test_a_bound_that_the_policy_lowers_holds_for_what_was_listed_whole(st
         assert await paths(gateway.catalog) == ["acme/flat"]
 
 
+@rule("B3")
 async def test_how_many_skills_there_may_be_is_no_bound_for_files(state: Path) -> None:
-    """B3: the resources of a server that lists nothing else, and what is in a folder."""
+    """The resources of a server that lists nothing else, and what is in a folder."""
     server = hostile()
     speak_plain(server)
     async with gateway_of(state, {"acme": server}, "[upstream.acme]\nmax-skills = 1") as gateway:
@@ -193,8 +203,9 @@ async def test_how_many_skills_there_may_be_is_no_bound_for_files(state: Path) -
         assert list(await gateway.catalog.problems()) == []
 
 
+@rule("B1", "B2")
 async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
-    """B1, B2: one file, and everything that a connection brings; the others are not affected."""
+    """One file, and everything that a connection brings; the others are not affected."""
     big = b"---\nname: big\ndescription: x\n---\n" + b"x" * 20_000
     server, other = hostile(), hostile()
     server.add("big", {"SKILL.md": big, "a": b"a" * 9000, "b": b"b" * 9000, "c": b"c" * 9000})
@@ -211,8 +222,9 @@ async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
         assert (await gateway.catalog.read_file("skill://other/flat/notes.md")).data == b"notes\n"
 
 
+@rule("B4")
 async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Path) -> None:
-    """B4: the breaker. What is in memory and in the cache is served all the while."""
+    """The breaker. What is in memory and in the cache is served all the while."""
     server = hostile()
 
     async def never(params: dict[str, Any]) -> None:
@@ -236,8 +248,9 @@ async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Pat
         assert await paths(gateway.catalog) == ["acme/flat"]
 
 
+@rule("B4", "L2")
 async def test_an_upstream_that_hangs_when_it_is_listed_keeps_nobody_else_waiting(state: Path) -> None:
-    """B4, L2: within its time limit it is one that was never there; the others are served."""
+    """Within its time limit it is one that was never there; the others are served."""
     server = hostile()
 
     async def never(params: dict[str, Any]) -> None:
@@ -263,8 +276,9 @@ async def test_a_refusal_is_an_answer_and_does_not_trip_the_breaker(state: Path)
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
+@rule("S1", "B4")
 async def test_a_server_that_never_answers_to_listening_is_still_asked_for_news(state: Path) -> None:
-    """S1, B4: a request to listen may be taken and never answered."""
+    """A request to listen may be taken and never answered."""
     server = hostile()
 
     async def never(params: dict[str, Any]) -> None:
@@ -278,8 +292,8 @@ async def test_a_server_that_never_answers_to_listening_is_still_asked_for_news(
         assert await has(gateway, "acme/second")
 
 
+@rule("E1", "E5", "F7")
 async def test_one_bad_entry_spoils_no_other_and_is_reported(state: Path) -> None:
-    """E1, E5, F7."""
     server = hostile()
     server.entries += [{"uri": "skill://bad/SKILL.md"}, dict(server.entries[0]), "nonsense"]
     async with gateway_of(state, {"acme": server}) as gateway:
@@ -287,8 +301,9 @@ async def test_one_bad_entry_spoils_no_other_and_is_reported(state: Path) -> Non
         assert sorted(await references(gateway)) == ["entry-invalid", "entry-invalid", "entry-repeated"]
 
 
+@rule("V3", "R2")
 async def test_a_skill_that_is_gone_is_gone(state: Path) -> None:
-    """V3, R2: also between two listings."""
+    """Also between two listings."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:
         server.entries.clear()

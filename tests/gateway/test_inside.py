@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.stage import gateway_of, hostile
-from interaction.conftest import serving_http
+from http_server import serving_http
 from skillwire import SkillwireError, connect
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server

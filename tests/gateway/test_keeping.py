@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from gateway.stage import SECONDS, gateway_of, hostile
+from rules import rule
 from skillwire.client.posting import FIRST_ID
 from skillwire.gateway.keeping import Keeper
 from skillwire.host.cache import ContentCache
@@ -37,8 +38,8 @@ def promised(file: VerifiedFile) -> Resource:
     return Resource(file.uri, file.digest, len(file.data))
 
 
+@rule("C1")
 async def test_what_waits_is_found_and_is_then_on_the_disk(cache: ContentCache) -> None:
-    """C1."""
     keeper, files = Keeper("acme", cache), [file_of(b"one"), file_of(b"two"), file_of(b"one", "b.md")]
     for file in [*files, files[0]]:
         keeper.put(file)
@@ -67,8 +68,9 @@ async def test_what_waits_when_the_gateway_ends_is_kept(cache: ContentCache) -> 
     assert cache.usage().files == 1
 
 
+@rule("B1")
 async def test_only_so_much_waits(cache: ContentCache) -> None:
-    """B1: what does not fit is fetched again."""
+    """What does not fit is fetched again."""
     keeper = Keeper("acme", cache)
     files = [file_of(bytes([number]) * 8 * MIB) for number in range(6)]
     for file in files:
@@ -127,8 +129,9 @@ async def test_what_cannot_be_written_is_said_and_lets_go_of(
     assert keeper._size == 0
 
 
+@rule("C1")
 async def test_a_file_is_fetched_once_and_the_short_way(state: Path) -> None:
-    """C1: whoever asks before it is written gets it from memory, whoever asks after that from the disk."""
+    """Whoever asks before it is written gets it from memory, whoever asks after that from the disk."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:
         for _ in range(3):

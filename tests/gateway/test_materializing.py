@@ -13,6 +13,7 @@ from adversarial.adversary import EXTENSION
 from gateway.stage import SECONDS, client_of, gateway_of, hostile, paths, source, until
 from host.short import speak_manifest
 from host.stage import make_dynamic
+from rules import rule
 from skillwire import NotFoundError
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.gateway import provenance
@@ -49,8 +50,9 @@ async def taken(gateway: Gateway) -> None:
     await until(gateway.catalog, lambda: has_snapshot(gateway))
 
 
+@rule("V1", "V4", "V7", "R4")
 async def test_a_snapshot_has_digests_and_says_that_they_are_the_gateways(state: Path) -> None:
-    """V1, V4, V7, R4: to a client it is a skill like any other."""
+    """To a client it is a skill like any other."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway, client_of(gateway) as client:
         await taken(gateway)
@@ -69,8 +71,9 @@ async def test_a_snapshot_has_digests_and_says_that_they_are_the_gateways(state:
         assert children == ["SKILL.md", "notes.md"]
 
 
+@rule("R2")
 async def test_a_snapshot_stays_while_the_upstream_makes_other_bytes(state: Path) -> None:
-    """R2: what was read is what is served, also after a restart while the upstream is away."""
+    """What was read is what is served, also after a restart while the upstream is away."""
     server = dynamic_server()
     async with AsyncExitStack() as serving:
         url = await serving.enter_async_context(server.serving())
@@ -96,8 +99,8 @@ async def test_snapshots_are_taken_anew_when_asked_to(state: Path) -> None:
             assert (await gateway.catalog.get_skill(FLAT)).description == "Made anew."
 
 
+@rule("A2", "S1")
 async def test_a_new_snapshot_is_taken_when_the_upstream_says_something_else(state: Path) -> None:
-    """A2, S1."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
         await taken(gateway)
@@ -108,8 +111,9 @@ async def test_a_new_snapshot_is_taken_when_the_upstream_says_something_else(sta
         assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat", "Made anew.")
 
 
+@rule("V1", "R2")
 async def test_a_snapshot_is_over_when_the_upstream_promises_digests_itself(state: Path) -> None:
-    """V1, R2: what is read is what the entry describes, also after a restart while the upstream is away."""
+    """What is read is what the entry describes, also after a restart while the upstream is away."""
     server = dynamic_server()
     text = skill_md("flat", "Promised.")
     async with AsyncExitStack() as serving:
@@ -137,8 +141,9 @@ async def kept_snapshots(gateway: Gateway) -> int:
     return 0 if seen is None else len(seen.entries)
 
 
+@rule("R2", "V7")
 async def test_a_snapshot_is_over_when_the_policy_names_the_skill_no_more(state: Path) -> None:
-    """R2, V7: the entry is dynamic again, and so is what is read."""
+    """The entry is dynamic again, and so is what is read."""
     server = dynamic_server()
     async with server.serving() as url:
         async with gateway_of(state, {"acme": url}, WANTED) as gateway:
@@ -150,8 +155,9 @@ async def test_a_snapshot_is_over_when_the_policy_names_the_skill_no_more(state:
             assert (await gateway.catalog.read_file(NOTES)).data == b"made anew\n"
 
 
+@rule("R2")
 async def test_a_skill_that_is_gone_does_not_come_back_with_its_snapshot(state: Path) -> None:
-    """R2: also not after a restart."""
+    """Also not after a restart."""
     server = dynamic_server()
     async with server.serving() as url:
         async with gateway_of(state, {"acme": url}, WANTED) as gateway:
@@ -166,8 +172,9 @@ async def test_a_skill_that_is_gone_does_not_come_back_with_its_snapshot(state: 
                 await gateway.catalog.get_skill(FLAT)
 
 
+@rule("V7", "R2")
 async def test_what_is_listed_short_and_promised_in_full_needs_no_snapshot(state: Path) -> None:
-    """V7, R2: asked for, it says what its files are; then the listing, the entry and the bytes agree."""
+    """Asked for, it says what its files are; then the listing, the entry and the bytes agree."""
     server = hostile()
     speak_manifest(server)
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
@@ -186,8 +193,9 @@ async def is_described(gateway: Gateway, text: str) -> bool:
     return (await gateway.catalog.get_skill(FLAT)).description == text
 
 
+@rule("A1", "V7")
 async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_told(state: Path) -> None:
-    """A1, V7: the bytes are frozen, so that a yes can be bound to them."""
+    """The bytes are frozen, so that a yes can be bound to them."""
     server = dynamic_server()
     async with server.serving() as url:
         async with gateway_of(state, {"acme": url}, f'mode = "admit"\n{WANTED}') as gateway:
@@ -202,19 +210,20 @@ async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_told(state: Pat
             assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
 
 
+@rule("V7", "V5")
 async def test_what_the_policy_does_not_name_stays_dynamic(state: Path) -> None:
-    """V7, V5: nothing is invented, and nothing is read."""
+    """Nothing is invented, and nothing is read."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, '[upstream.acme]\nmaterialize = ["other"]') as gateway:
         assert (await gateway.catalog.get_skill(FLAT)).is_dynamic
         assert server.read_uris() == []
 
 
+@rule("B1", "U3", "F1")
 @pytest.mark.parametrize(
     "data", [b"no frontmatter", skill_md("another"), b"---\nname: flat\ndescription: x\n---\n" + b"x" * 70_000]
 )
 async def test_what_cannot_be_a_snapshot_stays_dynamic_and_is_said(state: Path, data: bytes) -> None:
-    """B1, U3, F1."""
     server = dynamic_server()
     server.files["skill://flat/SKILL.md"] = data
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
@@ -225,8 +234,9 @@ async def test_what_cannot_be_a_snapshot_stays_dynamic_and_is_said(state: Path, 
         assert (await gateway.catalog.get_skill(FLAT)).is_dynamic
 
 
+@rule("I1", "E2")
 async def test_an_index_becomes_a_conforming_server(state: Path) -> None:
-    """I1, E2: an index-only upstream, whole."""
+    """An index-only upstream, whole."""
     server = hostile()
     server.entries.clear()
     server.add_index(
@@ -239,8 +249,8 @@ async def test_an_index_becomes_a_conforming_server(state: Path) -> None:
         assert (await client.read_skill(entry)).text.encode() == skill_md("flat")
 
 
+@rule("C1", "A2")
 async def test_bytes_that_the_cache_lost_are_read_again_or_the_snapshot_is_over(state: Path) -> None:
-    """C1, A2."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
         await taken(gateway)
@@ -261,8 +271,9 @@ async def has_notes(gateway: Gateway, data: bytes) -> bool:
     return (await gateway.catalog.read_file(NOTES)).data == data
 
 
+@rule("C3")
 async def test_an_upstream_that_is_removed_takes_its_snapshots_with_it(state: Path) -> None:
-    """C3: 'skillwire origins remove' leaves nothing of it behind."""
+    """'skillwire origins remove' leaves nothing of it behind."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
         await taken(gateway)

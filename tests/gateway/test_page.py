@@ -9,6 +9,7 @@ import pytest
 
 from gateway.stage import flat_skill, gateway_of, source, until_state
 from interaction.page_stage import got, serving
+from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.server.access import Access, digest_token, new_token
 
@@ -26,8 +27,9 @@ ACCESS = Access(
 )
 
 
+@rule("L2")
 async def test_what_an_upstream_printed_last_is_not_on_the_page(state: Path) -> None:
-    """L2: the stable reference is; the operator has the words."""
+    """The stable reference is; the operator has the words."""
     servers = {"acme": {"command": sys.executable, "args": ["-c", DIES]}}
     async with gateway_of(state, servers) as gateway:
         acme = source(gateway, "acme")
@@ -43,8 +45,9 @@ async def test_what_an_upstream_printed_last_is_not_on_the_page(state: Path) -> 
                 assert "/srv/private" not in html
 
 
+@rule("A1")
 async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tmp_path: Path) -> None:
-    """A1: only the operator is told that."""
+    """Only the operator is told that."""
     config = tmp_path / "servers.json"
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}, ADMIT, config=config) as gateway:
         async with serving(gateway.catalog, watch=False) as web:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, source, until_state
+from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.gateway import provenance
 from trees import small_tree, write_tree
@@ -31,9 +32,10 @@ def ours(said: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in said.items() if key.startswith(prefix)}
 
 
+@rule("R4", "O2", "E1")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_where_a_skill_came_from_is_said_beside_it_and_never_in_its_entry(state: Path, mode: str) -> None:
-    """R4, O2, E1: with resources, with one skill that is asked for, and with what is read."""
+    """With resources, with one skill that is asked for, and with what is read."""
     servers = {"acme": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers) as gateway, client_of(gateway, mode) as client:
         ask = client.connection.request
@@ -47,8 +49,8 @@ async def test_where_a_skill_came_from_is_said_beside_it_and_never_in_its_entry(
     assert entry.keys() == {"uri", "frontmatter", "resources"}
 
 
+@rule("R4")
 async def test_a_folder_is_named_too(state: Path, tmp_path: Path) -> None:
-    """R4."""
     root = write_tree(tmp_path / "tree", small_tree())
     async with gateway_of(state, {}, folders={"mine": root}) as gateway, client_of(gateway) as client:
         ask = client.connection.request
@@ -57,8 +59,9 @@ async def test_a_folder_is_named_too(state: Path, tmp_path: Path) -> None:
     assert ours(got["_meta"]) == content["_meta"] == {provenance.ORIGIN: "mine"}
 
 
+@rule("R4", "L2")
 async def test_that_an_upstream_is_away_is_said_while_it_is(state: Path) -> None:
-    """R4, L2: also with bytes from the cache."""
+    """Also with bytes from the cache."""
     server = hostile()
     async with AsyncExitStack() as serving:
         url = await serving.enter_async_context(server.serving())

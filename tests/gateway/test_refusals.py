@@ -12,6 +12,7 @@ from mcp_types import ElicitResult
 
 from gateway.stage import SECONDS, gateway_of, hostile
 from gateway.test_eliciting import ADMIT, NOTES, Person, wire_of
+from rules import rule
 from skillwire.gateway.eliciting import attach_eliciting
 from skillwire.server.notices import everything
 from skillwire.server.run import build_server
@@ -23,8 +24,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@rule("A1")
 async def test_a_no_is_of_the_session_in_which_it_was_said(state: Path) -> None:
-    """A1: many clients give themselves one name, and each has a person of its own."""
+    """Many clients give themselves one name, and each has a person of its own."""
     decline = ElicitResult(action="decline")
     first, second = Person(decline, decline), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
@@ -40,10 +42,11 @@ async def test_a_no_is_of_the_session_in_which_it_was_said(state: Path) -> None:
             assert (len(first.asked), len(second.asked)) == (1, 1)
 
 
+@rule("A1")
 async def test_a_no_without_a_session_is_not_remembered_for_long(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A1: in the stateless era nobody can tell one client from another that has its name."""
+    """In the stateless era nobody can tell one client from another that has its name."""
     first, second = Person(ElicitResult(action="decline")), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
@@ -59,8 +62,9 @@ async def test_a_no_without_a_session_is_not_remembered_for_long(
             assert (await other.read_resource(NOTES)).contents[0].text == "notes\n"
 
 
+@rule("A1")
 async def test_what_one_client_declined_another_without_forms_asks_the_desk_about(state: Path) -> None:
-    """A1: a no in a form ends nobody else's question."""
+    """A no in a form ends nobody else's question."""
     person = Person(ElicitResult(action="decline"))
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         for each in (person, None):

@@ -13,6 +13,7 @@ from rich.console import Console
 
 from gateway.stage import SECONDS, gateway_of, hostile, source
 from host.stage import make_dynamic
+from rules import rule
 from skillwire.cli.printer import Printer
 from skillwire.cli.reporting import Reporter
 from trees import skill_md
@@ -56,8 +57,8 @@ async def talk_of(gateway: Gateway) -> AsyncIterator[Talk]:
         group.cancel_scope.cancel()
 
 
+@rule("S1")
 async def test_how_many_skills_there_are_is_said_whenever_that_changes(state: Path) -> None:
-    """S1."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway, talk_of(gateway) as talk:
         assert talk.lines == ["acme: 1 skill, speaks extension", "serving 1 skill of 1 upstream"]
@@ -67,8 +68,9 @@ async def test_how_many_skills_there_are_is_said_whenever_that_changes(state: Pa
         assert len(talk.lines) == 3
 
 
+@rule("A1", "V7")
 async def test_the_fingerprint_of_a_snapshot_is_told_when_there_is_one(state: Path) -> None:
-    """A1, V7: by then the skill was said to wait, with nothing that could be done about it."""
+    """By then the skill was said to wait, with nothing that could be done about it."""
     server, taking = hostile(), anyio.Event()
     make_dynamic(server)
     server.answers["resources/read"] = lambda params: after(taking)
@@ -83,8 +85,8 @@ async def after(event: anyio.Event) -> None:
     await event.wait()
 
 
+@rule("U3", "V7")
 async def test_a_snapshot_that_cannot_be_taken_is_said(state: Path) -> None:
-    """U3, V7."""
     server = hostile()
     make_dynamic(server)
     server.files["skill://flat/SKILL.md"] = skill_md("another")
@@ -92,8 +94,8 @@ async def test_a_snapshot_that_cannot_be_taken_is_said(state: Path) -> None:
         await talk.until(r"no snapshot of 'skill://flat/SKILL.md' from 'acme': .* \[name-mismatch\]")
 
 
+@rule("E5")
 async def test_problems_that_differ_only_in_their_place_are_all_said(state: Path) -> None:
-    """E5."""
     server = hostile()
     server.add("second", {"SKILL.md": skill_md("second")})
     server.entries *= 2

@@ -10,7 +10,8 @@ import pytest
 
 from adversarial.speaking import Refusal
 from gateway.stage import SECONDS, client_of, flat_skill, gateway_of, hostile, paths, small_catalog, source
-from interaction.conftest import serving_http
+from http_server import serving_http
+from rules import rule
 from skillwire import FormatError, MemoryCatalog, NotFoundError, UpstreamError, VerificationError
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.catalog.visible import VisibleCatalog
@@ -27,9 +28,10 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@rule("E2", "O1", "V1", "V4")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_each_upstream_is_under_its_label_with_its_own_digests(state: Path, mode: str) -> None:
-    """E2, O1, V1, V4: whatever the era downstream, everything that is claimed can be verified."""
+    """Whatever the era downstream, everything that is claimed can be verified."""
     servers = {"one": small_catalog(), "two": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers) as gateway, client_of(gateway, mode) as client:
         entries = [entry async for entry in client.list_skills()]
@@ -41,8 +43,9 @@ async def test_each_upstream_is_under_its_label_with_its_own_digests(state: Path
         assert promised == {f"skill://one/{path}": digest_of(data) for path, data in small_tree().items()}
 
 
+@rule("N1", "O1")
 async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: Path) -> None:
-    """N1, O1: the same skill of four upstreams is four skills."""
+    """The same skill of four upstreams is four skills."""
     root = write_tree(tmp_path / "tree", small_tree())
     command = [*skillwire_command(), "serve", str(root)]
     async with serving_http(build_server(Skills(small_catalog()))) as url:
@@ -56,8 +59,9 @@ async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: P
             assert report.skills == len(expected)
 
 
+@rule("V1", "V5")
 async def test_two_hundred_readers_make_one_fetch(state: Path) -> None:
-    """V1, V5: thousands of clients share one upstream fetch, and what was read is not fetched again (C1)."""
+    """Thousands of clients share one upstream fetch, and what was read is not fetched again (C1)."""
     server = hostile()
     asked, may_answer = anyio.Event(), anyio.Event()
 
@@ -85,8 +89,9 @@ async def test_two_hundred_readers_make_one_fetch(state: Path) -> None:
         assert server.read_uris() == ["skill://flat/notes.md"]
 
 
+@rule("B4")
 async def test_a_reader_who_hangs_up_takes_nothing_from_the_others(state: Path) -> None:
-    """B4: the fetch belongs to nobody who waits for it."""
+    """The fetch belongs to nobody who waits for it."""
     server = hostile()
     asked, may_answer = anyio.Event(), anyio.Event()
 
@@ -116,8 +121,9 @@ async def test_a_reader_who_hangs_up_takes_nothing_from_the_others(state: Path) 
         assert server.read_uris() == ["skill://flat/notes.md"]
 
 
+@rule("O3", "V2")
 async def test_a_read_never_crosses_origins(state: Path) -> None:
-    """O3, V2: one upstream's file is not another's, and what no skill lists is not asked for."""
+    """One upstream's file is not another's, and what no skill lists is not asked for."""
     one, two = hostile(), hostile()
     two.add("other", {"SKILL.md": b"---\nname: other\ndescription: x\n---\n", "key": b"secret\n"})
     one.files["skill://flat/unlisted"] = b"x"
@@ -133,18 +139,18 @@ async def test_a_read_never_crosses_origins(state: Path) -> None:
         assert one.read_uris() == two.read_uris() == []
 
 
+@rule("O3", "U7")
 @pytest.mark.parametrize(
     "uri", ["skill://acme/file:/etc/passwd", "skill://acme/FILE:/etc/passwd", "file:///etc/passwd"]
 )
 async def test_no_address_means_a_file_of_the_machine(state: Path, uri: str) -> None:
-    """O3, U7."""
     async with gateway_of(state, {"acme": hostile()}) as gateway:
         with pytest.raises((FormatError, NotFoundError)):
             await gateway.catalog.read_file(uri)
 
 
+@rule("U5", "N1")
 async def test_skills_of_any_scheme_are_served_and_none_hides_another(state: Path) -> None:
-    """U5, N1."""
     server = hostile()
     entry = server.add("flat", {"SKILL.md": b"---\nname: flat\ndescription: another\n---\n"}, listed=False)
     for resource in entry["resources"]:
@@ -166,8 +172,9 @@ async def test_skills_of_any_scheme_are_served_and_none_hides_another(state: Pat
                 await gateway.catalog.get_skill(spelling)
 
 
+@rule("G1")
 async def test_an_unlisted_skill_is_served_to_whoever_asks_for_it(state: Path) -> None:
-    """G1: the upstream is asked once; what it does not know is not asked for again and again."""
+    """The upstream is asked once; what it does not know is not asked for again and again."""
     server = hostile()
     entry = server.add("hidden", {"SKILL.md": b"---\nname: hidden\ndescription: x\n---\n"}, listed=False)
     server.answers["skills/get"] = lambda params: {"skill": entry} if "hidden" in params["uri"] else None
@@ -181,8 +188,9 @@ async def test_an_unlisted_skill_is_served_to_whoever_asks_for_it(state: Path) -
         assert server.methods().count("skills/get") < 4  # a miss is remembered for a moment only
 
 
+@rule("V1", "V3")
 async def test_a_lie_about_bytes_is_not_passed_on(state: Path) -> None:
-    """V1, V3: a mismatch is never used, nor kept."""
+    """A mismatch is never used, nor kept."""
     server = hostile()
     server.files["skill://flat/notes.md"] = b"other!"
     async with gateway_of(state, {"acme": server}) as gateway:
@@ -193,8 +201,8 @@ async def test_a_lie_about_bytes_is_not_passed_on(state: Path) -> None:
         assert (await gateway.catalog.read_file("skill://acme/flat/notes.md")).data == b"notes\n"
 
 
+@rule("V4", "C1")
 async def test_a_lie_about_fields_is_noticed_also_when_the_bytes_are_in_the_cache(state: Path) -> None:
-    """V4, C1."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:
         await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
@@ -204,8 +212,9 @@ async def test_a_lie_about_fields_is_noticed_also_when_the_bytes_are_in_the_cach
             await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
 
 
+@rule("R2", "V3")
 async def test_a_skill_that_changes_under_us_is_served_as_it_is_now(state: Path) -> None:
-    """R2, V3: the entry is renewed with the bytes, and whoever listens is told (S1)."""
+    """The entry is renewed with the bytes, and whoever listens is told (S1)."""
     catalog = MemoryCatalog([flat_skill()])
     async with gateway_of(state, {"acme": catalog}) as gateway:
         with gateway.catalog.changes() as changes, anyio.fail_after(SECONDS):
@@ -245,8 +254,8 @@ async def test_a_caller_sees_the_upstreams_that_they_may_see(state: Path) -> Non
         assert "skills/get" not in one.methods()
 
 
+@rule("T1")
 async def test_names_are_found_by_whoever_types_them(state: Path) -> None:
-    """T1."""
     async with gateway_of(state, {"one": small_catalog(), "two": hostile()}) as gateway:
         assert list(await gateway.catalog.suggest("one/acme/r")) == [
             "one/acme/release",
@@ -255,8 +264,9 @@ async def test_names_are_found_by_whoever_types_them(state: Path) -> None:
         assert list(await gateway.catalog.suggest("tw")) == ["two/flat"]
 
 
+@rule("G1", "L2", "T1", "O3")
 async def test_what_an_upstreams_template_makes_is_served_and_the_template_is_not_passed_on(state: Path) -> None:
-    """G1, L2, T1, O3: completing it would send what a client types past the policy, to somebody else's server."""
+    """Completing it would send what a client types past the policy, to somebody else's server."""
     skills = Skills()
 
     @skills.template("docs/{product}", values={"product": ["alpha", "beta"]}, description="One for each product.")

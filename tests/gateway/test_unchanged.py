@@ -9,6 +9,7 @@ import anyio
 import pytest
 
 from gateway.stage import SECONDS, flat_skill, gateway_of, hostile, source, until_state
+from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.catalog import beneath
 from skillwire.gateway import provenance
@@ -24,8 +25,9 @@ pytestmark = pytest.mark.anyio
 FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
 
 
+@rule("R2")
 async def test_nothing_changed_until_the_upstream_says_so(state: Path) -> None:
-    """R2: the answer about a skill is kept while others change, and the listing is not."""
+    """The answer about a skill is kept while others change, and the listing is not."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:
         await gateway.catalog.read_file(NOTES)
@@ -50,8 +52,9 @@ async def kept_tests(gateway: Any) -> list[Any]:
     return found
 
 
+@rule("L2", "R4")
 async def test_that_an_upstream_is_away_is_said_in_listings_too_and_ends_what_was_kept(state: Path) -> None:
-    """L2, R4: when it went, and when it is back."""
+    """When it went, and when it is back."""
     server = hostile()
     async with AsyncExitStack() as serving:
         target = await serving.enter_async_context(server.serving())
@@ -75,8 +78,8 @@ async def stale(gateway: Any) -> list[bool]:
     return [provenance.STALE_SINCE in entry.meta.meta for entry in (listed, await gateway.catalog.get_skill(FLAT))]
 
 
+@rule("A2", "R2")
 async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
-    """A2, R2."""
     files = {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n"}
     pairs = frozenset((f"skill://flat/{name}", digest_of(data)) for name, data in files.items())
     line = LogLine("approved", "acme", "skill://flat/SKILL.md", "me", 0.0, {})
@@ -96,8 +99,9 @@ async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
         assert [is_same() for is_same in kept] == [False, False]
 
 
+@rule("V7")
 async def test_what_is_made_anew_each_time_is_never_kept(state: Path) -> None:
-    """V7: nor is a listing beside it, which also stands for folders; another upstream's skill is."""
+    """Nor is a listing beside it, which also stands for folders; another upstream's skill is."""
     server = hostile()
     server.entries[0]["resources"] = "dynamic"
     async with gateway_of(state, {"acme": server, "other": MemoryCatalog([flat_skill()])}) as gateway:
@@ -106,10 +110,11 @@ async def test_what_is_made_anew_each_time_is_never_kept(state: Path) -> None:
         assert await gateway.catalog.unchanged("skill://other/flat/notes.md") is not None
 
 
+@rule("R2")
 async def test_a_file_of_a_folder_that_is_written_to_is_not_as_it_was(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """R2: before anybody noticed."""
+    """Before anybody noticed."""
     monkeypatch.setattr(beneath, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
     root = write_tree(tmp_path / "tree", small_tree())
     async with gateway_of(state, {}, folders={"mine": root}) as gateway:

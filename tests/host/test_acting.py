@@ -9,6 +9,7 @@ import pytest
 
 from adversarial.adversary import HostileServer
 from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
+from rules import rule
 from skillwire.errors import StoreError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule, nobody
 from skillwire.host.opening import open_store
@@ -24,8 +25,9 @@ pytestmark = pytest.mark.anyio
 URI = "skill://flat/SKILL.md"
 
 
+@rule("A3", "W2")
 async def test_a_skill_inside_another_is_a_skill_of_its_own(server: HostileServer, state: Path) -> None:
-    """A3, W2: reading its text as a file gives it no standing."""
+    """Reading its text as a file gives it no standing."""
     inner = skill_md("inner", body="Inner.\n", extra="allowed-tools: Bash\n")
     server.add("outer", {"SKILL.md": skill_md("outer"), "inner/SKILL.md": inner, "inner/x.md": b"x\n"})
     server.add("outer/inner", {"SKILL.md": inner, "x.md": b"x\n"})
@@ -41,8 +43,9 @@ async def test_a_skill_inside_another_is_a_skill_of_its_own(server: HostileServe
     assert [request.entry.name for request in person.asked] == ["outer", "inner", "inner"]
 
 
+@rule("A4")
 async def test_tools_that_a_skill_asks_for_are_ignored_until_granted(server: HostileServer, state: Path) -> None:
-    """A4: a grant is a decision of its own, for one content, and ends with the window."""
+    """A grant is a decision of its own, for one content, and ends with the window."""
     server.add("wide", {"SKILL.md": skill_md("wide", extra="allowed-tools: Bash Read\nhooks:\n  x: y\n")})
     person = Person(YES, Answer(yes=True, grants=frozenset({"Read"})))
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -62,8 +65,9 @@ async def test_tools_that_a_skill_asks_for_are_ignored_until_granted(server: Hos
         assert host.granted() == frozenset()
 
 
+@rule("A5")
 async def test_code_runs_because_of_a_skill_only_if_that_was_granted(server: HostileServer, state: Path) -> None:
-    """A5: asked once for this content; what runs nothing is not asked about."""
+    """Asked once for this content; what runs nothing is not asked about."""
     person = Person(YES, NO, YES)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert await host.gate("Bash") is None
@@ -83,8 +87,9 @@ async def test_code_runs_because_of_a_skill_only_if_that_was_granted(server: Hos
         assert len(person.asked) == 3
 
 
+@rule("A5")
 async def test_the_grant_to_execute_is_for_every_tool(server: HostileServer, state: Path) -> None:
-    """A5: a person gave it when they approved."""
+    """A person gave it when they approved."""
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -93,8 +98,9 @@ async def test_the_grant_to_execute_is_for_every_tool(server: HostileServer, sta
     assert person.kinds == ["load"]
 
 
+@rule("A5")
 async def test_every_skill_that_is_acted_on_has_to_be_granted(server: HostileServer, state: Path) -> None:
-    """A5: nobody knows whose words it is that make the model run something."""
+    """Nobody knows whose words it is that make the model run something."""
     server.add("other", {"SKILL.md": skill_md("other")})
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE})), YES, NO)
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -107,8 +113,8 @@ async def test_every_skill_that_is_acted_on_has_to_be_granted(server: HostileSer
         assert await host.gate("Bash") is None
 
 
+@rule("W1", "W2")
 async def test_a_window_is_open_from_load_to_leave(server: HostileServer, state: Path, person: Person) -> None:
-    """W1, W2"""
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
         await host.load("flat")
@@ -118,8 +124,9 @@ async def test_a_window_is_open_from_load_to_leave(server: HostileServer, state:
         assert await host.gate("Bash") is None
 
 
+@rule("W2")
 async def test_a_plain_read_of_a_skill_md_gives_no_standing(server: HostileServer, state: Path) -> None:
-    """W2: only the host's own loading path opens a window."""
+    """Only the host's own loading path opens a window."""
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
         origin = host.origins.get("one")
@@ -131,10 +138,11 @@ async def test_a_plain_read_of_a_skill_md_gives_no_standing(server: HostileServe
         assert (person.asked, list(await host.store.approvals()), host.granted()) == ([], [], frozenset())
 
 
+@rule("A2")
 async def test_an_approval_can_be_taken_back_while_the_skill_is_not_there(
     server: HostileServer, state: Path
 ) -> None:
-    """A2: by origin and URI, and no server is asked."""
+    """By origin and URI, and no server is asked."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
         del server.entries[:]
@@ -145,11 +153,12 @@ async def test_an_approval_can_be_taken_back_while_the_skill_is_not_there(
         assert len(server.asked) == asked
 
 
+@rule("A2", "W1")
 @pytest.mark.parametrize("run", ["this", "an earlier"])
 async def test_an_approval_taken_back_elsewhere_is_taken_back_here(
     run: str, server: HostileServer, state: Path
 ) -> None:
-    """A2, W1: by whoever has the same memory, whenever it was given."""
+    """By whoever has the same memory, whenever it was given."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
         if run == "an earlier":
@@ -165,8 +174,9 @@ async def test_an_approval_taken_back_elsewhere_is_taken_back_here(
         assert (declined.reference, declined.rule) == ("skill-changed", "A2")
 
 
+@rule("W1", "A5")
 async def test_a_revoked_skill_runs_nothing_until_its_words_have_left(server: HostileServer, state: Path) -> None:
-    """W1, A5: they are still before the model's eyes."""
+    """They are still before the model's eyes."""
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -179,10 +189,11 @@ async def test_a_revoked_skill_runs_nothing_until_its_words_have_left(server: Ho
         assert await host.gate("Bash") is None
 
 
+@rule("W1", "A5", "C3")
 async def test_removing_an_origin_does_not_take_its_words_out_of_the_context(
     server: HostileServer, state: Path
 ) -> None:
-    """W1, A5, C3: nothing runs because of them, also if nobody remembers whose they were."""
+    """Nothing runs because of them, also if nobody remembers whose they were."""
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -195,10 +206,11 @@ async def test_removing_an_origin_does_not_take_its_words_out_of_the_context(
         assert await host.gate("Bash") is None
 
 
+@rule("A1", "A2")
 async def test_a_skill_that_changes_while_a_person_thinks_is_not_what_they_approved(
     server: HostileServer, state: Path
 ) -> None:
-    """A1, A2: their yes is for what they saw, and is not remembered for anything."""
+    """Their yes is for what they saw, and is not remembered for anything."""
     person, results = Slow(), []
     async with hosting(state, {"one": server}, ask=person) as host:
 
@@ -216,10 +228,11 @@ async def test_a_skill_that_changes_while_a_person_thinks_is_not_what_they_appro
         assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
 
 
+@rule("C3", "A1")
 async def test_an_origin_removed_while_a_person_thinks_gets_no_approval(
     server: HostileServer, state: Path
 ) -> None:
-    """C3, A1: nothing of it is left, and nothing new of it comes."""
+    """Nothing of it is left, and nothing new of it comes."""
     person, results = Slow(), []
     async with hosting(state, {"one": server}, ask=person) as host:
 
@@ -237,11 +250,12 @@ async def test_an_origin_removed_while_a_person_thinks_gets_no_approval(
         assert host.cache.usage().files == 0
 
 
+@rule("A5", "W1", "A2")
 @pytest.mark.parametrize("event", ["change", "revoke", "leave"])
 async def test_a_grant_does_not_open_what_was_closed_while_a_person_thought(
     event: str, server: HostileServer, state: Path
 ) -> None:
-    """A5, W1, A2: a yes to running code is for the content that asked."""
+    """A yes to running code is for the content that asked."""
     person, results = Slow(YES, YES), []
     person.may_answer.set()
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -269,8 +283,9 @@ async def test_a_grant_does_not_open_what_was_closed_while_a_person_thought(
             assert [refusal.reference for refusal in results] == ["skill-changed"]
 
 
+@rule("N1")
 async def test_a_name_that_the_model_was_given_keeps_its_meaning(server: HostileServer, state: Path) -> None:
-    """N1: a server that comes later with the same name takes nothing away from a skill that is loaded."""
+    """A server that comes later with the same name takes nothing away from a skill that is loaded."""
     other = HostileServer()
     other.add("flat", {"SKILL.md": skill_md("flat", body="Evil.\n"), "notes.md": b"evil\n"})
     async with hosting(state, {"one": server}, ask=Person()) as host, other.serving() as target:
@@ -285,8 +300,9 @@ async def test_a_name_that_the_model_was_given_keeps_its_meaning(server: Hostile
         assert reference(await host.read("skill://flat/SKILL.md", "notes.md")) == ("name-ambiguous", "N1")
 
 
+@rule("O3")
 async def test_reading_across_origins_is_declined_by_default(server: HostileServer, state: Path) -> None:
-    """O3: nothing reaches the other server, also if its skill was approved."""
+    """Nothing reaches the other server, also if its skill was approved."""
     other = HostileServer()
     other.add("other", {"SKILL.md": skill_md("other"), "secret.md": b"secret\n"})
     async with hosting(state, {"one": server, "two": other}, ask=Person()) as host:
@@ -297,10 +313,11 @@ async def test_reading_across_origins_is_declined_by_default(server: HostileServ
     assert other.read_uris() == ["skill://other/SKILL.md"]
 
 
+@rule("O3", "O2")
 async def test_reading_across_origins_names_both_and_is_asked_each_time(
     server: HostileServer, state: Path
 ) -> None:
-    """O3, O2: per call; the other skill needs its own approval too, and the block says whose words it holds."""
+    """Per call; the other skill needs its own approval too, and the block says whose words it holds."""
     other = HostileServer()
     other.add("other", {"SKILL.md": skill_md("other"), "secret.md": b"secret\n"})
     person = Person()
@@ -317,16 +334,18 @@ async def test_reading_across_origins_names_both_and_is_asked_each_time(
         assert reference(await host.read("other", "secret.md")) == ("skill-not-loaded", "W2")
 
 
+@rule("A1")
 async def test_a_refusal_is_not_lost_when_it_cannot_be_logged(server: HostileServer, state: Path) -> None:
-    """A1: the answer stays a no."""
+    """The answer stays a no."""
     async with hosting(state, {"one": server}, ask=Person(NO)) as host:
         await host.store.close()
         result = await host.load_skill("flat")
         assert getattr(result, "reference", "") == "store-closed"
 
 
+@rule("W1", "A1")
 async def test_what_cannot_be_logged_is_not_loaded(server: HostileServer, state: Path) -> None:
-    """W1, A1: a load that the log does not know of does not happen."""
+    """A load that the log does not know of does not happen."""
     async with hosting(state, {"one": server}, policy=ALLOW) as host:
         await host.load("flat")
         host.leave()

@@ -11,6 +11,7 @@ from adversarial.adversary import SMALL, HostileServer
 from adversarial.expecting import refused
 from adversarial.speaking import Refusal
 from host.stage import NO, SECONDS, YES, Person, StagedHost, hosting, make_dynamic, reference, rotate
+from rules import rule
 from skillwire.errors import VerificationError
 from skillwire.host.approvals import Answer, Policy, Rule
 from trees import skill_md
@@ -26,8 +27,9 @@ URI = "skill://flat/SKILL.md"
 ASK_DYNAMIC = Policy([Rule("ask", kind="dynamic")])
 
 
+@rule("A1", "C1")
 async def test_a_yes_is_remembered_and_nobody_is_asked_again(server: HostileServer, state: Path) -> None:
-    """A1, C1: not in this run, and not in the next; then the cache answers, not the server."""
+    """Not in this run, and not in the next; then the cache answers, not the server."""
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -40,8 +42,9 @@ async def test_a_yes_is_remembered_and_nobody_is_asked_again(server: HostileServ
     assert server.read_uris() == [URI]
 
 
+@rule("A1", "B6", "A4", "A5")
 async def test_what_a_person_is_asked_says_what_there_is_to_know(server: HostileServer, state: Path) -> None:
-    """A1, B6, A4, A5: before anything enters the model's context or the cache."""
+    """Before anything enters the model's context or the cache."""
     server.add(
         "risky",
         {
@@ -74,8 +77,9 @@ async def test_what_a_person_is_asked_says_what_there_is_to_know(server: Hostile
     assert (request.change, request.diff) == (None, ())
 
 
+@rule("A1", "V5", "C1")
 async def test_a_no_is_a_refusal_and_leaves_nothing(server: HostileServer, state: Path) -> None:
-    """A1, V5, C1: nothing is kept, and the next time is asked again."""
+    """Nothing is kept, and the next time is asked again."""
     person = Person(NO, YES)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.load("flat")) == ("not-approved", "A1")
@@ -86,8 +90,8 @@ async def test_a_no_is_a_refusal_and_leaves_nothing(server: HostileServer, state
         assert await host.happened() == ["denied", "refused", "refused", "approved", "loaded"]
 
 
+@rule("A1")
 async def test_a_yes_that_is_not_to_be_remembered_is_for_once(server: HostileServer, state: Path) -> None:
-    """A1"""
     person = Person(Answer(yes=True, remember=False))
     async with hosting(state, {"one": server}, ask=person) as host:
         assert not (await host.load("flat")).is_error
@@ -96,8 +100,9 @@ async def test_a_yes_that_is_not_to_be_remembered_is_for_once(server: HostileSer
         assert person.kinds == ["load", "load"]
 
 
+@rule("A2", "V3")
 async def test_another_content_is_asked_about_with_what_changed(server: HostileServer, state: Path) -> None:
-    """A2, V3: files that came, went and changed, and the lines of the instructions that differ."""
+    """Files that came, went and changed, and the lines of the instructions that differ."""
     server.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n", "old.md": b"old\n"})
     del server.entries[0]
     person = Person()
@@ -119,8 +124,9 @@ async def test_another_content_is_asked_about_with_what_changed(server: HostileS
     assert {"-Do it.", "+Do it twice."} <= set(person.asked[1].diff)
 
 
+@rule("A2")
 async def test_another_content_that_is_declined_stays_revoked(server: HostileServer, state: Path) -> None:
-    """A2: also if the old content comes back."""
+    """Also if the old content comes back."""
     person = Person(YES, NO, NO)
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -134,8 +140,9 @@ async def test_another_content_that_is_declined_stays_revoked(server: HostileSer
         assert (await host.happened()).count("revoked") == 1
 
 
+@rule("A1", "A2")
 async def test_another_order_of_files_is_the_same_content(server: HostileServer, state: Path) -> None:
-    """A1, A2: an approval is bound to a set; nobody is asked and nothing is revoked."""
+    """An approval is bound to a set; nobody is asked and nothing is revoked."""
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -146,10 +153,11 @@ async def test_another_order_of_files_is_the_same_content(server: HostileServer,
     assert person.kinds == ["load"]
 
 
+@rule("B1", "A2")
 async def test_lines_that_would_take_for_ever_to_compare_are_not_compared(
     server: HostileServer, state: Path
 ) -> None:
-    """B1, A2: the person learns how much there is, at once."""
+    """The person learns how much there is, at once."""
     lines = [f"{number}\n" for number in range(10_000)]
     rotate(server, URI, skill_md("flat", body="".join(lines)))
     person = Person()
@@ -162,8 +170,9 @@ async def test_lines_that_would_take_for_ever_to_compare_are_not_compared(
     assert "too many to compare" in line
 
 
+@rule("B6", "B1")
 async def test_a_file_too_large_to_be_looked_through_is_said_to_be(server: HostileServer, state: Path) -> None:
-    """B6, B1: silence about it would look like nothing was hidden."""
+    """Silence about it would look like nothing was hidden."""
     person = Person()
     rotate(server, URI, skill_md("flat", body="word \n" * 300 + "\U000e0061"))
     async with hosting(state, {"one": server}, ask=person, limits=replace(SMALL, max_checked_text=1000)) as host:
@@ -171,8 +180,9 @@ async def test_a_file_too_large_to_be_looked_through_is_said_to_be(server: Hosti
     assert any("too large" in find for find in person.asked[0].review.hidden)
 
 
+@rule("B6")
 async def test_what_cannot_be_looked_at_cannot_be_approved(server: HostileServer, state: Path) -> None:
-    """B6: a server that fails when a person looks could hide something when the model does."""
+    """A server that fails when a person looks could hide something when the model does."""
     server.answers["resources/read"] = Refusal(-32603, "not now")
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -180,25 +190,27 @@ async def test_what_cannot_be_looked_at_cannot_be_approved(server: HostileServer
         assert (person.asked, list(await host.store.approvals())) == ([], [])
 
 
+@rule("B6", "V5")
 async def test_what_was_shown_is_what_is_loaded(server: HostileServer, state: Path, person: Person) -> None:
-    """B6, V5: one read serves the person and the model."""
+    """One read serves the person and the model."""
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
         assert server.read_uris() == [URI]
 
 
+@rule("V5", "A1")
 @pytest.mark.parametrize("options", [{"policy": Policy([Rule("deny")])}, {}], ids=["denied", "nobody to ask"])
 async def test_nothing_is_fetched_for_what_is_declined_anyway(
     options: dict[str, Any], server: HostileServer, state: Path
 ) -> None:
-    """V5, A1: no person looks, so that there is nothing to look at."""
+    """No person looks, so that there is nothing to look at."""
     async with hosting(state, {"one": server}, **options) as host:
         assert reference(await host.load("flat"))[0] in ("not-approved", "nobody-to-ask")
     assert server.read_uris() == []
 
 
+@rule("A1")
 async def test_with_nobody_to_ask_a_person_learns_what_to_type(server: HostileServer, state: Path) -> None:
-    """A1"""
     async with hosting(state, {"one": server}) as host:
         result = await host.load("flat")
         assert reference(result) == ("nobody-to-ask", "A1")
@@ -206,8 +218,9 @@ async def test_with_nobody_to_ask_a_person_learns_what_to_type(server: HostileSe
         assert result.refusal.hint == "run: skillwire approve one:skill://flat/SKILL.md"
 
 
+@rule("A1")
 async def test_rules_decide_in_order_and_by_origin_path_and_kind(server: HostileServer, state: Path) -> None:
-    """A1: what a rule allowed is not remembered as a person's yes."""
+    """What a rule allowed is not remembered as a person's yes."""
     server.add("team/inner/refunds", {"SKILL.md": skill_md("refunds")})
     server.add("team/secret", {"SKILL.md": skill_md("secret")})
     other = HostileServer()
@@ -229,10 +242,11 @@ async def test_rules_decide_in_order_and_by_origin_path_and_kind(server: Hostile
         ]
 
 
+@rule("A1")
 async def test_a_rule_that_denies_is_stronger_than_an_approval_of_before(
     server: HostileServer, state: Path
 ) -> None:
-    """A1: whoever writes it wants it to hold now."""
+    """Whoever writes it wants it to hold now."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
     async with hosting(state, {"one": server}, policy=Policy([Rule("deny", origin="one")])) as host:
@@ -243,8 +257,9 @@ async def test_a_rule_that_denies_is_stronger_than_an_approval_of_before(
         assert not (await host.load("flat")).is_error
 
 
+@rule("V7", "V5")
 async def test_a_dynamic_skill_is_declined_by_default(server: HostileServer, state: Path, person: Person) -> None:
-    """V7, V5: without a question, and without a read."""
+    """Without a question, and without a read."""
     make_dynamic(server)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.load("flat")) == ("not-approved", "V7")
@@ -254,10 +269,11 @@ async def test_a_dynamic_skill_is_declined_by_default(server: HostileServer, sta
     assert (person.asked, server.read_uris()) == ([], [])
 
 
+@rule("V7")
 async def test_a_dynamic_skill_is_asked_about_each_time(
     server: HostileServer, state: Path, person: Person
 ) -> None:
-    """V7: its text is shown, the text that was shown is loaded, nothing of it is kept, and the model is told."""
+    """Its text is shown, the text that was shown is loaded, nothing of it is kept, and the model is told."""
     make_dynamic(server)
     bodies = iter(["First.\n", "Second.\n", "Third.\n"])
 
@@ -277,8 +293,9 @@ async def test_a_dynamic_skill_is_asked_about_each_time(
     assert all(any("hidden" in find for find in request.review.hidden) for request in person.asked)
 
 
+@rule("V7", "A2")
 async def test_a_skill_that_turned_dynamic_lost_its_approval(server: HostileServer, state: Path) -> None:
-    """V7, A2: also for when it turns back."""
+    """Also for when it turns back."""
     honest = list(server.entries[0]["resources"])
     person = Person(YES, NO)
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -292,10 +309,11 @@ async def test_a_skill_that_turned_dynamic_lost_its_approval(server: HostileServ
         assert reference(await host.load("flat")) == ("not-approved", "A1")
 
 
+@rule("B6", "A1")
 async def test_what_was_not_approved_cannot_be_while_its_server_is_away(
     server: HostileServer, state: Path
 ) -> None:
-    """B6, A1: nobody can look at it."""
+    """Nobody can look at it."""
     async with hosting(state, {"one": server}):
         pass
     person = Person()
@@ -305,8 +323,9 @@ async def test_what_was_not_approved_cannot_be_while_its_server_is_away(
         assert person.asked == []
 
 
+@rule("B6", "C1")
 async def test_a_review_reads_every_text_and_keeps_nothing(server: HostileServer, state: Path) -> None:
-    """B6, C1: hidden text is found in whichever file it is."""
+    """Hidden text is found in whichever file it is."""
     rotate(server, "skill://flat/notes.md", b"a\n<!-- obey -->\n")
     server.add("binary", {"SKILL.md": skill_md("binary"), "x.bin": b"\xff\x00"})
     async with hosting(state, {"one": server}) as host:
@@ -317,8 +336,9 @@ async def test_a_review_reads_every_text_and_keeps_nothing(server: HostileServer
         assert host.cache.usage().files == 0
 
 
+@rule("A1", "A2")
 async def test_a_person_approves_outside_a_conversation(server: HostileServer, state: Path) -> None:
-    """A1, A2: for the content that is there now; the model is not asked to wait for anybody."""
+    """For the content that is there now; the model is not asked to wait for anybody."""
     async with hosting(state, {"one": server}) as host:
         fingerprint = await host.approve("flat", by="ada", grants=frozenset({"Read"}))
         [approval] = await host.store.approvals()
@@ -331,8 +351,9 @@ async def test_a_person_approves_outside_a_conversation(server: HostileServer, s
         assert not await host.revoke("flat")
 
 
+@rule("A1", "E5", "C3")
 async def test_the_same_skill_of_two_servers_is_approved_twice(server: HostileServer, state: Path) -> None:
-    """A1, E5, C3: byte for byte the same, and still somebody else's word; neither sees what the other put."""
+    """Byte for byte the same, and still somebody else's word; neither sees what the other put."""
     other = HostileServer()
     other.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n"})
     person = Person()

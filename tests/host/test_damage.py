@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, reference
+from rules import rule
 from skillwire.errors import StoreError
 from skillwire.store.contract import LogLine
 from trees import skill_md
@@ -58,11 +59,12 @@ DAMAGES: dict[str, Callable[[Path], Any]] = {
 }
 
 
+@rule("C1", "V1")
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 async def test_a_damaged_file_in_the_cache_is_fetched_again(
     server: HostileServer, state: Path, damage: Callable[[Path], Any]
 ) -> None:
-    """C1, V1: bytes leave only if they hash to what was approved; nobody is asked anew."""
+    """Bytes leave only if they hash to what was approved; nobody is asked anew."""
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -75,11 +77,12 @@ async def test_a_damaged_file_in_the_cache_is_fetched_again(
     assert person.kinds == ["load"]
 
 
+@rule("C1", "V1")
 @pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES.keys())
 async def test_a_damaged_file_in_the_cache_is_not_used_while_its_server_is_away(
     server: HostileServer, state: Path, damage: Callable[[Path], Any]
 ) -> None:
-    """C1, V1: rather nothing than something else."""
+    """Rather nothing than something else."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
     damage(the_cached_file(state))
@@ -89,9 +92,10 @@ async def test_a_damaged_file_in_the_cache_is_not_used_while_its_server_is_away(
         assert [approval.uri for approval in await host.store.approvals()] == ["skill://flat/SKILL.md"]
 
 
+@rule("C1")
 @pytest.mark.parametrize("damage", ["cleared", "opened to others"])
 async def test_a_cache_that_cannot_be_used_costs_no_load(server: HostileServer, state: Path, damage: str) -> None:
-    """C1: only time."""
+    """Only time."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
         if damage == "cleared":
@@ -104,10 +108,11 @@ async def test_a_cache_that_cannot_be_used_costs_no_load(server: HostileServer, 
         assert len(server.read_uris()) == 2
 
 
+@rule("C1")
 async def test_a_full_disk_costs_no_load(
     server: HostileServer, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C1: what was verified is used, and not kept; when there is room again, it is kept again."""
+    """What was verified is used, and not kept; when there is room again, it is kept again."""
     import skillwire.host.cache as cache
 
     def full(*_: object) -> None:
@@ -123,10 +128,11 @@ async def test_a_full_disk_costs_no_load(
         assert host.cache.usage().files == 1
 
 
+@rule("C1", "C3")
 async def test_what_killed_processes_left_is_cleared_away_when_a_host_starts(
     server: HostileServer, state: Path
 ) -> None:
-    """C1, C3: half a file of an hour ago, and an origin that was being removed; not what is being written now."""
+    """Half a file of an hour ago, and an origin that was being removed; not what is being written now."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
     cache = state / "cache"
@@ -156,10 +162,11 @@ async def fill(host: StagedHost) -> None:
                 break
 
 
+@rule("A1", "W1")
 async def test_a_full_database_refuses_what_it_cannot_remember_and_loses_nothing(
     server: HostileServer, state: Path
 ) -> None:
-    """A1, W1: a yes that cannot be written down is none; what was approved before still is."""
+    """A yes that cannot be written down is none; what was approved before still is."""
     server.add("other", {"SKILL.md": skill_md("other"), "a.md": b"a\n"})
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
@@ -216,11 +223,12 @@ CORRUPTIONS: dict[str, tuple[Callable[[Path], Any], str]] = {
 }
 
 
+@rule("A1")
 @pytest.mark.parametrize(("corrupt", "expected"), CORRUPTIONS.values(), ids=CORRUPTIONS.keys())
 async def test_a_damaged_database_is_said_to_be_and_left_alone(
     server: HostileServer, state: Path, corrupt: Callable[[Path], Any], expected: str
 ) -> None:
-    """A1: a clear word, not one byte touched, and with the file put back every yes is there."""
+    """A clear word, not one byte touched, and with the file put back every yes is there."""
     async with hosting(state, {"one": server}, ask=Person()) as host:
         await host.load("flat")
     path = state / "host.sqlite3"
@@ -240,8 +248,9 @@ async def test_a_damaged_database_is_said_to_be_and_left_alone(
         assert not (await host.load("flat")).is_error
 
 
+@rule("A1")
 async def test_a_database_of_another_program_is_not_touched(server: HostileServer, state: Path) -> None:
-    """A1: it is somebody's."""
+    """It is somebody's."""
     path = state / "host.sqlite3"
     before = make_foreign(path)
     with pytest.raises(StoreError) as caught:
@@ -251,11 +260,12 @@ async def test_a_database_of_another_program_is_not_touched(server: HostileServe
     assert path.read_bytes() == before
 
 
+@rule("A1", "A2", "C1")
 @pytest.mark.parametrize("jump", [-1e9, -3600.0, 3600.0, 1e9])
 async def test_a_clock_that_jumps_changes_no_decision(
     server: HostileServer, state: Path, monkeypatch: pytest.MonkeyPatch, jump: float
 ) -> None:
-    """A1, A2, C1: nothing that was approved depends on the time; the log keeps its order."""
+    """Nothing that was approved depends on the time; the log keeps its order."""
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")

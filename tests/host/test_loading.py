@@ -9,6 +9,7 @@ import pytest
 from adversarial.adversary import HostileServer
 from adversarial.expecting import refused
 from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, make_dynamic, reference
+from rules import rule
 from skillwire.errors import OriginError, StoreError
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md, write_tree
@@ -24,11 +25,12 @@ URI = "skill://flat/SKILL.md"
 SETTINGS = [("http", "modern"), ("http", "legacy"), ("stdio", "modern"), ("stdio", "legacy")]
 
 
+@rule("V1", "V4", "W1", "A1", "O2")
 @pytest.mark.parametrize(("transport", "era"), SETTINGS, ids=map("-".join, SETTINGS))
 async def test_a_skill_is_asked_about_loaded_and_read(
     transport: Any, era: Any, server: HostileServer, state: Path, person: Person
 ) -> None:
-    """V1, V4, W1, A1, O2: from two servers at once, over every transport, in both eras."""
+    """From two servers at once, over every transport, in both eras."""
     other = HostileServer(transport, era)
     other.add("team/refunds", {"SKILL.md": skill_md("refunds", body="Pay back.\n"), "docs/limits.md": b"500\n"})
     async with hosting(state, {"one": server, "two": other}, ask=person) as host:
@@ -45,8 +47,9 @@ async def test_a_skill_is_asked_about_loaded_and_read(
         assert await host.happened() == ["approved", "loaded", "read", "approved", "loaded"]
 
 
+@rule("V5")
 async def test_nothing_is_fetched_before_it_is_needed(server: HostileServer, state: Path) -> None:
-    """V5: not on connecting, listing, showing, approving; then one file at a time."""
+    """Not on connecting, listing, showing, approving; then one file at a time."""
     async with hosting(state, {"one": server}, policy=ALLOW) as host:
         host.catalog_prompt()
         await host.skills()
@@ -60,8 +63,9 @@ async def test_nothing_is_fetched_before_it_is_needed(server: HostileServer, sta
         assert server.read_uris() == [URI, "skill://flat/notes.md"]
 
 
+@rule("G1", "A1")
 async def test_an_unlisted_skill_is_loaded_by_its_uri(server: HostileServer, state: Path, person: Person) -> None:
-    """G1, A1: with its origin, in either way; it is asked about like any other."""
+    """With its origin, in either way; it is asked about like any other."""
     hidden = server.add("unlisted", {"SKILL.md": skill_md("unlisted"), "a.md": b"aaa\n"}, listed=False)
     server.answers["skills/get"] = lambda params: {"skill": hidden} if params["uri"] == hidden["uri"] else None
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -79,10 +83,11 @@ async def test_an_unlisted_skill_is_loaded_by_its_uri(server: HostileServer, sta
         assert reference(await host.load("skill://no/SKILL.md", origin="two")) == ("origin-unknown", "O1")
 
 
+@rule("U6", "V2")
 async def test_references_in_a_skill_are_followed_inside_it(
     server: HostileServer, state: Path, person: Person
 ) -> None:
-    """U6, V2: as authors write them."""
+    """As authors write them."""
     server.add(
         "team/refunds",
         {"SKILL.md": skill_md("refunds"), "docs/R\u00e9sum\u00e9 1.md": b"cv\n", "docs/deep/x.md": b"xx\n"},
@@ -124,8 +129,9 @@ REFUSED = {
 }
 
 
+@rule("U6", "V2", "O3")
 async def test_references_that_leave_the_skill_are_refused(server: HostileServer, state: Path) -> None:
-    """U6, V2, O3: and reach no server."""
+    """And reach no server."""
     async with hosting(state, {"one": server}, policy=ALLOW) as host:
         await host.load("flat")
         for path, expected in REFUSED.items():
@@ -133,11 +139,12 @@ async def test_references_that_leave_the_skill_are_refused(server: HostileServer
             assert server.read_uris() == [URI], path
 
 
+@rule("O3", "U6")
 @pytest.mark.parametrize("path", ["github://flat/x.md", "skill://other/x.md", "skill://flat", "https://flat/x"])
 async def test_a_dynamic_skill_cannot_read_outside_of_itself(
     path: str, server: HostileServer, state: Path
 ) -> None:
-    """O3, U6: there is no list to look in, and the place still counts, scheme and all."""
+    """There is no list to look in, and the place still counts, scheme and all."""
     make_dynamic(server)
     async with hosting(state, {"one": server}, policy=Policy([Rule("allow", kind="dynamic")])) as host:
         await host.load("flat")
@@ -146,8 +153,9 @@ async def test_a_dynamic_skill_cannot_read_outside_of_itself(
         assert server.read_uris() == [URI, "skill://flat/notes.md"]
 
 
+@rule("W3", "D1", "O2")
 async def test_a_directory_is_listed_from_the_manifest(server: HostileServer, state: Path, person: Person) -> None:
-    """W3, D1, O2: no server is asked, whatever it would say; the names are tagged."""
+    """No server is asked, whatever it would say; the names are tagged."""
     server.capabilities["extensions"] = {"io.modelcontextprotocol/skills": {"directoryRead": True}}
     server.add("tree", {"SKILL.md": skill_md("tree"), "docs/a.md": b"", "docs/deep/b.md": b"", "docs.md": b""})
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -163,11 +171,12 @@ async def test_a_directory_is_listed_from_the_manifest(server: HostileServer, st
     assert "resources/directory/read" not in server.methods()
 
 
+@rule("C1", "A1", "V1")
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_a_skill_is_loaded_while_its_server_is_away(
     transport: Any, server: HostileServer, state: Path, person: Person
 ) -> None:
-    """C1, A1, V1: from the cache, and it says so; what is not there is refused."""
+    """From the cache, and it says so; what is not there is refused."""
     server.transport = transport
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
@@ -185,8 +194,9 @@ async def test_a_skill_is_loaded_while_its_server_is_away(
         ]
 
 
+@rule("O2", "A5")
 async def test_a_folder_of_the_persons_own_needs_no_yes(tmp_path: Path, state: Path) -> None:
-    """O2, A5: and says in the context that it is local."""
+    """And says in the context that it is local."""
     folder = write_tree(tmp_path / "mine", {"a/SKILL.md": skill_md("a"), "a/n.md": b"nn\n"})
     async with StagedHost.open(folders=[folder], state=state) as host:
         assert 'origin="local:local"' in (await host.load("a")).text
@@ -197,8 +207,9 @@ async def test_a_folder_of_the_persons_own_needs_no_yes(tmp_path: Path, state: P
         assert host.cache.usage().files == 0
 
 
+@rule("C2")
 async def test_the_cache_lies_where_no_host_looks_for_skills(tmp_path: Path) -> None:
-    """C2: a state folder inside a folder of skills, or above one, is refused before anything is kept."""
+    """A state folder inside a folder of skills, or above one, is refused before anything is kept."""
     folder = write_tree(tmp_path / "mine", {"a/SKILL.md": skill_md("a")})
     before = everything_in(tmp_path)
     for state in (folder, folder / "state", tmp_path / "skills" / "state"):
@@ -212,10 +223,11 @@ def everything_in(folder: Path) -> list[Path]:
     return sorted(folder.rglob("*"))
 
 
+@rule("C2", "C3")
 async def test_the_cache_holds_no_file_that_a_host_would_take_for_a_skill(
     server: HostileServer, state: Path, person: Person
 ) -> None:
-    """C2, C3: whatever a server calls its files; a folder of it is never an origin of skills."""
+    """Whatever a server calls its files; a folder of it is never an origin of skills."""
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
         await host.read("flat", "notes.md")
@@ -226,8 +238,8 @@ async def test_the_cache_holds_no_file_that_a_host_would_take_for_a_skill(
         assert host.names.skills == ()
 
 
+@rule("O1", "G1")
 async def test_an_origin_that_cannot_be_asked_now_is_no_unknown_skill(server: HostileServer, state: Path) -> None:
-    """O1, G1"""
     async with StagedHost.open(servers={"one": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)
         assert reference(await host.load(URI, origin="one")) == ("origin-away", "O1")

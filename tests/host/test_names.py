@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adversarial.expecting import refused
+from rules import rule
 from skillwire.errors import NotFoundError, OriginError
 from skillwire.host.names import Names
 from skillwire.host.origins import FolderOrigin, Origin, Origins, ServerOrigin
@@ -46,13 +47,14 @@ def assert_every_name_means_its_skill(*origins: Origin) -> None:
         assert names.find(f"{each.origin.label}:{each.entry.uri}") is each
 
 
+@rule("N1", "E5")
 def test_a_name_that_one_skill_has_is_enough() -> None:
-    """N1, E5"""
     assert shown(server("a", "x/refunds", "weather"), server("b", "billing")) == ["refunds", "weather", "billing"]
 
 
+@rule("N1")
 def test_a_name_in_two_origins_is_qualified_in_both() -> None:
-    """N1: neither keeps the bare name, whoever came first."""
+    """Neither keeps the bare name, whoever came first."""
     origins = server("a", "refunds"), server("b", "x/refunds")
     assert shown(*origins) == ["a:refunds", "b:refunds"]
     assert_every_name_means_its_skill(*origins)
@@ -62,16 +64,18 @@ def test_a_name_in_two_origins_is_qualified_in_both() -> None:
     assert "b:refunds" in caught.value.message
 
 
+@rule("N1")
 def test_a_folder_is_not_preferred_to_a_server() -> None:
-    """N1: nor the other way round."""
+    """Nor the other way round."""
     origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", "refunds")
     assert shown(*origins) == ["local:refunds", "a:refunds"]
     with refused(OriginError, "name-ambiguous", "N1"):
         Names(origins).find("refunds")
 
 
+@rule("N1")
 def test_a_name_twice_in_one_origin_is_qualified_by_its_path() -> None:
-    """N1: within a server too."""
+    """Within a server too."""
     origins = (server("a", "billing/refunds", "travel/refunds"),)
     assert shown(*origins) == ["a:billing/refunds", "a:travel/refunds"]
     assert_every_name_means_its_skill(*origins)
@@ -79,22 +83,25 @@ def test_a_name_twice_in_one_origin_is_qualified_by_its_path() -> None:
         Names(origins).find("a:refunds")
 
 
+@rule("N1")
 def test_a_skill_whose_path_is_the_name_of_another_can_still_be_called() -> None:
-    """N1: ``a:refunds`` would be a path and a name at once, so it is neither's."""
+    """``a:refunds`` would be a path and a name at once, so it is neither's."""
     origins = (server("a", "refunds", "travel/refunds"),)
     assert_every_name_means_its_skill(*origins)
     with refused(OriginError, "name-ambiguous", "N1"):
         Names(origins).find("a:refunds")
 
 
+@rule("N1", "U5")
 def test_a_path_under_two_schemes_is_told_apart() -> None:
-    """N1, U5: an origin may serve both."""
+    """An origin may serve both."""
     origins = (server("a", skill("x/refunds"), skill("x/refunds", "github")),)
     assert_every_name_means_its_skill(*origins)
 
 
+@rule("E5", "N1")
 def test_one_uri_in_two_origins_is_two_skills() -> None:
-    """E5, N1: identity is the origin and the URI."""
+    """Identity is the origin and the URI."""
     origins = server("a", "refunds"), server("b", "refunds")
     with refused(OriginError, "name-ambiguous", "N1"):
         Names(origins).find("skill://refunds/SKILL.md")
@@ -102,9 +109,10 @@ def test_one_uri_in_two_origins_is_two_skills() -> None:
     assert Names(origins).find("b:skill://refunds/SKILL.md").origin.label == "b"
 
 
+@rule("N1", "O2")
 @pytest.mark.parametrize("posing", ["local:refunds", "local:x", "a:refunds"])
 def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
-    """N1, O2: a server may call its skill whatever it likes; what it is called here is ours to say."""
+    """A server may call its skill whatever it likes; what it is called here is ours to say."""
     origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", posing, "refunds")
     assert_every_name_means_its_skill(*origins)
     names = Names(origins)
@@ -114,32 +122,36 @@ def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
         assert each.name.startswith(f"{each.origin.label}:")
 
 
+@rule("N1")
 @pytest.mark.parametrize("other", ["Refunds", "REFUNDS", "refund\u017f"])
 def test_names_that_differ_in_case_only_are_both_qualified(other: str) -> None:
-    """N1: people and models do not tell them apart."""
+    """People and models do not tell them apart."""
     origins = server("a", "refunds"), server("b", other)
     assert shown(*origins) == ["a:refunds", f"b:{other}"]
     assert_every_name_means_its_skill(*origins)
 
 
+@rule("N1")
 def test_names_that_differ_in_unicode_form_only_are_both_qualified() -> None:
-    """N1: composed and decomposed look the same."""
+    """Composed and decomposed look the same."""
     origins = server("a", "caf\u00e9"), server("b", "cafe\u0301")
     assert shown(*origins) == ["a:caf\u00e9", "b:cafe\u0301"]
     assert_every_name_means_its_skill(*origins)
 
 
+@rule("N1")
 def test_a_name_that_looks_like_another_is_never_bare() -> None:
-    """N1: the Cyrillic letters of it look like the Latin ones; its origin is shown with it."""
+    """The Cyrillic letters of it look like the Latin ones; its origin is shown with it."""
     origins = server("a", "refunds"), server("b", "r\u0435funds")
     assert shown(*origins) == ["refunds", "b:r\u0435funds"]
     assert_every_name_means_its_skill(*origins)
 
 
+@rule("N1", "B6")
 @pytest.mark.parametrize("hidden", ["\U000e0061\U000e0062", "\u202e", "\u200b\u200c", "\ufe01\ufe02\ufe03"])
 @pytest.mark.parametrize("encode", [True, False])
 def test_a_name_with_characters_that_nobody_sees_is_shown_encoded(hidden: str, encode: bool) -> None:
-    """N1, B6: a list of names is no place to hide words in; the skill can be called all the same."""
+    """A list of names is no place to hide words in; the skill can be called all the same."""
     hiding = skill(f"refunds{hidden}")
     if not encode:
         hiding = replace(hiding, uri=f"skill://refunds{hidden}/SKILL.md")
@@ -150,16 +162,18 @@ def test_a_name_with_characters_that_nobody_sees_is_shown_encoded(hidden: str, e
     assert_every_name_means_its_skill(*origins)
 
 
+@rule("N1")
 def test_an_origin_that_comes_later_takes_no_name_away() -> None:
-    """N1: what it is called changes, and the old name says so instead of meaning something else."""
+    """What it is called changes, and the old name says so instead of meaning something else."""
     first = server("a", "refunds")
     assert Names([first]).find("refunds").origin is first
     with refused(OriginError, "name-ambiguous", "N1"):
         Names([first, server("b", "refunds")]).find("refunds")
 
 
+@rule("N1")
 def test_a_name_that_nobody_has_is_unknown() -> None:
-    """N1: no skill that is called almost so is taken for it."""
+    """No skill that is called almost so is taken for it."""
     for text in ("refund", "b:refunds", "a:", ":refunds", "", "a:refunds/", "refunds ", "skill://refunds"):
         with pytest.raises(NotFoundError) as caught:
             Names([server("a", "refunds")]).find(text)
@@ -176,18 +190,20 @@ catalogs = st.dictionaries(
 )
 
 
+@rule("N1", "E5")
 @given(catalogs)
 def test_every_skill_has_a_name_that_means_it_and_nothing_else(
     catalog: dict[str, list[tuple[str, str]]],
 ) -> None:
-    """N1, E5: whatever servers call their skills."""
+    """Whatever servers call their skills."""
     origins = [server(label, *(skill(*each) for each in found)) for label, found in catalog.items()]
     assert_every_name_means_its_skill(*origins)
 
 
+@rule("N1")
 @given(catalogs, st.one_of(paths, segments, st.builds("{}:{}".format, labels, paths)))
 def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str, str]]], text: str) -> None:
-    """N1: a text with the label of an origin before it never means a skill of another."""
+    """A text with the label of an origin before it never means a skill of another."""
     origins = [server(label, *(skill(*each) for each in found)) for label, found in catalog.items()]
     try:
         found = Names(origins).find(text)
@@ -198,17 +214,19 @@ def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str,
         assert found.origin.label == label
 
 
+@rule("O1", "N1")
 @pytest.mark.parametrize("label", ["", "a:b", "a/b", "a b", "a\\b", "a\nb", "a\u202eb", "x" * 65, "\x00"])
 def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
-    """O1, N1: it stands before names, in paths and in the model's context."""
+    """It stands before names, in paths and in the model's context."""
     origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)
     with pytest.raises(OriginError) as caught:
         origins.add_folder(label, tmp_path)
     assert (caught.value.reference, bool(caught.value.hint)) == ("origin-invalid", True)
 
 
+@rule("O1", "N1")
 def test_two_origins_cannot_have_one_label(tmp_path: Path) -> None:
-    """O1, N1: the second does not replace the first."""
+    """The second does not replace the first."""
     origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)
     first = origins.add_folder("mine", tmp_path)
     with refused(OriginError, "origin-taken", "O1"):

@@ -9,6 +9,7 @@ import pytest
 from adversarial.speaking import silence
 from host.children import child
 from host.stage import NO, Person, hosting, reference
+from rules import rule
 from skillwire.host.approvals import Answer
 from skillwire.skill.approval import EXECUTE
 from trees import skill_md
@@ -33,10 +34,11 @@ anyio.run(lambda: run(main, ask=ask))
 """
 
 
+@rule("A1", "C1")
 async def test_a_host_killed_while_a_person_is_asked_has_approved_nothing(
     server: HostileServer, state: Path
 ) -> None:
-    """A1, C1: nothing is kept, nothing is half there, and the next host asks again."""
+    """Nothing is kept, nothing is half there, and the next host asks again."""
     async with server.serving() as target, child(KILLED_WHILE_ASKING, state, target) as host:
         assert await host.line() == "stopped"
         await host.kill()
@@ -61,10 +63,11 @@ anyio.run(lambda: run(main))
 """
 
 
+@rule("A1")
 async def test_a_host_killed_before_a_yes_was_committed_has_not_heard_it(
     server: HostileServer, state: Path
 ) -> None:
-    """A1: the approval and its line in the log are there together, or neither is."""
+    """The approval and its line in the log are there together, or neither is."""
     async with server.serving() as target, child(KILLED_IN_A_TRANSACTION, state, target) as host:
         assert await host.line() == "stopped"
         await host.kill()
@@ -83,11 +86,12 @@ anyio.run(lambda: run(main))
 """
 
 
+@rule("A1", "C1")
 @pytest.mark.parametrize("moment", ["write", "rename"])
 async def test_a_host_killed_while_it_keeps_a_file_has_the_yes_and_not_the_file(
     server: HostileServer, state: Path, moment: str
 ) -> None:
-    """A1, C1: what was committed stands; half a file is found by nobody, and it is fetched again unasked."""
+    """What was committed stands; half a file is found by nobody, and it is fetched again unasked."""
     async with server.serving() as target, child(KILLED_WHILE_KEEPING, state, target, moment) as host:
         assert await host.line() == "stopped"
         await host.kill()
@@ -109,10 +113,11 @@ anyio.run(lambda: run(main))
 """
 
 
+@rule("C1", "W1")
 async def test_a_host_killed_while_a_server_answers_kept_what_came_before(
     server: HostileServer, state: Path
 ) -> None:
-    """C1, W1: the skill that was loaded is in the cache; a window does not outlive its process."""
+    """The skill that was loaded is in the cache; a window does not outlive its process."""
     server.answers["resources/read"] = lambda params: None if params["uri"] == URI else silence(params)
     async with server.serving() as target, child(KILLED_WHILE_READING, state, target) as host:
         assert await host.line() == "loaded"
@@ -141,8 +146,9 @@ anyio.run(lambda: run(main))
 """
 
 
+@rule("A1", "C1")
 async def test_two_hosts_on_one_state_directory_do_not_hurt_each_other(server: HostileServer, state: Path) -> None:
-    """A1, C1: both approve and load the same skills at once; every yes is there once, every line in the log."""
+    """Both approve and load the same skills at once; every yes is there once, every line in the log."""
     for number in range(5):
         server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}"), "notes.md": b"notes"})
     server.entries.pop(0)
@@ -176,10 +182,11 @@ anyio.run(lambda: run(main))
 """
 
 
+@rule("A2", "A5", "W1")
 async def test_an_approval_that_another_process_takes_back_is_taken_back_here(
     server: HostileServer, state: Path
 ) -> None:
-    """A2, A5, W1: a skill that is acted on reads and runs nothing more, in every host of that state."""
+    """A skill that is acted on reads and runs nothing more, in every host of that state."""
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")

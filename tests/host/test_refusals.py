@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import skillwire
+from rules import RULES, rule
 from skillwire.errors import SkillwireError, VerificationError
 from skillwire.host.approvals import _RULES
 from skillwire.host.refusal import _FOR_MODEL, Refusal, refusal_of
 from skillwire.skill import digest_of
-from unit.test_rules import RULES, Raised, constant
+from unit.test_errors_cite_rules import Raised, constant
 
 SOURCE = Path(skillwire.__file__).parent
 OURS = [
@@ -63,66 +64,75 @@ RAISED += [Raised("ApprovalError", "approvals.py", "not-approved", rule, True) f
 REFERENCES = sorted({raised.reference for raised in RAISED if raised.reference is not None} | _FOR_MODEL.keys())
 
 
+@rule("A1", "O3")
 def test_the_refusals_of_the_host_are_found_in_its_source() -> None:
-    """A1, O3: this check would pass on nothing."""
+    """This check would pass on nothing."""
     assert len(RAISED) > 20
     assert {"not-approved", "skill-changed", "name-ambiguous", "machine-file", "origin-unknown"} <= set(REFERENCES)
 
 
+@rule("V6", "O2")
 def test_every_refusal_has_a_name_that_can_be_searched_for() -> None:
-    """V6, O2: stable and kebab-case; programs match on it."""
+    """Stable and kebab-case; programs match on it."""
     assert [each for each in RAISED if not re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)+", each.reference or "")] == []
 
 
+@rule("V1", "A1", "O3", "N1")
 def test_every_refusal_says_which_rule_it_keeps() -> None:
-    """V1, A1, O3, N1: and the rule exists."""
+    """And the rule exists."""
     unruled = [each for each in RAISED if each.rule not in RULES and each.reference not in MISTAKES]
     assert unruled == []
 
 
+@rule("V3", "A1")
 def test_every_refusal_says_what_to_do_next() -> None:
-    """V3, A1: nobody is left standing."""
+    """Nobody is left standing."""
     assert [each for each in RAISED if not each.has_hint] == []
 
 
+@rule("V1", "V2", "V3", "V4", "V7", "W2", "W3", "A1", "A2", "A4", "A5", "O1", "O3", "N1", "B1")
 def test_the_hosts_rules_are_each_named_by_a_refusal() -> None:
-    """V1, V2, V3, V4, V7, W2, W3, A1, A2, A4, A5, O1, O3, N1, B1: what somebody can break has its refusal."""
+    """What somebody can break has its refusal."""
     named = {each.rule for each in RAISED}
     assert {"V1", "V2", "V3", "V4", "V7", "W2", "W3", "A1", "A2", "A4", "A5", "O1", "O3", "N1", "B1"} <= named
 
 
+@rule("V1")
 def test_a_refusal_carries_all_that_the_error_says() -> None:
-    """V1: for people and programs."""
+    """For people and programs."""
     error = VerificationError("digest-mismatch", "it differs", "get it again", rule="V1")
     assert refusal_of(error) == Refusal("digest-mismatch", "V1", "it differs", "get it again")
 
 
+@rule("O2")
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_the_model_is_told_in_few_words_what_was_refused(reference: str) -> None:
-    """O2: and that it is no reason to stop."""
+    """And that it is no reason to stop."""
     said = Refusal(reference, "V1", "m", "h").for_model
     assert 20 < len(said) < 150
     assert said.endswith(".")
     assert reference in said or reference in _FOR_MODEL
 
 
+@rule("O2", "V6")
 @given(st.sampled_from(REFERENCES), st.text(), st.text())
 def test_nothing_of_the_details_reaches_the_model(reference: str, message: str, hint: str) -> None:
-    """O2, V6: no address, digest, place on the machine or word of a server."""
+    """No address, digest, place on the machine or word of a server."""
     bare = Refusal(reference, "V1", "", "").for_model
     assert Refusal(reference, "V1", message, hint).for_model == bare
 
 
+@rule("O2")
 @pytest.mark.parametrize("reference", REFERENCES)
 def test_what_the_model_is_told_has_no_path_digest_or_stack(reference: str) -> None:
-    """O2"""
     message = f"/home/ada/x {digest_of(b'')} Traceback (most recent call last): File"
     said = Refusal(reference, "V1", message, message).for_model
     assert not re.search(r"/|\\|sha256|[0-9a-f]{16}|Traceback|File", said)
 
 
+@rule("A1")
 def test_every_kind_of_error_becomes_a_refusal() -> None:
-    """A1: whatever of ours is raised."""
+    """Whatever of ours is raised."""
     kinds = [
         kind
         for kind in vars(skillwire.errors).values()

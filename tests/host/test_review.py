@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from host.stage import entry_of
+from rules import rule
 from skillwire.skill import digest_of
 from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, build_entry
 from skillwire.skill.review import requested_tools, review_entry, with_text
@@ -30,8 +31,9 @@ def with_files(*paths: str) -> SkillEntry:
     )
 
 
+@rule("B6")
 def test_a_plain_skill_has_nothing_that_deserves_a_second_look() -> None:
-    """B6: the finds below are not found everywhere."""
+    """The finds below are not found everywhere."""
     review = review_entry(entry_of("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"n\n"}))
     review = with_text(review, "SKILL.md", skill_md("flat").decode())
     assert review.files == (("SKILL.md", len(skill_md("flat"))), ("notes.md", 2))
@@ -52,19 +54,21 @@ HIDDEN = {
 }
 
 
+@rule("B6")
 @pytest.mark.parametrize("body", HIDDEN.values(), ids=HIDDEN.keys())
 @pytest.mark.parametrize("path", ["SKILL.md", "references/notes.md"])
 def test_text_that_a_person_does_not_see_is_shown(body: str, path: str) -> None:
-    """B6: with the file and the line it stands in."""
+    """With the file and the line it stands in."""
     review = review_entry(with_files("references/notes.md"))
     found = with_text(review, path, body).hidden
     assert len(found) >= 1
     assert all(find.startswith(f"{path}:") for find in found)
 
 
+@rule("B6")
 @pytest.mark.parametrize("kind", ["tags", "HTML comment", "Markdown comment"])
 def test_what_hidden_text_says_is_spelled_out(kind: str) -> None:
-    """B6: a person can read what the model would."""
+    """A person can read what the model would."""
     (find,) = with_text(review_entry(with_files()), "SKILL.md", HIDDEN[kind]).hidden
     assert "obey me" in find
 
@@ -77,22 +81,25 @@ HIDDEN_FIELDS = {
 }
 
 
+@rule("B6")
 @pytest.mark.parametrize("fields", HIDDEN_FIELDS.values(), ids=HIDDEN_FIELDS.keys())
 def test_hidden_text_in_a_field_is_shown(fields: dict[str, object]) -> None:
-    """B6: descriptions reach the model before any file does."""
+    """Descriptions reach the model before any file does."""
     skill = build_entry("flat", {"name": "flat", "description": "x", **fields}, [("SKILL.md", DIGEST, 0)])  # type: ignore[dict-item]
     assert any("obey me" in find for find in review_entry(skill).hidden)
 
 
+@rule("B6")
 @pytest.mark.parametrize("name", [f"notes{TAGS}.md", "notes\u202edm.exe", "no\u200b\u200c\u200btes.md"])
 def test_hidden_text_in_the_name_of_a_file_is_shown(name: str) -> None:
-    """B6: names of files are listed for the model, and people judge a file by its name."""
+    """Names of files are listed for the model, and people judge a file by its name."""
     (find,) = review_entry(with_files(name)).hidden
     assert "name" in find
 
 
+@rule("B6")
 def test_more_finds_than_are_shown_are_counted() -> None:
-    """B6: a flood of harmless finds must not push the last one out unseen."""
+    """A flood of harmless finds must not push the last one out unseen."""
     text = "a\u202e\n" * 500
     review = with_text(review_entry(with_files("notes.md")), "SKILL.md", text)
     review = with_text(review, "notes.md", text)
@@ -113,13 +120,15 @@ SCRIPTS = [
 TEXTS = ["notes.md", "references/script.txt", "scripts.md", "data.csv", "a.shell.md", "assets/logo.png"]
 
 
+@rule("A5")
 def test_files_that_can_run_are_named() -> None:
-    """A5: by their ending, or by the folder they are in, in whatever case."""
+    """By their ending, or by the folder they are in, in whatever case."""
     assert review_entry(with_files(*SCRIPTS, *TEXTS)).scripts == tuple(sorted(SCRIPTS))
 
 
+@rule("A3")
 def test_skills_inside_are_named() -> None:
-    """A3: they need an approval of their own."""
+    """They need an approval of their own."""
     review = review_entry(with_files("inner/SKILL.md", "a/b/SKILL.md", "MY-SKILL.md"))
     assert review.nested == ("a/b/SKILL.md", "inner/SKILL.md")
 
@@ -137,22 +146,25 @@ TOOLS = {
 }
 
 
+@rule("A4", "F3")
 @pytest.mark.parametrize(("text", "tools"), TOOLS.items())
 def test_the_tools_that_a_skill_asks_for_are_read_as_they_are_written(text: str, tools: tuple[str, ...]) -> None:
-    """A4, F3: separated by spaces, also where brackets hold some."""
+    """Separated by spaces, also where brackets hold some."""
     assert requested_tools(asking_for(text)) == tools
     assert review_entry(asking_for(text)).tools == tools
 
 
+@rule("A4")
 @pytest.mark.parametrize(("value", "tools"), [(["Read", "Write", "Read"], ("Read", "Write")), (None, ()), (7, ())])
 def test_tools_that_are_not_a_text_are_read_or_left_alone(value: object, tools: tuple[str, ...]) -> None:
-    """A4: a list is common in the wild; anything else asks for nothing."""
+    """A list is common in the wild; anything else asks for nothing."""
     assert requested_tools(asking_for(value)) == tools
 
 
+@rule("A4")
 @given(st.text())
 def test_no_text_breaks_the_reading_of_tools(text: str) -> None:
-    """A4: every tool stands in it, as it is written."""
+    """Every tool stands in it, as it is written."""
     for tool in requested_tools(asking_for(text)):
         assert tool
         assert tool in text
@@ -174,16 +186,18 @@ WIDENING = {
 }
 
 
+@rule("A4")
 @pytest.mark.parametrize("field", WIDENING)
 def test_a_field_that_would_widen_what_is_allowed_is_shown(field: str) -> None:
-    """A4: it has no effect, and a person sees what the author tried."""
+    """It has no effect, and a person sees what the author tried."""
     fields = {"name": "flat", "description": "x", "license": "MIT", field: WIDENING[field]}
     review = review_entry(build_entry("flat", fields, [("SKILL.md", DIGEST, 0)]))  # type: ignore[arg-type]
     assert review.widening == {field: WIDENING[field]}
 
 
+@rule("V7")
 def test_what_the_server_did_not_promise_is_named() -> None:
-    """V7: before somebody says yes to it."""
+    """Before somebody says yes to it."""
     skill = with_files()
     assert review_entry(replace(skill, resources=DYNAMIC)).gaps == ("digest", "manifest", "size")
     unsized = (Resource(skill.uri, DIGEST, None),)
@@ -191,6 +205,7 @@ def test_what_the_server_did_not_promise_is_named() -> None:
     assert review_entry(replace(skill, resources=unsized)).files == (("SKILL.md", None),)
 
 
+@rule("V6")
 def test_a_review_does_not_speak_of_trust() -> None:
-    """V6: bytes that match are the same bytes, and nothing more is said of them."""
+    """Bytes that match are the same bytes, and nothing more is said of them."""
     assert not {"trusted", "verified", "safe"} & set(type(review_entry(with_files())).__dataclass_fields__)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from skillwire import Answer, MemoryCatalog, Skill, SkillHost, Skills
 from skillwire.server.run import build_server
 from trees import skill_md
@@ -22,8 +23,9 @@ async def say_yes(request: ApprovalRequest) -> Answer:
     return Answer(yes=True, by="ada")
 
 
+@rule("A2")
 async def test_what_was_revoked_for_its_content_permits_nothing_to_whoever_loaded_it(tmp_path: Path) -> None:
-    """A2: the log keeps the old content to compare with, and that is no approval."""
+    """The log keeps the old content to compare with, and that is no approval."""
     server = build_server(Skills(MemoryCatalog([Skill("flat", {"SKILL.md": skill_md("flat")})])))
     async with SkillHost.open(servers={"one": server}, state=tmp_path / "state", ask=say_yes) as host:
         await host.settle()

@@ -9,6 +9,7 @@ import pytest
 from adversarial.expecting import refused
 from host.short import FILES, INDEX, NOTE, PROMISING, PROMISING_NOTHING, URI, speak_archive, speak_manifest
 from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, reference
+from rules import rule
 from skillwire.errors import UpstreamError, VerificationError
 from skillwire.host.approvals import Policy, Rule
 
@@ -32,12 +33,13 @@ async def standing(host: StagedHost) -> str:
     return status.standing
 
 
+@rule("G1", "V1", "V7", "A1")
 @promising
 @pytest.mark.parametrize(("transport", "era"), [("http", "modern"), ("stdio", "legacy")])
 async def test_a_skill_that_is_promised_once_it_is_got_is_asked_about_and_remembered(
     speak: Speak, transport: Any, era: Any, server: HostileServer, state: Path, person: Person
 ) -> None:
-    """G1, V1, V7, A1: as if its listing had said everything; a new listing that says little changes nothing."""
+    """As if its listing had said everything; a new listing that says little changes nothing."""
     server.transport, server.era = transport, era
     speak(server)
     async with hosting(state, {"one": server}, ask=person) as host:
@@ -56,11 +58,12 @@ async def test_a_skill_that_is_promised_once_it_is_got_is_asked_about_and_rememb
     assert person.kinds == ["load"]
 
 
+@rule("V5")
 @promising
 async def test_nothing_of_it_is_read_before_somebody_wants_it(
     speak: Speak, server: HostileServer, state: Path
 ) -> None:
-    """V5: the index is the listing; no manifest, no archive and no file is read for it."""
+    """The index is the listing; no manifest, no archive and no file is read for it."""
     speak(server)
     async with hosting(state, {"one": server}, policy=ALLOW) as host:
         host.catalog_prompt()
@@ -71,8 +74,9 @@ async def test_nothing_of_it_is_read_before_somebody_wants_it(
         assert NOTE not in server.read_uris()
 
 
+@rule("V1", "V2", "W3")
 async def test_only_files_that_have_a_digest_are_read(server: HostileServer, state: Path, person: Person) -> None:
-    """V1, V2, W3: what an index does not speak of is no part of the skill, though the server has it."""
+    """What an index does not speak of is no part of the skill, though the server has it."""
     for name, speak in PROMISING.items():
         speak(server)
         async with hosting(state / name, {"one": server}, ask=person) as host:
@@ -86,11 +90,12 @@ async def test_only_files_that_have_a_digest_are_read(server: HostileServer, sta
             assert reference(await host.read("flat", "_manifest")) == ("file-unlisted", "V2")
 
 
+@rule("V7", "A1")
 @promising_nothing
 async def test_what_promises_nothing_when_it_is_got_is_declined_and_loaded_by_choice(
     speak: Speak, server: HostileServer, state: Path, person: Person
 ) -> None:
-    """V7, A1: asked about each time, never remembered, and the model is told."""
+    """Asked about each time, never remembered, and the model is told."""
     speak(server)
     async with hosting(state / "declined", {"one": server}, ask=person) as host:
         assert reference(await host.load("flat")) == ("not-approved", "V7")
@@ -106,11 +111,12 @@ async def test_what_promises_nothing_when_it_is_got_is_declined_and_loaded_by_ch
         assert (person.kinds, list(await host.store.approvals())) == (["dynamic", "dynamic"], [])
 
 
+@rule("A1", "C1")
 @promising
 async def test_an_approval_outside_a_conversation_is_bound_to_what_was_got(
     speak: Speak, server: HostileServer, state: Path
 ) -> None:
-    """A1, C1: by one host, for the next; then without the server."""
+    """By one host, for the next; then without the server."""
     speak(server)
     async with hosting(state, {"one": server}) as host:
         assert (await host.review("flat")).gaps in ((), ("frontmatter",), ("size",))
@@ -125,10 +131,11 @@ async def test_an_approval_outside_a_conversation_is_bound_to_what_was_got(
         assert "note: read from the cache" in (await host.load("flat")).text
 
 
+@rule("A2", "L2")
 async def test_an_approval_that_another_program_gave_is_not_taken_for_outdated(
     server: HostileServer, state: Path
 ) -> None:
-    """A2, L2: a listing that says too little to tell takes nothing back."""
+    """A listing that says too little to tell takes nothing back."""
     speak_archive(server)
     async with hosting(state, {"one": server}) as host:
         async with StagedHost.open(servers={"one": f"http://127.0.0.1:{server.port}/mcp"}, state=state) as other:
@@ -139,8 +146,9 @@ async def test_an_approval_that_another_program_gave_is_not_taken_for_outdated(
         assert not (await host.load("flat")).is_error
 
 
+@rule("V7", "A1")
 async def test_what_was_never_got_waits_for_its_server(server: HostileServer, state: Path) -> None:
-    """V7, A1: too little is known to decide, and nothing is taken back for that."""
+    """Too little is known to decide, and nothing is taken back for that."""
     speak_manifest(server)
     async with hosting(state, {"one": server}):
         pass
@@ -151,10 +159,11 @@ async def test_what_was_never_got_waits_for_its_server(server: HostileServer, st
             await host.approve("flat")
 
 
+@rule("O3", "V1", "V7")
 async def test_a_file_of_such_a_skill_is_read_across_origins_only_if_it_can_be_verified(
     server: HostileServer, state: Path, person: Person
 ) -> None:
-    """O3, V1, V7: after both decisions."""
+    """After both decisions."""
     policy = Policy([Rule("allow"), Rule("allow", kind="cross-origin")])
     for name, speak in {**PROMISING, **PROMISING_NOTHING}.items():
         other = type(server)()
@@ -168,8 +177,9 @@ async def test_a_file_of_such_a_skill_is_read_across_origins_only_if_it_can_be_v
                 assert reference(read) == ("not-approved", "V7")
 
 
+@rule("G1")
 async def test_a_skill_that_is_gone_when_it_is_wanted_is_refused(server: HostileServer, state: Path) -> None:
-    """G1: with its origin in the log."""
+    """With its origin in the log."""
     speak_manifest(server, {"SKILL.md": FILES["SKILL.md"]})
     async with hosting(state, {"one": server}, policy=ALLOW) as host:
         server.files.clear()

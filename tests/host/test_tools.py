@@ -8,6 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
 
 from host.stage import StagedHost
+from rules import rule
 from skillwire.host.tools import LIST, LOAD, READ, ToolShape, tool_definitions, tool_schema
 from skillwire.store.memory import MemoryStore
 
@@ -45,25 +46,28 @@ FIELDS = {
 }
 
 
+@rule("X1")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_each_api_gets_the_fields_that_it_knows_and_no_others(shape: ToolShape) -> None:
-    """X1: APIs reject what they do not know."""
+    """APIs reject what they do not know."""
     for tool in tool_definitions(shape):
         assert tool.keys() == FIELDS[shape]
 
 
+@rule("X1")
 @pytest.mark.parametrize("shape", SHAPES)
 def test_the_tools_have_the_same_names_and_meaning_everywhere(shape: ToolShape) -> None:
-    """X1: names are stable; a prompt that mentions one works with every API."""
+    """Names are stable; a prompt that mentions one works with every API."""
     found = [parts_of(shape, tool) for tool in tool_definitions(shape)]
     assert [name for name, _, _ in found] == NAMES
     for name, description, schema in found:
         assert (description, schema) == tool_schema(name)
 
 
+@rule("X1")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_is_a_valid_one_and_says_what_each_argument_is(name: str) -> None:
-    """X1: every argument is a text with a description; nothing else is taken."""
+    """Every argument is a text with a description; nothing else is taken."""
     _, schema = tool_schema(name)
     Draft202012Validator.check_schema(schema)
     assert (schema["type"], schema["additionalProperties"]) == ("object", False)
@@ -73,9 +77,9 @@ def test_a_schema_is_a_valid_one_and_says_what_each_argument_is(name: str) -> No
         assert argument["description"]
 
 
+@rule("X1")
 @pytest.mark.parametrize("name", NAMES)
 def test_a_schema_takes_the_calls_that_are_meant_and_no_others(name: str) -> None:
-    """X1"""
     _, schema = tool_schema(name)
     validate(CALLS[name], schema)
     for wrong in ({}, {"name": 7}, {**CALLS[name], "command": "rm"}, {"path": "x"}):
@@ -83,16 +87,18 @@ def test_a_schema_takes_the_calls_that_are_meant_and_no_others(name: str) -> Non
             validate(wrong, schema)
 
 
+@rule("A5")
 def test_the_tools_are_marked_as_reading_only() -> None:
-    """A5: nothing runs because of them, and a host may call them without asking for that."""
+    """Nothing runs because of them, and a host may call them without asking for that."""
     for tool in tool_definitions("mcp"):
         assert tool["annotations"]["readOnlyHint"] is True
 
 
+@rule("X1")
 @pytest.mark.anyio
 @pytest.mark.parametrize("shape", SHAPES)
 async def test_a_host_gives_out_what_it_answers_to(shape: ToolShape) -> None:
-    """X1: each tool that is offered is one that ``call`` knows."""
+    """Each tool that is offered is one that ``call`` knows."""
     host = StagedHost(MemoryStore())
     for tool in host.tools(shape):
         name, _, _ = parts_of(shape, tool)
@@ -101,31 +107,34 @@ async def test_a_host_gives_out_what_it_answers_to(shape: ToolShape) -> None:
         assert result.refusal.reference == "skill-unknown"
 
 
+@rule("X1")
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", ["Load_Skill", "", "rm", "load_skill "])
 async def test_a_tool_that_is_not_ours_is_refused(name: str) -> None:
-    """X1: with the names of those there are."""
+    """With the names of those there are."""
     result = await StagedHost(MemoryStore()).call(name, {"name": "flat"})
     assert result.refusal is not None
     assert result.refusal.reference == "tool-unknown"
     assert all(known in result.refusal.hint for known in NAMES)
 
 
+@rule("X1")
 @pytest.mark.anyio
 @pytest.mark.parametrize("value", [7, ["flat"], {"name": "flat"}, True, 1.5])
 @pytest.mark.parametrize("name", NAMES)
 async def test_an_argument_that_is_no_text_is_refused(name: str, value: object) -> None:
-    """X1: models send what they like."""
+    """Models send what they like."""
     result = await StagedHost(MemoryStore()).call(name, {"name": value, "path": value})
     assert result.refusal is not None
     assert result.refusal.reference == "argument-invalid"
 
 
+@rule("X1", "B1")
 @pytest.mark.anyio
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("arguments", [{}, {"name": None}, {"name": ""}, {"name": "x\ud800\x00" * 5000}])
 async def test_missing_and_odd_arguments_are_refused(name: str, arguments: dict[str, Any]) -> None:
-    """X1, B1: nothing breaks, and what is logged of it is short."""
+    """Nothing breaks, and what is logged of it is short."""
     host = StagedHost(MemoryStore())
     result = await host.call(name, arguments)
     assert result.refusal is not None

@@ -9,6 +9,7 @@ from typing import get_args
 import pytest
 
 from host.stage import entry_of
+from rules import rule
 from skillwire.skill.approval import EXECUTE
 from skillwire.skill.window import TRANSITIONS, Event, State, Window, draw_table
 from trees import skill_md
@@ -34,46 +35,53 @@ def window(state: State) -> Window:
     return Window("acme", ENTRY, frozenset({EXECUTE, "Bash"}), state)
 
 
+@rule("W1", "W2", "W3", "A2")
 @pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)), ids="-".join)
 def test_every_cell_of_the_table_is_what_the_rules_say(state: State, event: Event) -> None:
-    """W1, W2, W3, A2: every state meets every event."""
+    """Every state meets every event."""
     assert TRANSITIONS[state, event] == EXPECTED[event][state]
     assert window(state).after(event).state == EXPECTED[event][state]
 
 
+@rule("W1")
 def test_the_table_has_every_cell_and_no_other() -> None:
-    """W1: nothing is left to a default."""
+    """Nothing is left to a default."""
     assert set(TRANSITIONS) == set(product(STATES, EVENTS))
     assert set(TRANSITIONS.values()) <= set(STATES)
 
 
+@rule("W1", "W2")
 def test_only_the_hosts_own_loading_path_opens_a_window() -> None:
-    """W1, W2: a plain read gives no standing, and neither does anything else."""
+    """A plain read gives no standing, and neither does anything else."""
     opening = {event for (state, event), then in TRANSITIONS.items() if state != "open" and then == "open"}
     assert opening == {"load"}
 
 
+@rule("W1")
 def test_only_words_that_have_left_the_context_close_a_window() -> None:
-    """W1: what was revoked or has changed is still before the model's eyes."""
+    """What was revoked or has changed is still before the model's eyes."""
     closing = {event for (state, event), then in TRANSITIONS.items() if state != "closed" and then == "closed"}
     assert closing == {"leave"}
 
 
+@rule("W3")
 def test_a_directory_read_changes_nothing_in_any_state() -> None:
-    """W3: neither what is held nor what may be done."""
+    """Neither what is held nor what may be done."""
     for state in STATES:
         assert window(state).after("directory-read") == window(state)
 
 
+@rule("V2", "A4")
 @pytest.mark.parametrize("event", EVENTS)
 def test_no_event_changes_what_is_held_or_granted(event: Event) -> None:
-    """V2, A4: the entry is the one that was loaded; a grant is a person's."""
+    """The entry is the one that was loaded; a grant is a person's."""
     after = window("open").after(event)
     assert (after.entry, after.grants, after.origin) == (ENTRY, frozenset({EXECUTE, "Bash"}), "acme")
 
 
+@rule("V2", "A4", "A5")
 def test_files_are_read_and_grants_count_while_the_window_is_open_only() -> None:
-    """V2, A4, A5: a skill that was revoked is still acted on, and may cause nothing."""
+    """A skill that was revoked is still acted on, and may cause nothing."""
     standing = {state: (window(state).is_acting, window(state).may_read) for state in STATES}
     assert standing == {"closed": (False, False), "open": (True, True), "revoked": (True, False)}
     assert [state for state in STATES if window(state).permits(EXECUTE)] == ["open"]
@@ -81,15 +89,17 @@ def test_files_are_read_and_grants_count_while_the_window_is_open_only() -> None
     assert not window("open").permits("Write")
 
 
+@rule("W1", "W2", "W3")
 def test_the_table_in_the_documents_is_the_one_that_runs() -> None:
-    """W1, W2, W3: people read it in docs/host.md, between two marks."""
+    """People read it in docs/host.md, between two marks."""
     text = PAGE.read_text()
     assert (text.count(BEGIN), text.count(END)) == (1, 1)
     assert text.partition(BEGIN)[2].partition(END)[0].strip() == draw_table()
 
 
+@rule("W1")
 def test_the_drawing_has_a_row_for_each_event_and_a_column_for_each_state() -> None:
-    """W1: an event or a state that is added to the rules appears in the documents."""
+    """An event or a state that is added to the rules appears in the documents."""
     rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in draw_table().splitlines()]
     assert rows[0] == ["event", *STATES]
     assert set(rows[1]) == {"---"}

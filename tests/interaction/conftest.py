@@ -1,20 +1,19 @@
-"""One ``connect`` fixture: every interaction test runs over memory, stdio and HTTP, in both protocol eras."""
+"""One ``connect`` fixture: memory, stdio or HTTP, in either protocol era, as ``rotation.py`` chooses."""
 
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-import anyio
 import pytest
-import uvicorn
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import Request, Result
 from pydantic import ConfigDict
 
+from http_server import serving_http
+from rotation import settings
 from skillwire.server.endpoints import Dialects, Fallback
-from skillwire.server.http import HttpServer, listen
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from starting import skillwire_command
@@ -25,9 +24,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from mcp.server.lowlevel import Server
-
-    from skillwire import Catalog
     from skillwire.server.routing import Endpoint
 
 Transport = Literal["memory", "stdio", "http"]
@@ -58,10 +54,11 @@ class Setting(NamedTuple):
     era: Era
 
 
-SETTINGS = [Setting(transport, era) for transport in ("memory", "stdio", "http") for era in ("legacy", "modern")]
+QUICK = [Setting("memory", "legacy"), Setting("memory", "modern"), Setting("http", "modern")]
+SLOW = [Setting("http", "legacy"), Setting("stdio", "legacy"), Setting("stdio", "modern")]
 
 
-@pytest.fixture(params=SETTINGS, ids=lambda setting: f"{setting.transport}-{setting.era}")
+@pytest.fixture(params=settings(QUICK, slow=SLOW))
 def setting(request: pytest.FixtureRequest) -> Setting:
     return request.param
 
@@ -99,16 +96,3 @@ async def _target(transport: Transport, root: Path, dialects: Dialects) -> Async
         skills = Skills(root, dialects=Dialects(fallback=dialects.fallback))
         async with serving_http(build_server(skills), catalog=lambda: skills.catalog) as url:
             yield url if dialects.default == "extension" else f"{url}/{dialects.default}"
-
-
-@asynccontextmanager
-async def serving_http(server: Server[Any], *, catalog: Callable[[], Catalog] | None = None) -> AsyncIterator[str]:
-    """The URL of ``server`` over HTTP; other dialects are at paths below it."""
-    listener = listen("127.0.0.1", 0)
-    app = HttpServer(server, listener, catalog=catalog).app()
-    web = uvicorn.Server(uvicorn.Config(app, log_level="warning", ws="none"))
-    async with anyio.create_task_group() as group:
-        group.start_soon(web.serve, [listener])
-        yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-        web.should_exit = True
-    listener.close()

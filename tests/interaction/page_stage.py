@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import httpx2
-import uvicorn
 
+from http_server import serving_app
 from pages import Page, dangers
 from skillwire.catalog.contract import Catalog
 from skillwire.catalog.local import local_catalog
@@ -69,14 +68,10 @@ async def serving(
     server = build_server(skills)
     page = catalog_page(skills, name="the <skills>", url=url_of(listener), public_url=public_url, access=access)
     http = HttpServer(server, listener, HttpOptions(access, public_url), catalog=lambda: skills.catalog, page=page)
-    web = uvicorn.Server(uvicorn.Config(http.app(), log_level="warning", ws="none"))
-    with closing(listener):
-        async with anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            async with httpx2.AsyncClient(base_url=url_of(listener).removesuffix("/mcp"), timeout=20) as client:
-                yield client
-            http.drain()
-            web.should_exit = True
+    async with serving_app(http.app(), listener) as address:
+        async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
+            yield client
+        http.drain()
 
 
 async def call(web: httpx2.AsyncClient, method: str, **params: Any) -> dict[str, Any]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import httpx2
-import uvicorn
 
+from http_server import TestServer, serving_config
 from skillwire.server.access import Policy
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.run import build_server
@@ -38,7 +37,7 @@ class Asking:
     skills: Skills
     url: str = ""
     through: int = 0  # requests that the SDK answered
-    server: uvicorn.Server | None = None
+    server: TestServer | None = None
 
     async def ask(
         self, method: str, params: dict[str, Any], *, own_id: Any = 1, **headers: str
@@ -86,10 +85,6 @@ async def asking(
     config = http.config()
     if not quick:
         config.http = "httptools"
-    web = asked.server = uvicorn.Server(config)
     asked.url = http.url
-    with closing(listener):
-        async with asked.web, anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            yield asked
-            web.should_exit = True
+    async with asked.web, serving_config(config, listener) as asked.server:
+        yield asked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import threading
 import time
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from typing import TYPE_CHECKING, Any
 
@@ -13,13 +13,14 @@ import anyio
 import httpx2
 import jwt
 import pytest
-import uvicorn
 from cryptography.hazmat.primitives.asymmetric import rsa
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from http_server import serving_app
 from interaction.conftest import Wire
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.server.access import Access, JwtSettings, Policy, digest_token, new_token, read_access
 from skillwire.server.http import HttpOptions, listen
@@ -44,13 +45,9 @@ async def running(root: Path, access: Access, freshness: Freshness | None = None
     listener = listen("127.0.0.1", 0)
     skills = Skills(root, viewer=Policy(access), freshness=freshness)
     server = SkillServer(build_server(skills), listener, HttpOptions(access))
-    web = uvicorn.Server(uvicorn.Config(server.app(), log_level="warning", ws="none"))
-    with closing(listener):
-        async with anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            yield server.url
-            server.drain()
-            web.should_exit = True
+    async with serving_app(server.app(), listener):
+        yield server.url
+        server.drain()
 
 
 @asynccontextmanager
@@ -112,9 +109,10 @@ QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
 ]
 
 
+@rule("I1", "P1", "P2", "M1", "M2", "X1", "X2")
 @ERAS
 async def test_in_no_dialect_is_there_a_trace_of_what_one_may_not_see(root: Path, mode: str) -> None:
-    """I1, P1, P2, M1, M2, X1, X2: the words for what is hidden are those for what was never there."""
+    """The words for what is hidden are those for what was never there."""
 
     async def said(url: str, question: tuple[str, str, dict[str, Any]], name: str) -> str:
         path, method, params = question
@@ -133,9 +131,10 @@ async def test_in_no_dialect_is_there_a_trace_of_what_one_may_not_see(root: Path
             assert "changelog" not in hidden, question
 
 
+@rule("G1", "R1", "D1", "T1")
 @ERAS
 async def test_what_one_may_not_see_answers_like_what_does_not_exist(root: Path, mode: str) -> None:
-    """G1, R1, D1, T1: the same code, words and data but for the URI itself."""
+    """The same code, words and data but for the URI itself."""
     asks = [
         ("skills/get", "skill://{}/SKILL.md"),
         ("resources/read", "skill://{}/SKILL.md"),
@@ -161,9 +160,10 @@ async def test_what_one_may_not_see_answers_like_what_does_not_exist(root: Path,
             assert result["completion"]["values"] == []
 
 
+@rule("E4")
 @ERAS
 async def test_a_file_of_an_unseen_skill_around_a_seen_folder_stays_unseen(root: Path, mode: str) -> None:
-    """E4: "acme" is a skill that the caller may not see; a file of it lies under the caller's prefix."""
+    """ "acme" is a skill that the caller may not see; a file of it lies under the caller's prefix."""
     write_tree(root, {"acme/billing/of-acme.md": b"x"})
     async with running(root, ACCESS) as url, caller(url, TOKENS["billing"], mode) as wire:
         for uri in ("skill://acme/billing/of-acme.md", "skill://acme/top.md"):
@@ -182,8 +182,9 @@ async def test_what_differs_between_callers_is_never_public(root: Path) -> None:
         assert (result["ttlMs"], result["cacheScope"]) == (1000, "private")
 
 
+@rule("S1")
 async def test_nobody_hears_of_changes_they_may_not_see(root: Path) -> None:
-    """S1: neither by subscription nor as a changed list."""
+    """Neither by subscription nor as a changed list."""
     heard: dict[str, list[str]] = {"billing": [], "all": []}
     told, done = anyio.Event(), anyio.Event()
 

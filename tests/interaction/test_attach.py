@@ -11,6 +11,7 @@ from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 
 from interaction.conftest import Wire
+from rules import rule
 from skillwire import FormatError, MemoryCatalog, NotFoundError, Skill, SkillMeta
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness
@@ -43,9 +44,10 @@ def own_server() -> MCPServer:
     return server
 
 
+@rule("K1", "L1", "R1")
 @ERAS
 async def test_skills_stand_beside_the_servers_own_things(tmp_path: Path, mode: str) -> None:
-    """K1, L1, R1: tools, resources and templates of the server go on working."""
+    """Tools, resources and templates of the server go on working."""
     server = Skills(write_tree(tmp_path, small_tree())).attach(own_server())
     async with Client(server, mode=mode) as client:
         wire = Wire(client, "legacy" if mode == "legacy" else "modern")
@@ -67,9 +69,10 @@ async def test_skills_stand_beside_the_servers_own_things(tmp_path: Path, mode: 
         assert (capabilities.extensions or {})["io.modelcontextprotocol/skills"] == {"directoryRead": True}
 
 
+@rule("R1")
 @ERAS
 async def test_unknown_resources_of_either_side_are_refused(tmp_path: Path, mode: str) -> None:
-    """R1: -32602 for ours; the server's own refusal for the rest."""
+    """-32602 for ours; the server's own refusal for the rest."""
     server = Skills(write_tree(tmp_path, small_tree())).attach(own_server())
     async with Client(server, mode=mode) as client:
         with pytest.raises(MCPError) as ours:
@@ -80,9 +83,10 @@ async def test_unknown_resources_of_either_side_are_refused(tmp_path: Path, mode
             await client.read_resource("config://nothing")
 
 
+@rule("L3")
 @ERAS
 async def test_the_servers_pages_come_first_and_ours_follow(mode: str) -> None:
-    """L3: a cursor says whose page it continues."""
+    """A cursor says whose page it continues."""
 
     async def list_resources(ctx: Any, params: Any) -> dict[str, Any]:
         first = params is None or params.cursor is None
@@ -106,9 +110,10 @@ async def test_the_servers_pages_come_first_and_ours_follow(mode: str) -> None:
     assert seen == [["own://one"], ["own://two", *ours[:2]], ours[2:4], ours[4:]]
 
 
+@rule("E2", "L2", "R3", "R4")
 @ERAS
 async def test_skills_are_declared_in_code(tmp_path: Path, mode: str) -> None:
-    """E2, L2, R3, R4: from a folder, a Skill, or a function; with what the server says about them."""
+    """From a folder, a Skill, or a function; with what the server says about them."""
     write_tree(tmp_path / "anything", {"SKILL.md": skill_md("refunds"), "refs/a.md": b"a"})
     skills = Skills()
 
@@ -152,9 +157,9 @@ async def test_files_and_code_are_served_together(tmp_path: Path, mode: str) -> 
         assert [entry["uri"] for entry in listing] == ["skill://a/SKILL.md", "skill://b/SKILL.md"]
 
 
+@rule("R4")
 @pytest.mark.parametrize("key", ["owner", "io.modelcontextprotocol.skills/x", "io.modelcontextprotocol/x", "a/b"])
 def test_a_meta_key_without_a_prefix_of_its_own_is_refused(key: str) -> None:
-    """R4."""
     with pytest.raises(FormatError):
         SkillMeta(meta={key: 1})
 
@@ -175,8 +180,9 @@ async def test_a_merged_page_is_kept_no_longer_than_either_side_allows() -> None
         assert (result["ttlMs"], result["cacheScope"]) == (5, "private")
 
 
+@rule("S1")
 async def test_a_subscription_to_nothing_is_refused(tmp_path: Path) -> None:
-    """S1: as unknown, not as an unknown method."""
+    """As unknown, not as an unknown method."""
     async with Client(Skills(tmp_path).attach(Server("x")), mode="legacy") as client:
         with pytest.raises(MCPError) as caught:
             await Wire(client, "legacy").call("resources/subscribe", uri="skill://nothing/SKILL.md")

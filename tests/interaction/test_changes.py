@@ -10,6 +10,8 @@ import pytest
 from mcp import Client
 
 from interaction.conftest import Wire
+from rotation import every_setting
+from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.server.run import build_server
 from trees import skill_md, write_tree
@@ -55,8 +57,10 @@ class Heard:
         self._receive.close()
 
 
+@every_setting
+@rule("S1")
 async def test_updates_and_a_changed_list_reach_the_client(connect: Connect, setting: Setting, root: Path) -> None:
-    """S1: a file that is subscribed to, and the list."""
+    """A file that is subscribed to, and the list."""
     heard = Heard()
     options = {"message_handler": heard.on_message} if setting.era == "legacy" else {}
     async with AsyncExitStack() as stack, connect(**options) as wire, anyio.create_task_group() as group:
@@ -78,8 +82,9 @@ async def test_updates_and_a_changed_list_reach_the_client(connect: Connect, set
     heard.close()
 
 
+@rule("S1")
 async def test_clients_that_come_and_go_push_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """S1: whoever listens is told, however many sessions began and ended since."""
+    """Whoever listens is told, however many sessions began and ended since."""
     monkeypatch.setattr("skillwire.server.notices._MAX_SESSIONS", 3)
     catalog = MemoryCatalog([Skill("flat", {"SKILL.md": skill_md("flat")})])
     server = build_server(Skills(catalog))
@@ -94,8 +99,9 @@ async def test_clients_that_come_and_go_push_nobody_out(monkeypatch: pytest.Monk
     heard.close()
 
 
+@rule("S1", "U7")
 async def test_a_strange_folder_does_not_end_the_server(connect: Connect, root: Path) -> None:
-    """S1, U7: what cannot be served is left out by watching as it is by scanning."""
+    """What cannot be served is left out by watching as it is by scanning."""
     async with connect() as wire:
         await wire.call("skills/list")
         write_tree(root, {"ba\\d/refunds/SKILL.md": skill_md("refunds"), "good/SKILL.md": skill_md("good")})
@@ -108,8 +114,9 @@ async def test_a_strange_folder_does_not_end_the_server(connect: Connect, root: 
         assert not any("%5C" in entry["uri"] for entry in listing["skills"])
 
 
+@rule("T1")
 async def test_the_template_is_listed_and_completed(connect: Connect) -> None:
-    """T1: skills first, then the files of the one that is named."""
+    """Skills first, then the files of the one that is named."""
     async with connect() as wire:
         templates = (await wire.client.list_resource_templates()).resource_templates
         assert [template.uri_template for template in templates] == ["skill://{+path}"]

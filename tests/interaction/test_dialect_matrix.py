@@ -13,8 +13,10 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
-from interaction.conftest import Setting, serving_http
+from http_server import serving_http
 from matrix import PROPERTY
+from rotation import every_setting
+from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
@@ -28,9 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
+    from interaction.conftest import Setting
     from skillwire.client.skills import SkillsClient
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, every_setting]
 TREE = small_tree()
 REFUNDS = "acme/billing/refunds"
 REPLY = f"{REFUNDS}/templates/reply.md"
@@ -116,9 +119,10 @@ async def by_tools(client: Client) -> None:
 JOURNEYS = {"extension": by_digest, "index": by_digest, "sep-2076": by_name, "native": by_activation}
 
 
+@rule("I1", "I2", "P1", "P2", "P4", "M1", "M2", "M3")
 @pytest.mark.parametrize("dialect", JOURNEYS)
 async def test_the_client_gets_the_same_skills_in_every_dialect(dialect, setting, target, record_property) -> None:
-    """I1, I2, P1, P2, P4, M1, M2, M3, and the extension."""
+    """And the extension."""
     record_property(PROPERTY, [dialect, *setting])
     async with connect(target, dialect=dialect, mode=_mode(setting)) as client:
         await JOURNEYS[dialect](client)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from rotation import every_setting
+from rules import rule
 from skillwire.skill import digest_of, format_uri, parse_entry
 from trees import SMALL_TREE_SKILLS, small_tree
 
@@ -33,16 +35,17 @@ def check_freshness(result: dict[str, Any], era: str) -> None:
         assert not {"ttlMs", "cacheScope", "resultType"} & set(result)
 
 
+@rule("K1")
 async def test_the_extension_is_declared_in_both_eras(connect: Connect) -> None:
-    """K1."""
     async with connect() as wire:
         capabilities = wire.client.server_capabilities
         assert (capabilities.extensions or {})[EXTENSION] == {"directoryRead": True}
         assert capabilities.resources is not None
 
 
+@every_setting
+@rule("L1", "L2", "G1", "R1", "E1", "E2", "E3")
 async def test_every_skill_is_listed_got_and_read_byte_for_byte(connect: Connect) -> None:
-    """L1, L2, G1, R1, E1, E2, E3."""
     async with connect() as wire:
         listing = await wire.call("skills/list")
         check_freshness(listing, wire.era)
@@ -60,8 +63,9 @@ async def test_every_skill_is_listed_got_and_read_byte_for_byte(connect: Connect
                 assert resource["uri"] in {format_uri(path) for path in tree}
 
 
+@every_setting
+@rule("D1", "R3")
 async def test_a_directory_is_read(connect: Connect) -> None:
-    """D1, R3."""
     async with connect() as wire:
         result = await wire.call("resources/directory/read", uri="skill://odd-names/assets")
         check_freshness(result, wire.era)
@@ -74,8 +78,8 @@ async def test_a_directory_is_read(connect: Connect) -> None:
         assert kinds["assets"] == "inode/directory"
 
 
+@rule("R1", "R3")
 async def test_skills_are_resources_with_their_own_name_and_description(connect: Connect) -> None:
-    """R1, R3."""
     async with connect() as wire:
         resources = (await wire.client.list_resources()).resources
         flat = next(resource for resource in resources if resource.uri == "skill://flat/SKILL.md")
@@ -99,8 +103,9 @@ BAD_REQUESTS: list[tuple[str, dict[str, str]]] = [
 ]
 
 
+@rule("G1", "L3", "D1", "U7")
 async def test_bad_requests_are_refused_and_the_server_lives(connect: Connect, root: Path) -> None:
-    """G1, L3, D1, U7: -32602, and no path of the machine in the message."""
+    """-32602, and no path of the machine in the message."""
     async with connect() as wire:
         for method, params in BAD_REQUESTS:
             with pytest.raises(MCPError) as caught:

@@ -12,6 +12,8 @@ from jsonschema import Draft202012Validator
 from mcp.client.extension import advertise
 from mcp.shared.exceptions import MCPError
 
+from rotation import every_setting
+from rules import rule
 from skillwire.wire.extension import EXTENSION_ID
 from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree, write_tree
 
@@ -59,8 +61,9 @@ async def refused(wire: Wire, tool: str, **arguments: Any) -> str:
     return block["text"]
 
 
+@rule("X1")
 async def test_a_model_is_told_what_each_tool_takes(connect: Connect) -> None:
-    """X1: exact schemas, every argument described, and hints that nothing is changed by a call."""
+    """Exact schemas, every argument described, and hints that nothing is changed by a call."""
     async with connect() as wire:
         tools = (await wire.call("tools/list"))["tools"]
         assert {tool["name"] for tool in tools} == TOOLS
@@ -78,8 +81,9 @@ async def test_a_model_is_told_what_each_tool_takes(connect: Connect) -> None:
         assert wire.client.server_capabilities.prompts.list_changed is True
 
 
+@rule("X1", "X2")
 async def test_a_host_that_knows_only_tools_gets_from_a_task_to_a_file(connect: Connect) -> None:
-    """X1, X2: search, load, read; each answer says where it comes from and what to do next."""
+    """Search, load, read; each answer says where it comes from and what to do next."""
     async with connect() as wire:
         found = await call(wire, "search_skills", query="give a customer's refund back")
         assert "load_skill" in found["content"][0]["text"]
@@ -95,8 +99,9 @@ async def test_a_host_that_knows_only_tools_gets_from_a_task_to_a_file(connect: 
         assert read[1] == {"type": "text", "text": "Dear customer,\n"}
 
 
+@rule("X2", "F6")
 async def test_every_file_is_what_the_extension_serves(connect: Connect) -> None:
-    """X2, F6: byte for byte: text, a BOM, CRLF, odd names, binary, empty."""
+    """Byte for byte: text, a BOM, CRLF, odd names, binary, empty."""
     async with connect() as wire:
         for skill in SMALL_TREE_SKILLS:
             for path in files_of(small_tree(), skill):
@@ -113,8 +118,9 @@ async def test_every_file_is_what_the_extension_serves(connect: Connect) -> None
             assert loaded["text"].encode() == small_tree()[f"{skill}/SKILL.md"]
 
 
+@rule("X1")
 async def test_skills_are_listed_with_what_they_are_for(connect: Connect) -> None:
-    """X1: one line for each, for models; the same for programs."""
+    """One line for each, for models; the same for programs."""
     async with connect() as wire:
         result = await call(wire, "list_skills")
         lines = [line for line in result["content"][0]["text"].splitlines() if line.startswith("- ")]
@@ -127,8 +133,9 @@ async def test_skills_are_listed_with_what_they_are_for(connect: Connect) -> Non
         assert "load_skill" in result["structuredContent"]["next"]
 
 
+@rule("X1", "D1")
 async def test_a_folder_is_listed(connect: Connect) -> None:
-    """X1, D1: direct children, each with the path to read it by."""
+    """Direct children, each with the path to read it by."""
     async with connect() as wire:
         for spelling in ("", ".", "./", "skill://acme/release", "changelog/.."):
             text = await said(wire, "read_skill_file", skill="release", path=spelling)
@@ -137,8 +144,9 @@ async def test_a_folder_is_listed(connect: Connect) -> None:
         assert inner.splitlines()[1:] == ["- changelog/templates/entry.md (3 bytes)"]
 
 
+@rule("X1", "U6")
 async def test_a_skill_and_a_file_may_be_spelled_in_several_ways(connect: Connect) -> None:
-    """X1, U6: name, path, URI; a path, a link as it stands in the text, a URI."""
+    """Name, path, URI; a path, a link as it stands in the text, a URI."""
     async with connect() as wire:
         for skill in ("refunds", " refunds ", "acme/billing/refunds", REFUNDS, "skill://acme/billing/refunds"):
             for path in SPELLINGS:
@@ -190,8 +198,9 @@ WRONG_CALLS: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@rule("X1", "U6", "U7", "O3")
 async def test_whatever_a_model_gets_wrong_is_a_tools_error_it_can_mend(connect: Connect) -> None:
-    """X1, U6, U7, O3: what happened and what to do next; nothing outside the skill is read."""
+    """What happened and what to do next; nothing outside the skill is read."""
     async with connect() as wire:
         for tool, arguments, words in WRONG_CALLS:
             text = await refused(wire, tool, **arguments)
@@ -206,8 +215,9 @@ async def test_whatever_a_model_gets_wrong_is_a_tools_error_it_can_mend(connect:
         assert caught.value.error.code == -32602
 
 
+@rule("X1")
 async def test_an_optional_null_or_empty_cursor_is_left_out(connect: Connect) -> None:
-    """X1: hosts fill in what a model left out."""
+    """Hosts fill in what a model left out."""
     async with connect() as wire:
         for cursor in (None, ""):
             assert len((await call(wire, "list_skills", cursor=cursor))["structuredContent"]["skills"]) == 6
@@ -217,8 +227,9 @@ async def test_an_optional_null_or_empty_cursor_is_left_out(connect: Connect) ->
         assert "list_skills" in nothing
 
 
+@rule("X2")
 async def test_every_skill_is_a_prompt(connect: Connect) -> None:
-    """X2: one for each listed skill, with the same bytes and the origin; what the person wants comes last."""
+    """One for each listed skill, with the same bytes and the origin; what the person wants comes last."""
     async with connect() as wire:
         prompts = (await wire.call("prompts/list"))["prompts"]
         assert [prompt["name"] for prompt in prompts] == NAMES
@@ -236,8 +247,9 @@ async def test_every_skill_is_a_prompt(connect: Connect) -> None:
         assert got["messages"][2] == {"role": "user", "content": {"type": "text", "text": "Pay Ada."}}
 
 
+@rule("X2")
 async def test_a_prompt_that_cannot_be_given_is_refused_with_a_reason(connect: Connect) -> None:
-    """X2: -32602."""
+    """-32602."""
     wrong: list[dict[str, Any]] = [
         {"name": "nobody"},
         {"name": "../flat"},
@@ -283,8 +295,9 @@ async def has_fallback(wire: Wire) -> bool:
     return found[0]
 
 
+@rule("X1", "K3")
 async def test_it_is_hidden_from_clients_that_declare_the_extension(connect: Connect) -> None:
-    """X1, K3: in both eras; unless the author of the server wants otherwise."""
+    """In both eras; unless the author of the server wants otherwise."""
     async with connect() as wire:
         assert await has_fallback(wire)
     async with connect(**KNOWS_SKILLS) as wire:
@@ -298,9 +311,10 @@ async def test_it_is_hidden_from_clients_that_declare_the_extension(connect: Con
         assert not await has_fallback(wire)
 
 
+@rule("X1")
 @pytest.mark.parametrize("endpoint", ["sep-2076", "native"])
 async def test_it_stands_only_where_the_extension_does(connect: Connect, endpoint: str) -> None:
-    """X1: other dialects have their own endpoints, and their own ways to list."""
+    """Other dialects have their own endpoints, and their own ways to list."""
     async with connect(endpoint, fallback="always") as wire:
         for tool in TOOLS:
             with pytest.raises(MCPError):
@@ -331,11 +345,13 @@ class Heard:
         self._receive.close()
 
 
+@every_setting
+@rule("X2", "S1")
 @pytest.mark.parametrize("knows", [False, True])
 async def test_whoever_sees_prompts_hears_that_they_changed(
     connect: Connect, setting: Setting, root: Path, knows: bool
 ) -> None:
-    """X2, S1: and nobody else."""
+    """And nobody else."""
     heard, legacy = Heard(), setting.era == "legacy"
     prompts, resources = (
         ("prompts/list_changed", "resources/list_changed")
@@ -357,8 +373,9 @@ async def test_whoever_sees_prompts_hears_that_they_changed(
     heard.close()
 
 
+@rule("X1", "S1", "R2")
 async def test_what_was_changed_is_found_and_loaded_as_it_is_now(connect: Connect, root: Path) -> None:
-    """X1, S1, R2: an index that was made before the change does not stand in the way."""
+    """An index that was made before the change does not stand in the way."""
     async with connect() as wire:
         assert "No skill" in await said(wire, "search_skills", query="zebra")
         write_tree(root, {"zoo/SKILL.md": skill_md("zoo", "Feeds a zebra.")})

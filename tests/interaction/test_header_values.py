@@ -9,7 +9,8 @@ from urllib.parse import urlsplit
 import anyio
 import pytest
 
-from interaction.conftest import serving_http
+from http_server import serving_http
+from rules import rule
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 
@@ -51,10 +52,11 @@ async def ask(url: str, fields: Mapping[str, str]) -> tuple[int, dict[str, Any]]
     return int(top.split()[1]), json.loads(rest)
 
 
+@rule("R1")
 @pytest.mark.parametrize("after", ["", " ", "\t", " \t  "], ids=repr)
 @pytest.mark.parametrize("kept", [False, True], ids=["by the SDK", "sent again"])
 async def test_spaces_after_a_header_value_are_no_part_of_it(root: Path, after: str, kept: bool) -> None:
-    """R1: a name that is compared with the request's own is compared without them."""
+    """A name that is compared with the request's own is compared without them."""
     skills = Skills(root, watch=False)
     async with serving_http(build_server(skills), catalog=(lambda: skills.catalog) if kept else None) as url:
         for _ in range(2):
@@ -62,8 +64,9 @@ async def test_spaces_after_a_header_value_are_no_part_of_it(root: Path, after: 
             assert (status, answer["result"]["contents"][0]["uri"]) == (200, URI)
 
 
+@rule("R1")
 async def test_another_name_than_the_requests_own_is_refused(root: Path) -> None:
-    """R1: so the test above would fail if the spaces were taken for a part of the name."""
+    """So the test above would fail if the spaces were taken for a part of the name."""
     async with serving_http(build_server(Skills(root, watch=False))) as url:
         for name in (f"{URI}.", f"{URI} ."):
             status, answer = await ask(url, {**FIELDS, "Mcp-Name": name})

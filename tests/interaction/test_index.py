@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from mcp.shared.exceptions import MCPError
 
+from rules import rule
 from skillwire.client.skills import SkillsClient
 from skillwire.skill.archive import archive_uri, unpack
 from skillwire.skill.digest import digest_of
@@ -34,8 +35,9 @@ async def index_of(wire: Wire) -> dict[str, Any]:
     return json.loads(content["text"])
 
 
+@rule("I1")
 async def test_the_index_has_every_listed_skill_for_both_generations(connect: Connect) -> None:
-    """I1: what each of them needs, and what it promises."""
+    """What each of them needs, and what it promises."""
     tree = small_tree()
     async with connect() as wire:
         document = await index_of(wire)
@@ -54,8 +56,9 @@ async def test_the_index_has_every_listed_skill_for_both_generations(connect: Co
         assert [archive["mimeType"] for archive in item["archives"]] == ["application/gzip", "application/zip"]
 
 
+@rule("I2")
 async def test_every_archive_holds_the_skill_and_hashes_to_what_the_index_says(connect: Connect) -> None:
-    """I2: nested skills in the enclosing ones' too, every name and every byte."""
+    """Nested skills in the enclosing ones' too, every name and every byte."""
     tree = small_tree()
     async with connect() as wire:
         for path, item in zip(SMALL_TREE_SKILLS, (await index_of(wire))["skills"], strict=True):
@@ -68,8 +71,9 @@ async def test_every_archive_holds_the_skill_and_hashes_to_what_the_index_says(c
                 assert unpack(data, form) == files_of(tree, path)
 
 
+@rule("I1", "I2", "V1", "V4")
 async def test_our_client_lists_gets_and_reads_by_the_index(connect: Connect) -> None:
-    """I1, I2, V1, V4: complete through the archives, verified file by file."""
+    """Complete through the archives, verified file by file."""
     tree = small_tree()
     async with connect() as wire:
         client = SkillsClient(wire.client, dialect="index")
@@ -100,8 +104,9 @@ UNKNOWN = [
 ]
 
 
+@rule("I2", "R1")
 async def test_what_is_no_archive_of_a_skill_is_unknown(connect: Connect) -> None:
-    """I2, R1: -32602, and the URI as the only data, which is how readers of the index tell."""
+    """-32602, and the URI as the only data, which is how readers of the index tell."""
     async with connect() as wire:
         for uri in UNKNOWN:
             with pytest.raises(MCPError) as caught:
@@ -111,8 +116,8 @@ async def test_what_is_no_archive_of_a_skill_is_unknown(connect: Connect) -> Non
                 assert caught.value.error.data == {"uri": uri}
 
 
+@rule("I1", "U7")
 async def test_every_spelling_of_the_index_is_the_index(connect: Connect) -> None:
-    """I1, U7."""
     async with connect() as wire:
         wanted = await wire.call("resources/read", uri=INDEX)
         for uri in ("SKILL://index.json", "skill://%69ndex.json"):
@@ -120,8 +125,9 @@ async def test_every_spelling_of_the_index_is_the_index(connect: Connect) -> Non
             assert result["contents"][0]["text"] == wanted["contents"][0]["text"]
 
 
+@rule("I1")
 async def test_the_index_is_not_among_the_resources_that_people_browse(connect: Connect) -> None:
-    """I1: readers know where it is; strict peers expect skills there and nothing else."""
+    """Readers know where it is; strict peers expect skills there and nothing else."""
     async with connect() as wire:
         listed = {resource["uri"] for resource in (await wire.call("resources/list"))["resources"]}
     assert listed == {skill_md_uri(path) for path in SMALL_TREE_SKILLS}

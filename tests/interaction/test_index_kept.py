@@ -14,6 +14,7 @@ from mcp.shared.exceptions import MCPError
 
 from interaction.conftest import Wire
 from interaction.test_access import ACCESS, TOKENS, caller, running
+from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, MemoryCatalog, Mount, Skill, SkillFile, SkillMeta, Skills
 from skillwire.server.run import build_server
 from skillwire.skill.archive import unpack
@@ -73,8 +74,8 @@ async def refusal(wire: Wire, uri: str) -> str:
     return json.dumps(caught.value.error.model_dump())
 
 
+@rule("I1", "V5")
 async def test_nothing_is_packed_before_the_index_is_read_and_then_once() -> None:
-    """I1, V5."""
     catalog = Watched([skill("one"), skill("two", more=b"2")])
     async with served(catalog) as wire:
         await wire.call("skills/list")
@@ -85,8 +86,8 @@ async def test_nothing_is_packed_before_the_index_is_read_and_then_once() -> Non
         assert len(catalog.reads) == 3
 
 
+@rule("I1", "S1")
 async def test_after_a_change_only_what_changed_is_packed_again() -> None:
-    """I1, S1."""
     catalog = Watched([skill("one"), skill("two"), skill("three")])
     async with served(catalog) as wire:
         before = await index_of(wire)
@@ -103,8 +104,9 @@ async def test_after_a_change_only_what_changed_is_packed_again() -> None:
         assert len(catalog.reads) == 1
 
 
+@rule("I1", "R2")
 async def test_a_change_while_the_index_is_made_is_not_lost() -> None:
-    """I1, R2: what is answered and what is kept are of the state after it."""
+    """What is answered and what is kept are of the state after it."""
     catalog = Watched([skill("one"), skill("two")])
 
     async def change() -> None:
@@ -122,8 +124,9 @@ async def test_a_change_while_the_index_is_made_is_not_lost() -> None:
                     assert digest_of(await read(wire, archive["url"])) == archive["digest"]
 
 
+@rule("I1")
 async def test_a_catalog_that_never_rests_is_answered_for_all_the_same() -> None:
-    """I1: with the last that was made."""
+    """With the last that was made."""
     catalog = Watched([skill("one"), skill("two")])
     count = 0
 
@@ -137,8 +140,9 @@ async def test_a_catalog_that_never_rests_is_answered_for_all_the_same() -> None
         assert list(await index_of(wire)) == ["one", "two"]
 
 
+@rule("I2", "R2")
 async def test_an_archive_of_a_skill_that_changes_meanwhile_is_of_the_skill_after_it() -> None:
-    """I2, R2: never a mixture."""
+    """Never a mixture."""
     catalog = Watched([skill("one", a=b"1", b=b"1")])
 
     async def change() -> None:
@@ -151,8 +155,8 @@ async def test_an_archive_of_a_skill_that_changes_meanwhile_is_of_the_skill_afte
     assert (files["a"], files["b"]) == (b"2", b"2")
 
 
+@rule("I1")
 async def test_many_who_ask_at_once_wait_for_one_index() -> None:
-    """I1."""
     catalog = Watched([skill(f"s{number}") for number in range(20)])
     seen: list[Any] = []
 
@@ -166,8 +170,9 @@ async def test_many_who_ask_at_once_wait_for_one_index() -> None:
     assert len(catalog.reads) == 20
 
 
+@rule("I1")
 async def test_others_are_answered_while_a_large_index_is_made() -> None:
-    """I1: packing yields."""
+    """Packing yields."""
     catalog = Watched([skill(f"s{number}") for number in range(300)])
     order: list[str] = []
 
@@ -189,8 +194,9 @@ async def test_others_are_answered_while_a_large_index_is_made() -> None:
     assert order == ["get", "index"]
 
 
+@rule("I1", "E2", "V7")
 async def test_a_dynamic_skill_promises_nothing() -> None:
-    """I1, E2, V7: neither digest nor archives."""
+    """Neither digest nor archives."""
     skills = Skills(MemoryCatalog([skill("plain")]))
 
     @skills.skill("today", dynamic=True)
@@ -205,16 +211,17 @@ async def test_a_dynamic_skill_promises_nothing() -> None:
         )
 
 
+@rule("I1", "G1")
 async def test_an_unlisted_skill_is_in_no_index_and_can_be_had_packed() -> None:
-    """I1, G1."""
     hidden = Skill("hidden", {"SKILL.md": skill_md("hidden")}, SkillMeta(listed=False))
     async with served(MemoryCatalog([skill("shown"), hidden])) as wire:
         assert list(await index_of(wire)) == ["shown"]
         assert unpack(await read(wire, "skill://hidden.tar.gz"), "tar.gz") == hidden.files
 
 
+@rule("I2", "R2")
 async def test_a_file_of_a_skill_wins_over_an_archive() -> None:
-    """I2, R2: and then the index names no such archive."""
+    """And then the index names no such archive."""
     outer = Skill(
         "outer", {"SKILL.md": skill_md("outer"), "inner/SKILL.md": skill_md("inner"), "inner.zip": b"mine"}
     )
@@ -226,8 +233,9 @@ async def test_a_file_of_a_skill_wins_over_an_archive() -> None:
         assert unpack(await read(wire, "skill://outer.zip"), "zip") == outer.files
 
 
+@rule("I3")
 async def test_a_file_that_cannot_be_in_an_archive_costs_the_archives_only() -> None:
-    """I3: a name that others would take for a drive."""
+    """A name that others would take for a drive."""
     async with served(MemoryCatalog([skill("odd", **{"C:x": b"x"}), skill("plain")])) as wire:
         index = await index_of(wire)
         assert "archives" not in index["odd"]
@@ -236,8 +244,9 @@ async def test_a_file_that_cannot_be_in_an_archive_costs_the_archives_only() -> 
         await refusal(wire, "skill://odd.zip")
 
 
+@rule("I2", "V1")
 async def test_a_source_that_lies_costs_the_archives_of_that_skill_only() -> None:
-    """I2, V1: nothing is packed that does not match its entry."""
+    """Nothing is packed that does not match its entry."""
 
     class Lying(MemoryCatalog):
         async def read_file(self, uri: str) -> SkillFile:
@@ -251,8 +260,9 @@ async def test_a_source_that_lies_costs_the_archives_of_that_skill_only() -> Non
         assert "-32603" in await refusal(wire, "skill://liar.zip")
 
 
+@rule("I1", "U5")
 async def test_skills_of_another_scheme_have_the_index_in_both_places() -> None:
-    """I1, U5: the well-known one, and one beside them."""
+    """The well-known one, and one beside them."""
     async with served(MemoryCatalog([skill("one")], scheme="repo"), scheme="repo") as wire:
         index = await index_of(wire)
         assert index == await index_of(wire, "repo://index.json")
@@ -262,8 +272,9 @@ async def test_skills_of_another_scheme_have_the_index_in_both_places() -> None:
         await refusal(wire, "skill://one.zip")
 
 
+@rule("R1")
 async def test_the_servers_own_files_are_read_as_before() -> None:
-    """R1: a path like an archive's, of another scheme or without a skill, is none of ours."""
+    """A path like an archive's, of another scheme or without a skill, is none of ours."""
     from mcp.server.mcpserver import MCPServer
 
     server = MCPServer("own")
@@ -279,9 +290,10 @@ async def test_the_servers_own_files_are_read_as_before() -> None:
         assert list(await index_of(wire)) == ["one"]
 
 
+@rule("I1", "I2")
 @pytest.mark.parametrize("form", ["zip", "tar.gz"])
 async def test_a_skill_that_came_packed_goes_out_as_it_came(tmp_path: Path, form: str) -> None:
-    """I1, I2: as an archive for the older generation, with the newer one's fields beside it."""
+    """As an archive for the older generation, with the newer one's fields beside it."""
     from archives import pack_tar_gz, pack_zip
 
     files = {"SKILL.md": skill_md("packed"), "references/a.md": b"a" * 1000}
@@ -302,8 +314,9 @@ async def test_a_skill_that_came_packed_goes_out_as_it_came(tmp_path: Path, form
         assert await read(wire, "skill://packed/references/a.md") == b"a" * 1000
 
 
+@rule("I1")
 async def test_a_packed_skill_too_large_for_older_readers_is_offered_file_by_file(tmp_path: Path) -> None:
-    """I1: as an archive they would drop it; 20 files are their limit."""
+    """As an archive they would drop it; 20 files are their limit."""
     files = {"SKILL.md": skill_md("packed"), **{f"{number}.md": b"" for number in range(20)}}
     (tmp_path / "packed.zip").write_bytes(pack(files, "zip"))
     async with served(tmp_path / "packed.zip") as wire:
@@ -313,8 +326,9 @@ async def test_a_packed_skill_too_large_for_older_readers_is_offered_file_by_fil
         assert len(item["archives"]) == 2
 
 
+@rule("I2", "S1")
 async def test_an_archive_repacked_on_disk_changes_the_index(tmp_path: Path) -> None:
-    """I2, S1: the same files, other bytes around them."""
+    """The same files, other bytes around them."""
     from archives import pack_zip
 
     path = tmp_path / "packed.zip"
@@ -334,9 +348,10 @@ async def test_an_archive_repacked_on_disk_changes_the_index(tmp_path: Path) -> 
         assert digest_of(await read(wire, "skill://acme/packed.zip")) == after["packed"]["digest"]
 
 
+@rule("I1", "I2")
 @ERAS
 async def test_each_caller_has_the_index_of_what_it_may_see(tmp_path: Path, mode: str) -> None:
-    """I1, I2: what one may not see answers like what does not exist, packed or not."""
+    """What one may not see answers like what does not exist, packed or not."""
     root = write_tree(tmp_path / "skills", small_tree())
     async with running(root, ACCESS) as url:
         seen: dict[str, list[str]] = {}

@@ -11,10 +11,12 @@ import pytest
 from mcp import Client, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
+from http_server import serving_http
 from interaction import native_server
-from interaction.conftest import Setting, serving_http
 from interaction.native_caller import Caller
 from interaction.native_server import build, native_tree
+from rotation import every_setting
+from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
+
+    from interaction.conftest import Setting
 
     Open = Callable[..., AbstractAsyncContextManager[Caller]]
 
@@ -94,8 +98,10 @@ def opened(setting: Setting, root: Path) -> Open:
     return connection
 
 
+@every_setting
+@rule("M1")
 async def test_m1_the_listing_is_light_and_paged(opened: Open, setting: Setting) -> None:
-    """M1: names, descriptions, where the skill is; nothing of what it holds, and no extension."""
+    """Names, descriptions, where the skill is; nothing of what it holds, and no extension."""
     async with opened() as caller:
         listing = await caller.call("skills/list")
         [refunds] = [skill for skill in listing["skills"] if skill["name"] == "refunds"]
@@ -117,8 +123,9 @@ async def test_m1_the_listing_is_light_and_paged(opened: Open, setting: Setting)
         assert capabilities.prompts.list_changed
 
 
+@rule("M2")
 async def test_m2_activating_gives_instructions_and_complete_definitions(opened: Open) -> None:
-    """M2: whatever a client needs to call them, and what it needs to verify files."""
+    """Whatever a client needs to call them, and what it needs to verify files."""
     async with opened() as caller:
         answer = await caller.call("skills/activate", name="refunds")
         assert answer["description"] == "Pays back."
@@ -145,8 +152,9 @@ async def test_m2_activating_gives_instructions_and_complete_definitions(opened:
         assert answer["_meta"][URI] == "skill://acme/refunds/SKILL.md"
 
 
+@rule("M3")
 async def test_m3_what_a_skill_binds_is_absent_until_it_is_active_and_again_after(opened: Open) -> None:
-    """M3: in every list, and callable by the ordinary methods."""
+    """In every list, and callable by the ordinary methods."""
     async with opened() as caller:
         assert await caller.everything() == HIDDEN
         await caller.call("skills/activate", name="refunds")
@@ -165,8 +173,9 @@ async def test_m3_what_a_skill_binds_is_absent_until_it_is_active_and_again_afte
         assert await caller.everything() == HIDDEN
 
 
+@rule("M3")
 async def test_m3_what_is_hidden_refuses_calls_and_names_its_skill(opened: Open) -> None:
-    """M3: tools by an error that models read, the rest by -32602; nothing runs, nothing changes."""
+    """Tools by an error that models read, the rest by -32602; nothing runs, nothing changes."""
     async with opened() as caller:
         for skill in (None, "plain"):  # whatever else is active
             if skill is not None:
@@ -201,8 +210,8 @@ async def test_m3_a_hidden_prompt_is_not_completed_however_it_is_named(opened: O
             assert "refunds" in await caller.refused("completion/complete", ref=reference, argument=argument)
 
 
+@rule("M3")
 async def test_m3_what_several_skills_bind_is_there_with_any_of_them(opened: Open) -> None:
-    """M3."""
     async with opened() as caller:
         for active, other in (("refunds", "shipping"), ("shipping", "refunds")):
             await caller.call("skills/activate", name=active)
@@ -213,8 +222,9 @@ async def test_m3_what_several_skills_bind_is_there_with_any_of_them(opened: Ope
             assert "lookup_order" not in await caller.tools()
 
 
+@rule("M2", "M3")
 async def test_m3_a_nested_skill_comes_and_goes_with_the_one_around_it(opened: Open) -> None:
-    """M2, M3: it is a scoped primitive like the others."""
+    """It is a scoped primitive like the others."""
     async with opened() as caller:
         said = await caller.refused("skills/activate", name="escalation")
         assert "inside the skill 'refunds', which is not active" in said
@@ -230,8 +240,9 @@ async def test_m3_a_nested_skill_comes_and_goes_with_the_one_around_it(opened: O
         assert await caller.everything() == SHOWN  # it was deactivated, not only hidden
 
 
+@rule("M3")
 async def test_m3_activating_twice_deactivating_twice_and_what_does_not_exist_are_refused(opened: Open) -> None:
-    """M3: -32602, with what to do, and no change of state."""
+    """-32602, with what to do, and no change of state."""
     async with opened() as caller:
         assert "is not active" in await caller.refused("skills/deactivate", name="refunds")
         assert "no skill is named 'refund'" in await caller.refused("skills/activate", name="refund")
@@ -245,8 +256,9 @@ async def test_m3_activating_twice_deactivating_twice_and_what_does_not_exist_ar
         assert await caller.everything() == SHOWN
 
 
+@rule("M3")
 async def test_m3_two_callers_at_once_do_not_see_each_others_activation(setting: Setting, root: Path) -> None:
-    """M3: and whoever comes next sees neither."""
+    """And whoever comes next sees neither."""
     async with place(setting, root) as target:
         async with calling(setting, target) as one, calling(setting, target) as two:
             await one.call("skills/activate", name="refunds")
@@ -262,8 +274,9 @@ async def test_m3_two_callers_at_once_do_not_see_each_others_activation(setting:
             assert await later.everything() == HIDDEN
 
 
+@rule("M5")
 async def test_m5_an_operator_can_leave_everything_listed(opened: Open) -> None:
-    """M5: callable without activation, which still works."""
+    """Callable without activation, which still works."""
     async with opened(keep_listed=True) as caller:
         before = await caller.everything()
         assert before["tools"] == EVERYTHING
@@ -278,8 +291,10 @@ async def test_m5_an_operator_can_leave_everything_listed(opened: Open) -> None:
         assert await caller.everything() == before
 
 
+@every_setting
+@rule("M1", "M2", "M3", "K2")
 async def test_our_client_does_the_whole_round(setting: Setting, root: Path) -> None:
-    """M1, M2, M3, K2: found out, listed, activated, called, read, deactivated."""
+    """Found out, listed, activated, called, read, deactivated."""
     async with place(setting, root) as target, connect(target, mode=_mode(setting)) as client:
         assert await client.dialect() == "native"
         assert {entry.name async for entry in client.list_skills()} == HIDDEN["skills"]
@@ -303,8 +318,9 @@ async def test_our_client_does_the_whole_round(setting: Setting, root: Path) -> 
         assert {entry.name async for entry in client.list_skills()} == HIDDEN["skills"]  # reading left nothing
 
 
+@rule("M3", "M4", "S1")
 async def test_m3_a_skill_that_went_away_is_no_longer_active(opened: Open, root: Path) -> None:
-    """M3, M4, S1: what it bound is hidden; what another now binds is shown by that one."""
+    """What it bound is hidden; what another now binds is shown by that one."""
     async with opened() as caller:
         await caller.call("skills/activate", name="refunds")
         await caller.call("skills/activate", name="plain")

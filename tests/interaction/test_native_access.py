@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from contextlib import asynccontextmanager, closing
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import httpx2
 import pytest
-import uvicorn
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 
+from http_server import serving_app
 from interaction.native_caller import Caller
 from interaction.native_server import KEY, build, native_tree
+from rules import rule
 from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.endpoints import Dialects
 from skillwire.server.http import HttpOptions, HttpServer, listen
@@ -51,13 +51,9 @@ async def running(root: Path, access: Access = ACCESS, **options: Any) -> AsyncI
     listener = listen("127.0.0.1", 0)
     server = build(root, Dialects(activation_key=KEY, **options), Policy(access))
     http = HttpServer(lowlevel_server(server), listener, HttpOptions(access))
-    web = uvicorn.Server(uvicorn.Config(http.app(), log_level="warning", ws="none"))
-    with closing(listener):
-        async with anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            yield f"{http.url}/native"
-            http.drain()
-            web.should_exit = True
+    async with serving_app(http.app(), listener):
+        yield f"{http.url}/native"
+        http.drain()
 
 
 @asynccontextmanager
@@ -78,9 +74,10 @@ async def answer(caller: Caller, method: str, **params: Any) -> str:
         return json.dumps(error.error.model_dump(), sort_keys=True)
 
 
+@rule("M3")
 @ERAS
 async def test_what_belongs_to_an_unseen_skill_answers_like_what_does_not_exist(root: Path, mode: str) -> None:
-    """M3: the server's own words for an unknown tool, prompt or resource, and ours for an unknown skill."""
+    """The server's own words for an unknown tool, prompt or resource, and ours for an unknown skill."""
     asks: list[tuple[str, str, dict[str, Any]]] = [
         ("pay", "tools/call", {"name": "{}", "arguments": {"order": "1"}}),
         ("apologise", "prompts/get", {"name": "{}", "arguments": {"to": "Ada"}}),
@@ -106,9 +103,10 @@ async def test_what_belongs_to_an_unseen_skill_answers_like_what_does_not_exist(
         assert await caller.everything() == before
 
 
+@rule("M3")
 @ERAS
 async def test_a_refusal_names_only_skills_that_the_caller_may_see(root: Path, mode: str) -> None:
-    """M3: what two skills bind is refused with the one that is seen, and comes with it."""
+    """What two skills bind is refused with the one that is seen, and comes with it."""
     async with running(root) as url, calling(url, "shipper", mode) as caller:
         said = await caller.failed("lookup_order", order="1")
         assert "'shipping'" in said
@@ -118,17 +116,19 @@ async def test_a_refusal_names_only_skills_that_the_caller_may_see(root: Path, m
         assert await caller.tools() == {"add", "lookup_order"}
 
 
+@rule("M3")
 @ERAS
 async def test_a_skill_whose_enclosing_one_is_unseen_stands_by_itself(root: Path, mode: str) -> None:
-    """M3: nobody is told to activate what they may not see."""
+    """Nobody is told to activate what they may not see."""
     async with running(root) as url, calling(url, "inner", mode) as caller:
         assert (await caller.everything())["skills"] == {"escalation"}
         await caller.call("skills/activate", name="escalation")
         assert await caller.ran("escalate") == "escalated"
 
 
+@rule("M3")
 async def test_a_token_is_worth_nothing_to_another_subject(root: Path) -> None:
-    """M3: not even to one who may see the same."""
+    """Not even to one who may see the same."""
     async with running(root) as url, calling(url, "all", "auto") as one, calling(url, "also-all", "auto") as two:
         await one.call("skills/activate", name="refunds")
         assert await one.ran("pay", order="1") == "paid 1"
@@ -137,8 +137,9 @@ async def test_a_token_is_worth_nothing_to_another_subject(root: Path) -> None:
             await two.tools()
 
 
+@rule("M3")
 async def test_a_skill_that_may_no_longer_be_seen_is_no_longer_active(root: Path) -> None:
-    """M3: the token is good, and opens nothing."""
+    """The token is good, and opens nothing."""
     narrowed = Access(tokens=ACCESS.tokens, see={"all": ("shipping",)})
     async with running(root) as url, calling(url, "all", "auto") as caller:
         await caller.call("skills/activate", name="refunds")
@@ -150,9 +151,10 @@ async def test_a_skill_that_may_no_longer_be_seen_is_no_longer_active(root: Path
         assert "Unknown tool: pay" in await caller.failed("pay", order="1")
 
 
+@rule("M5")
 @ERAS
 async def test_m5_what_is_kept_listed_is_still_unseen_where_its_skill_is(root: Path, mode: str) -> None:
-    """M5: the choice is about activation, not about who may see what."""
+    """The choice is about activation, not about who may see what."""
     async with running(root, keep_listed=True) as url:
         async with calling(url, "shipper", mode) as caller:
             assert await caller.tools() == {"add", "lookup_order"}
@@ -161,9 +163,10 @@ async def test_m5_what_is_kept_listed_is_still_unseen_where_its_skill_is(root: P
             assert await caller.tools() == {"add", "lookup_order", "pay", "escalate"}
 
 
+@rule("M3")
 @ERAS
 async def test_on_the_other_endpoints_everything_stays_listed_and_callable(root: Path, mode: str) -> None:
-    """M3: there, no client would know how to activate anything."""
+    """There, no client would know how to activate anything."""
     async with running(root) as url:
         for path in ("", "/sep-2076"):
             async with calling(url.removesuffix("/native") + path, "all", mode) as caller:

@@ -13,6 +13,7 @@ from mcp_types import NotificationParams
 
 from interaction.native_server import build, native_tree
 from interaction.test_native_servers import NATIVE, caller_of, low_server, memory
+from rules import rule
 from skillwire.server.skills import Skills
 from trees import skill_md, write_tree
 
@@ -61,8 +62,9 @@ class Heard(ClientExtension):
         self._new.set()
 
 
+@rule("M3", "M4")
 async def test_m4_a_session_hears_which_of_its_lists_changed_and_only_those(tmp_path: Path) -> None:
-    """M3, M4: handshake era; another session hears nothing of it, and a change of the catalog reaches both."""
+    """Handshake era; another session hears nothing of it, and a change of the catalog reaches both."""
     server = build(write_tree(tmp_path / "skills", native_tree()))
     one, two = Heard(), Heard()
     async with AsyncExitStack() as stack:
@@ -91,8 +93,9 @@ async def test_m4_a_session_hears_which_of_its_lists_changed_and_only_those(tmp_
             await heard.until("skills", "resources", "tools", "prompts")
 
 
+@rule("M3")
 async def test_m4_a_stream_of_the_stateless_era_hears_it_too(tmp_path: Path) -> None:
-    """M3: on a server with a bus of its own, and on one with ours."""
+    """On a server with a bus of its own, and on one with ours."""
     low = low_server(["first"])
     for server, name, kinds in (
         (build(write_tree(tmp_path / "skills", native_tree())), "refunds", {"tools", "prompts", "resources"}),

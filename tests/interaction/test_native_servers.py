@@ -16,6 +16,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, EmptyResult, TextContent
 
 from interaction.native_caller import Caller
+from rules import rule
 from skillwire import FormatError, MemoryCatalog, Skill, SkillMeta, connect
 from skillwire.server.endpoints import Dialects
 from skillwire.server.skills import Skills
@@ -61,9 +62,10 @@ def memory(*skills: tuple[str, str], **meta: Any) -> MemoryCatalog:
     return MemoryCatalog(made)
 
 
+@rule("M2", "M3")
 @ERAS
 async def test_a_low_level_server_is_bound_by_name(mode: str) -> None:
-    """M2, M3: page by page; a page may be empty and the next one is still there; no list is kept for others."""
+    """Page by page; a page may be empty and the next one is still there; no list is kept for others."""
     skills = Skills(memory(("a", ""), ("b", "metadata:\n  mcp-tools: second\n")), dialects=NATIVE)
     skills.scope("a").bind(tools=["first", "third"])
     async with Client(skills.attach(low_server(["first", "second", "third", "free"])), mode=mode) as client:
@@ -88,9 +90,10 @@ async def test_a_low_level_server_is_bound_by_name(mode: str) -> None:
         assert "skill 'b'" in await caller.failed("second")
 
 
+@rule("M1", "L3")
 @ERAS
 async def test_skills_are_listed_page_by_page_without_what_is_nested(mode: str) -> None:
-    """M1, L3: the catalog's own cursors; a page may be empty."""
+    """The catalog's own cursors; a page may be empty."""
     skills = Skills(memory(("a", ""), ("a/b", ""), ("a/c", ""), ("d", "")), page_size=1, dialects=NATIVE)
     async with Client(skills.attach(Server("x")), mode=mode) as client:
         caller = caller_of(client, mode)
@@ -104,9 +107,10 @@ async def test_skills_are_listed_page_by_page_without_what_is_nested(mode: str) 
         assert seen == [["a"], [], [], ["d"]]
 
 
+@rule("N1", "M1")
 @ERAS
 async def test_names_that_several_skills_have_are_paths(mode: str) -> None:
-    """N1, M1: the bare name is refused with the candidates."""
+    """The bare name is refused with the candidates."""
     skills = Skills(memory(("one/a", ""), ("two/a", "")), dialects=NATIVE)
     async with Client(skills.attach(Server("x")), mode=mode) as client:
         caller = caller_of(client, mode)
@@ -114,9 +118,10 @@ async def test_names_that_several_skills_have_are_paths(mode: str) -> None:
         await caller.call("skills/activate", name="two/a")
 
 
+@rule("L2", "M3")
 @ERAS
 async def test_an_unlisted_skill_is_activated_by_whoever_knows_it_and_encloses_nothing(mode: str) -> None:
-    """L2, M3: what is inside an unlisted skill would otherwise be found by nobody."""
+    """What is inside an unlisted skill would otherwise be found by nobody."""
     unlisted = Skill("a", {"SKILL.md": skill_md("a")}, meta=SkillMeta(listed=False))
     skills = Skills(MemoryCatalog([unlisted, Skill("a/b", {"SKILL.md": skill_md("b")})]), dialects=NATIVE)
     skills.scope("a").bind(tools=["first"])
@@ -128,8 +133,9 @@ async def test_an_unlisted_skill_is_activated_by_whoever_knows_it_and_encloses_n
         assert await caller.tools() == {"first"}
 
 
+@rule("M2")
 async def test_what_the_server_does_not_offer_is_left_out_and_said_once(caplog: pytest.LogCaptureFixture) -> None:
-    """M2: in the log, not to clients."""
+    """In the log, not to clients."""
     skills = Skills(memory(("a", "metadata:\n  mcp-tools: first nothing\n")), dialects=NATIVE)
     with caplog.at_level(logging.WARNING, "skillwire.server"):
         async with Client(skills.attach(low_server(["first"])), mode="legacy") as client:
@@ -141,8 +147,9 @@ async def test_what_the_server_does_not_offer_is_left_out_and_said_once(caplog: 
     assert "'a'" in record.getMessage()
 
 
+@rule("M3")
 def test_a_decorator_needs_a_server_that_has_one() -> None:
-    """M3: whether skills are attached before or after, and it says what to do instead."""
+    """Whether skills are attached before or after, and it says what to do instead."""
     skills = Skills(memory(("a", "")))
     skills.attach(Server("x"))
     with pytest.raises(FormatError, match="no decorator") as caught:
@@ -161,8 +168,8 @@ def test_a_decorator_needs_a_server_that_has_one() -> None:
         skills.scope("a").tool(name=7)(print)
 
 
+@rule("M3")
 def test_a_registration_that_the_server_refuses_binds_nothing() -> None:
-    """M3."""
     skills = Skills(memory(("a", "")))
     skills.attach(MCPServer("x"))
     with pytest.raises(ValueError, match="Mismatch"):
@@ -170,9 +177,10 @@ def test_a_registration_that_the_server_refuses_binds_nothing() -> None:
     assert skills._scopes.paths == ()
 
 
+@rule("M3")
 @ERAS
 async def test_what_is_bound_later_is_hidden_at_once(mode: str) -> None:
-    """M3: also where it was listed before."""
+    """Also where it was listed before."""
     skills = Skills(memory(("a", "")), dialects=NATIVE)
     async with Client(skills.attach(low_server(["first"])), mode=mode) as client:
         caller = caller_of(client, mode)
@@ -184,8 +192,9 @@ async def test_what_is_bound_later_is_hidden_at_once(mode: str) -> None:
         assert await caller.tools() == {"first"}
 
 
+@rule("M3")
 async def test_what_depends_on_what_is_active_is_kept_by_nobody() -> None:
-    """M3: whatever the operator says of other answers."""
+    """Whatever the operator says of other answers."""
     skills = Skills(memory(("a", "")), dialects=NATIVE, freshness=Freshness(60_000, "public"))
     async with Client(skills.attach(low_server(["first"]))) as client:
         page = await caller_of(client, "auto").call("tools/list")
@@ -196,8 +205,9 @@ async def test_what_depends_on_what_is_active_is_kept_by_nobody() -> None:
             assert (page["ttlMs"], page["cacheScope"]) == (0, "private")
 
 
+@rule("M3")
 async def test_of_two_activations_at_once_one_is_refused() -> None:
-    """M3: whatever waits in between, a session does not take the same skill twice."""
+    """Whatever waits in between, a session does not take the same skill twice."""
     skills = Skills(memory(("a", ""), ("b", "")), dialects=NATIVE)
     skills.scope("a").bind(tools=["first"])
     said: list[str] = []
@@ -218,8 +228,9 @@ async def test_of_two_activations_at_once_one_is_refused() -> None:
             await caller.call("skills/deactivate", name=name)
 
 
+@rule("M3")
 async def test_a_hidden_resource_is_not_subscribed_to() -> None:
-    """M3: nor is it heard of; once it is there, it is."""
+    """Nor is it heard of; once it is there, it is."""
     subscribed: list[str] = []
 
     async def subscribe(ctx: Any, params: Any) -> EmptyResult:
@@ -238,8 +249,9 @@ async def test_a_hidden_resource_is_not_subscribed_to() -> None:
         assert subscribed == ["rules://a"]
 
 
+@rule("M2", "M3")
 async def test_the_example_works() -> None:
-    """M2, M3: as it is started by hand."""
+    """As it is started by hand."""
     example = Path(__file__).parents[2] / "examples" / "native_server.py"
     async with connect([sys.executable, str(example)]) as client:
         assert await client.dialect() == "native"
@@ -247,8 +259,9 @@ async def test_the_example_works() -> None:
         assert (await refunds.call_tool("pay", {"order": "7"}))["content"][0]["text"] == "paid 7"
 
 
+@rule("M3")
 async def test_code_that_binds_to_a_skill_that_is_not_there_is_told_so(caplog: pytest.LogCaptureFixture) -> None:
-    """M3: what it binds is hidden, and says nothing of that skill."""
+    """What it binds is hidden, and says nothing of that skill."""
     skills = Skills(memory(("refunds", "")), dialects=NATIVE)
     skills.scope("refnuds").bind(tools=["first"])
     with caplog.at_level(logging.WARNING, "skillwire.server"):

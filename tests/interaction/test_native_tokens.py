@@ -13,6 +13,7 @@ from mcp.shared.exceptions import MCPError
 
 from interaction.native_caller import Caller
 from interaction.native_server import KEY, build, native_tree
+from rules import rule
 from skillwire import FormatError, SkillsClient
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.errors import NotFoundError
@@ -92,17 +93,19 @@ BAD: dict[str, Any] = {
 }
 
 
+@rule("M3")
 async def test_a_token_of_ours_is_taken(root: Path) -> None:
-    """M3: the bad ones below differ from this one in one thing each."""
+    """The bad ones below differ from this one in one thing each."""
     async with Client(replica(root)) as client:
         caller = Caller(client, "modern")
         caller.token = signed()
         assert "pay" in await caller.tools()
 
 
+@rule("M3")
 @pytest.mark.parametrize("what", BAD)
 async def test_a_bad_token_is_refused_on_every_request(root: Path, what: str) -> None:
-    """M3: -32602 that says what to do; nothing is answered, nothing becomes active."""
+    """-32602 that says what to do; nothing is answered, nothing becomes active."""
     async with Client(replica(root)) as client:
         caller = Caller(client, "modern")
         for method, params in ASKED:
@@ -114,8 +117,9 @@ async def test_a_bad_token_is_refused_on_every_request(root: Path, what: str) ->
         assert await caller.tools() == {"add"}
 
 
+@rule("M3")
 async def test_replicas_with_one_key_accept_each_others_tokens(root: Path) -> None:
-    """M3: any of them can answer the next request; one with another key cannot."""
+    """Any of them can answer the next request; one with another key cannot."""
     async with (
         Client(replica(root)) as first,
         Client(replica(root)) as second,
@@ -136,8 +140,9 @@ async def test_replicas_with_one_key_accept_each_others_tokens(root: Path) -> No
                 await other.tools()
 
 
+@rule("M3")
 async def test_a_token_says_what_was_active_when_it_was_made(root: Path) -> None:
-    """M3: one more gives a token for both, one less a token without; the older ones say what they said."""
+    """One more gives a token for both, one less a token without; the older ones say what they said."""
     async with Client(replica(root)) as client:
         caller = Caller(client, "modern")
         tokens: list[str | None] = []
@@ -153,8 +158,9 @@ async def test_a_token_says_what_was_active_when_it_was_made(root: Path) -> None
         assert 3500 < claims["exp"] - time.time() <= 3600
 
 
+@rule("M3")
 async def test_a_session_takes_no_token(root: Path) -> None:
-    """M3: in the handshake era the session remembers; a token neither helps nor harms."""
+    """In the handshake era the session remembers; a token neither helps nor harms."""
     async with Client(replica(root), mode="legacy") as client:
         caller = Caller(client, "legacy")
         for token in (signed(), "nonsense"):
@@ -162,9 +168,10 @@ async def test_a_session_takes_no_token(root: Path) -> None:
             assert await caller.tools() == {"add"}
 
 
+@rule("M3", "B3")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_only_so_many_skills_can_be_active(mode: str) -> None:
-    """M3, B3: the next is refused, and one less makes room."""
+    """The next is refused, and one less makes room."""
     catalog = MemoryCatalog([Skill(f"s{n}", {"SKILL.md": skill_md(f"s{n}")}) for n in range(MAX_ACTIVE + 1)])
     async with Client(build_server(Skills(catalog, dialects=Dialects("native"))), mode=mode) as client:
         caller = Caller(client, "legacy" if mode == "legacy" else "modern")
@@ -176,8 +183,9 @@ async def test_only_so_many_skills_can_be_active(mode: str) -> None:
         await caller.call("skills/activate", name=f"s{MAX_ACTIVE}")
 
 
+@rule("M3")
 async def test_a_token_never_grows_beyond_what_is_taken() -> None:
-    """M3: paths may be long; what would not be accepted is not made."""
+    """Paths may be long; what would not be accepted is not made."""
     paths = [f"{'x' * 3500}{n}/s{n}" for n in range(3)]
     catalog = MemoryCatalog([Skill(path, {"SKILL.md": skill_md(f"s{n}")}) for n, path in enumerate(paths)])
     async with Client(build_server(Skills(catalog, dialects=Dialects("native")))) as client:
@@ -189,16 +197,17 @@ async def test_a_token_never_grows_beyond_what_is_taken() -> None:
         await caller.call("skills/activate", name="s1")
 
 
+@rule("M3")
 def test_a_key_that_is_too_short_is_refused_and_none_is_shown() -> None:
-    """M3."""
     with pytest.raises(FormatError, match="fewer than 32 bytes") as caught:
         Dialects(activation_key=b"short")
     assert "openssl" in caught.value.hint
     assert "thirty" not in repr(Dialects(activation_key=KEY))
 
 
+@rule("M3")
 async def test_our_client_drops_a_token_that_has_expired(root: Path) -> None:
-    """M3: the error says so once; activating again needs nothing else."""
+    """The error says so once; activating again needs nothing else."""
     async with Client(replica(root)) as sdk:
         client = SkillsClient(sdk, dialect="native")
         refunds = await client.activate("refunds")

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from interaction.page_stage import PNG, TREE, call, got, serving, shown_skills
+from rules import rule
 from skillwire.limits import MIB
 from skillwire.web.headers import FILE_HEADERS
 from trees import skill_md, write_tree
@@ -25,8 +26,9 @@ def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", TREE)
 
 
+@rule("L1")
 async def test_the_list_shows_every_listed_skill_with_what_is_known_of_it(root: Path) -> None:
-    """L1: the same skills, in the same order, as skills/list."""
+    """The same skills, in the same order, as skills/list."""
     async with serving(root) as web:
         page = await got(web, "/")
         shown = [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
@@ -43,8 +45,8 @@ async def test_the_list_shows_every_listed_skill_with_what_is_known_of_it(root: 
         assert "nothing after this" in (await got(web, "/?after=zzz")).text
 
 
+@rule("E1", "E3", "G1")
 async def test_a_skills_page_has_its_text_its_fields_its_files_and_its_entry(root: Path) -> None:
-    """E1, E3, G1."""
     async with serving(root) as web:
         page = await got(web, "/skill/guide")
         assert page.all("img") == [{"src": "/raw/guide/logo.png", "alt": "logo", "loading": "lazy"}]
@@ -61,8 +63,8 @@ async def test_a_skills_page_has_its_text_its_fields_its_files_and_its_entry(roo
         }
 
 
+@rule("G1")
 async def test_the_entry_is_what_the_protocol_sends(root: Path) -> None:
-    """G1."""
     async with serving(root) as web:
         sent = await call(web, "skills/get", uri="skill://guide/SKILL.md")
         entry = await web.get("/entry/guide")
@@ -117,8 +119,8 @@ async def test_other_files_are_shown_as_what_they_are(root: Path) -> None:
         assert "naïve" in (await got(web, f"/file/{odd}")).text
 
 
+@rule("R2")
 async def test_raw_bytes_are_the_files_and_never_a_document(root: Path) -> None:
-    """R2."""
     async with serving(root) as web:
         for name in ("drawing.svg", "data.bin", "notes.md", "logo.png", "SKILL.md"):
             answer = await web.get(f"/raw/guide/{name}")
@@ -147,8 +149,9 @@ async def test_what_is_not_there_is_said_in_words(root: Path, address: str) -> N
         assert str(root.parent) not in page.html
 
 
+@rule("X1")
 async def test_search_is_that_of_search_skills_whole_or_in_part(root: Path) -> None:
-    """X1: found by a word in the body."""
+    """Found by a word in the body."""
     write_tree(root, {"deep/SKILL.md": skill_md("deep", body="Mentions pangolins <b>once</b>.\n")})
     async with serving(root) as web:
         whole = await got(web, "/search?q=pangolin")
@@ -163,8 +166,8 @@ async def test_search_is_that_of_search_skills_whole_or_in_part(root: Path) -> N
         assert "/skill/flat" in (await got(web, "/search?q=&part=1")).links
 
 
+@rule("X1")
 async def test_the_page_finds_the_skills_of_search_skills_in_the_same_order(root: Path) -> None:
-    """X1."""
     bodies = {name: f"{'lantern ' * often}and more words.\n" for name, often in (("a", 1), ("b", 9), ("c", 3))}
     described = {"d/SKILL.md": skill_md("d", "All about the lantern.")}
     write_tree(root, {f"{name}/SKILL.md": skill_md(name, body=body) for name, body in bodies.items()} | described)
@@ -192,8 +195,9 @@ async def test_the_heading_says_what_is_below_it(root: Path) -> None:
         assert whole.index('id="results"') < whole.index("<h1>")
 
 
+@rule("R3")
 async def test_the_last_change_is_that_of_what_it_says(root: Path) -> None:
-    """R3: in the list the SKILL.md's; on the skill's page the newest of its files'."""
+    """In the list the SKILL.md's; on the skill's page the newest of its files'."""
     os.utime(root / "guide/SKILL.md", (1e9, 1e9))
     for name in ("guide/notes.md", "guide/tool.py", "guide/logo.png", "guide/drawing.svg", "guide/data.bin",
                  "guide/empty.txt", "guide/large.txt"):  # fmt: skip
@@ -230,8 +234,8 @@ async def test_no_page_names_a_path_of_the_machine(root: Path) -> None:
             assert str(root.parent) not in (await got(web, address)).html
 
 
+@rule("S1")
 async def test_a_change_on_disk_is_on_the_page(root: Path) -> None:
-    """S1."""
     async with serving(root) as web:
         assert "Do it." in (await got(web, "/skill/flat")).text
         write_tree(root, {"flat/SKILL.md": skill_md("flat", body="Do it differently.\n")})

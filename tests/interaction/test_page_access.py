@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
+from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
 from skillwire.server.access import digest_token
 from trees import skill_md, write_tree
@@ -55,8 +56,8 @@ async def test_what_one_may_not_see_is_on_no_page(root: Path) -> None:
         assert ".git" not in left_out.text
 
 
+@rule("N1")
 async def test_a_collision_is_told_to_whoever_may_see_both_sides() -> None:
-    """N1."""
     skill = Skill("acme/billing/x", {"SKILL.md": skill_md("x")})
     sources = [Mount(MemoryCatalog([skill]), label) for label in ("acme", "flat", "hidden")]
     async with serving(CombinedCatalog(sources), ACCESS) as web:

@@ -10,6 +10,7 @@ import pytest
 
 from interaction.page_stage import got, serving
 from pages import dangers
+from rules import rule
 from trees import write_tree
 
 if TYPE_CHECKING:
@@ -65,8 +66,9 @@ def hostile() -> dict[str, bytes]:
     return tree
 
 
+@rule("B6")
 async def test_a_hostile_skill_runs_on_no_page(tmp_path: Path) -> None:
-    """B6: in every field, in every kind of file, on every page."""
+    """In every field, in every kind of file, on every page."""
     root = write_tree(tmp_path / "skills", hostile())
     async with serving(root) as web:
         start = await got(web, "/")

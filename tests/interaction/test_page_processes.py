@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from e2e.talking import PATIENCE, Talking
+from rules import rule
 from skillwire.cli.exits import Exit
 from skillwire.cli.main import run
 from trees import skill_md, small_tree, write_tree
@@ -56,8 +57,9 @@ def test_no_page_turns_it_off(verb: str, tmp_path: Path) -> None:
         assert httpx2.get(f"{url}/healthz", timeout=PATIENCE).status_code == 200
 
 
+@rule("L2", "G1")
 def test_what_is_not_listed_is_on_no_page_that_does_not_name_it(tmp_path: Path) -> None:
-    """L2, G1: served to whoever knows its path; its problems, and what was left out of it, are not told."""
+    """Served to whoever knows its path; its problems, and what was left out of it, are not told."""
     broken = b"---\nname: Broken Name\ndescription: x\n---\n"
     tree = {
         "open/SKILL.md": skill_md("open"),

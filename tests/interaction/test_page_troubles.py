@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
+from rules import rule
 from skillwire import GeneratedCatalog, MemoryCatalog
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.web.catalog.skill import amount_of, files_of
@@ -78,8 +79,9 @@ async def test_what_nobody_expected_is_a_calm_page_with_a_number(caplog: pytest.
         assert word not in page.html
 
 
+@rule("E2b")
 async def test_a_page_says_no_size_and_no_count_that_is_not_known() -> None:
-    """E2b: what a server did not promise is not made up."""
+    """What a server did not promise is not made up."""
     catalog = GeneratedCatalog()
     catalog.add("made", lambda: {"SKILL.md": skill_md("made"), "notes.md": b"x"}, dynamic=True)
     async with serving(catalog) as web:

@@ -15,15 +15,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-import anyio
 import pytest
-import uvicorn
 
 import replay
+from http_server import serving_app
+from rotation import settings
+from rules import rule
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError, VerificationError
-from skillwire.server.http import listen
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -132,9 +132,9 @@ async def listing(client: SkillsClient) -> list[SkillEntry]:
     return [entry async for entry in client.list_skills()]
 
 
-@pytest.fixture(params=["stdio", "http"])
+@pytest.fixture(params=settings([("http",)], slow=[("stdio",)]))
 def transport(request: pytest.FixtureRequest) -> Literal["stdio", "http"]:
-    return request.param
+    return request.param[0]
 
 
 @pytest.fixture
@@ -156,21 +156,18 @@ async def _target(transport: str, recording: Recording, folder: Path) -> AsyncIt
         file.write_text(json.dumps(recording))
         yield [sys.executable, replay.__file__, str(file)]
         return
-    web = uvicorn.Server(uvicorn.Config(replay.app(recording), log_level="warning", ws="none"))
-    with listen("127.0.0.1", 0) as listener:
-        async with anyio.create_task_group() as group:
-            group.start_soon(web.serve, [listener])
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}/mcp"
-            web.should_exit = True
+    async with serving_app(replay.app(recording)) as address:
+        yield f"{address}/mcp"
 
 
 def test_every_recording_is_described_here() -> None:
     assert sorted(FACTS) == sorted(path.stem for path in FOLDER.glob("*.json"))
 
 
+@rule("K1", "I1", "I4", "M1", "P1")
 @every_recording
 async def test_the_dialect_is_found(connected: Connected, name: str) -> None:
-    """K1, I1, I4, M1, P1: a draft's server that declares the extension without its methods has an index.
+    """A draft's server that declares the extension without its methods has an index.
 
     The native prototype declares ``skills`` as ``sep-2076`` does; it has no ``skills/get``, which tells.
     """
@@ -182,9 +179,10 @@ async def test_the_dialect_is_found(connected: Connected, name: str) -> None:
         assert client.connection.is_modern == ("discover" in recording)
 
 
+@rule("I1", "K1")
 @pytest.mark.parametrize("name", DRAFTS)
 async def test_what_a_draft_declares_does_not_matter(connected: Connected, name: str) -> None:
-    """I1, K1: without the declaration, or with the dialect named, the skills are the same."""
+    """Without the declaration, or with the dialect named, the skills are the same."""
     recording = recorded(name)
     async with connected(recording) as client:
         found = await listing(client)
@@ -196,9 +194,10 @@ async def test_what_a_draft_declares_does_not_matter(connected: Connected, name:
         assert await listing(client) == found
 
 
+@rule("I1", "I4", "L2", "M1", "E2b")
 @every_recording
 async def test_every_skill_is_listed_with_what_was_not_promised(connected: Connected, name: str) -> None:
-    """I1, I4, L2, M1, E2b: nothing is made up for what a generation did not know."""
+    """Nothing is made up for what a generation did not know."""
     facts = FACTS[name]
     async with connected(recorded(name)) as client:
         entries = await listing(client)
@@ -210,9 +209,10 @@ async def test_every_skill_is_listed_with_what_was_not_promised(connected: Conne
         assert not await client.refresh(entries)
 
 
+@rule("I1")
 @pytest.mark.parametrize("name", INDEXES)
 async def test_what_an_index_says_is_what_is_listed(connected: Connected, name: str) -> None:
-    """I1: all fields of the newer generation; name and description of the older one, where it has them."""
+    """All fields of the newer generation; name and description of the older one, where it has them."""
     recording = recorded(name)
     said = [item for item in index_of(recording) if item.get("type") != "mcp-resource-template"]
     async with connected(recording) as client:
@@ -229,9 +229,10 @@ async def test_what_an_index_says_is_what_is_listed(connected: Connected, name: 
         assert [file.digest for file in entry.files] == [item.get("digest")]
 
 
+@rule("I1", "V1", "V4", "V7")
 @pytest.mark.parametrize("name", INDEXES)
 async def test_a_skill_of_an_index_is_verified_as_far_as_its_digest_goes(connected: Connected, name: str) -> None:
-    """I1, V1, V4, V7: without a digest it is read by choice only."""
+    """Without a digest it is read by choice only."""
     facts, recording = FACTS[name], recorded(name)
     async with connected(recording) as client:
         for uri, gaps in facts.listed.items():
@@ -250,8 +251,9 @@ async def test_a_skill_of_an_index_is_verified_as_far_as_its_digest_goes(connect
                 assert (await client.read_skill_uri(uri)).data == sent(recording, uri)
 
 
+@rule("I2", "E2", "V1", "V4")
 async def test_a_packed_skill_is_complete_if_its_archive_has_a_digest(connected: Connected) -> None:
-    """I2, E2, V1, V4: and what is in it is at the place of single files."""
+    """And what is in it is at the place of single files."""
     async with connected(recorded(NEWER)) as client:
         for uri, (file, content) in ARCHIVED.items():
             entry = await client.get_skill(uri)
@@ -265,8 +267,9 @@ async def test_a_packed_skill_is_complete_if_its_archive_has_a_digest(connected:
             assert caught.value.reference == "file-unlisted"
 
 
+@rule("I2", "V1")
 async def test_an_archive_that_is_another_than_the_index_says_is_not_unpacked(connected: Connected) -> None:
-    """I2, V1: the same skill, packed at another second."""
+    """The same skill, packed at another second."""
     recording = recorded(NEWER)
     recording["reads"]["skill://packed-kit.tar.gz"] = recorded(OLDER)["reads"]["skill://packed-kit.tar.gz"]
     async with connected(recording) as client:
@@ -275,8 +278,9 @@ async def test_an_archive_that_is_another_than_the_index_says_is_not_unpacked(co
         assert caught.value.reference == "digest-mismatch"
 
 
+@rule("I2", "V7")
 async def test_a_packed_skill_without_a_digest_is_read_by_choice_only(connected: Connected) -> None:
-    """I2, V7: the files are known, and nothing about them is promised."""
+    """The files are known, and nothing about them is promised."""
     async with connected(recorded(OLDER)) as client:
         for uri, (file, content) in ARCHIVED.items():
             entry = await client.get_skill(uri)
@@ -291,6 +295,7 @@ async def test_a_packed_skill_without_a_digest_is_read_by_choice_only(connected:
                 await client.read_unverified(f"{file}.bak")
 
 
+@rule("I1", "G1")
 @pytest.mark.parametrize(
     ("name", "uri", "description"),
     [
@@ -301,7 +306,7 @@ async def test_a_packed_skill_without_a_digest_is_read_by_choice_only(connected:
 async def test_a_skill_from_a_template_is_got_by_its_uri(
     connected: Connected, name: str, uri: str, description: str
 ) -> None:
-    """I1, G1: no index lists it. Its fields are its own; nothing else is promised."""
+    """No index lists it. Its fields are its own; nothing else is promised."""
     async with connected(recorded(name)) as client:
         entry = await client.get_skill(uri)
         assert (entry.description, entry.gaps) == (description, {"manifest", "digest", "size"})
@@ -310,23 +315,25 @@ async def test_a_skill_from_a_template_is_got_by_its_uri(
         assert (await client.read_unverified(uri)).data == sent(recorded(name), uri)
 
 
+@rule("I1", "G1")
 async def test_prose_instead_of_a_skill_is_none(connected: Connected) -> None:
-    """I1, G1: servers of the drafts answer any read."""
+    """Servers of the drafts answer any read."""
     async with connected(recorded(OLDER)) as client:
         for uri in ("skill://docs/nothing-api/SKILL.md", "skill://nobody/SKILL.md"):
             with pytest.raises(NotFoundError):
                 await client.get_skill(uri)
 
 
+@rule("I5")
 @pytest.mark.parametrize("name", INDEXES)
 async def test_instructions_are_mined_if_asked_to(connected: Connected, name: str) -> None:
-    """I5: what they name and the server does not have is no skill; what it has and lists comes once."""
+    """What they name and the server does not have is no skill; what it has and lists comes once."""
     async with connected(recorded(name), mine=True) as client:
         assert [entry.uri for entry in await listing(client)] == list(FACTS[name].listed)
 
 
+@rule("I5")
 async def test_an_extractor_finds_a_skill_that_no_index_lists(connected: Connected) -> None:
-    """I5."""
     heard: list[str] = []
 
     def extract(instructions: str) -> list[str]:
@@ -340,8 +347,9 @@ async def test_an_extractor_finds_a_skill_that_no_index_lists(connected: Connect
     assert heard == [recording["instructions"]]
 
 
+@rule("V4", "F4")
 async def test_fields_that_are_not_those_of_the_file_are_refused(connected: Connected) -> None:
-    """V4, F4: this server reads YAML by hand. The digest of the file is right, the fields beside it are not."""
+    """This server reads YAML by hand. The digest of the file is right, the fields beside it are not."""
     async with connected(recorded(SKYBRIDGE)) as client:
         for entry in (await client.get_skill(LINE), (await listing(client))[1]):
             with pytest.raises(VerificationError) as caught:
@@ -350,6 +358,7 @@ async def test_fields_that_are_not_those_of_the_file_are_refused(connected: Conn
             assert caught.value.message.endswith("differs from its entry: description, metadata")
 
 
+@rule("V2")
 @pytest.mark.parametrize(
     ("name", "uri"),
     [
@@ -365,16 +374,17 @@ async def test_fields_that_are_not_those_of_the_file_are_refused(connected: Conn
 async def test_no_file_beside_an_indexed_skill_md_is_taken_for_verified(
     connected: Connected, name: str, uri: str
 ) -> None:
-    """V2: an index lists none of them, and two of these servers send an image as broken text."""
+    """An index lists none of them, and two of these servers send an image as broken text."""
     async with connected(recorded(name)) as client:
         with pytest.raises(VerificationError) as caught:
             await client.read_skill_uri(uri)
         assert caught.value.reference == "file-unlisted"
 
 
+@rule("D1", "K2")
 @pytest.mark.parametrize("name", [NEWER, SKYBRIDGE])
 async def test_directories_of_a_draft_are_read_where_declared(connected: Connected, name: str) -> None:
-    """D1, K2: a name that was not encoded is understood; what the server calls no directory is not found."""
+    """A name that was not encoded is understood; what the server calls no directory is not found."""
     recording = recorded(name)
     asked = [call for call in recording["calls"] if call["method"] == DIRECTORY_READ]
     assert len(asked) >= 3
@@ -393,18 +403,19 @@ async def test_directories_of_a_draft_are_read_where_declared(connected: Connect
         assert not client.problems
 
 
+@rule("K2")
 @pytest.mark.parametrize("name", sorted(FACTS.keys() - {NEWER, SKYBRIDGE}))
 async def test_directories_are_not_asked_for_where_not_declared(connected: Connected, name: str) -> None:
-    """K2."""
     async with connected(recorded(name)) as client:
         with pytest.raises(ProtocolError) as caught:
             await client.read_directory("skill://report-kit")
         assert (caught.value.reference, caught.value.side) == ("directory-unsupported", "local")
 
 
+@rule("G1")
 @every_recording
 async def test_what_is_not_there_is_not_found(connected: Connected, name: str) -> None:
-    """G1: whether the server says so with -32602, -32603, 0 or in prose, or has no such way of asking."""
+    """Whether the server says so with -32602, -32603, 0 or in prose, or has no such way of asking."""
     async with connected(recorded(name)) as client:
         with pytest.raises(NotFoundError):
             await client.read_skill_uri(FACTS[name].nobody)
@@ -412,9 +423,10 @@ async def test_what_is_not_there_is_not_found(connected: Connected, name: str) -
             await client.get_skill("skill://report-kit/data.json")
 
 
+@rule("I4", "E2", "E3", "V1", "V2", "V4")
 @pytest.mark.parametrize("name", MANIFESTS)
 async def test_a_manifest_promises_every_file(connected: Connected, name: str) -> None:
-    """I4, E2, E3, V1, V2, V4: the listing promises nothing, the skill that is got everything."""
+    """The listing promises nothing, the skill that is got everything."""
     recording = recorded(name)
     manifest = json.loads(sent(recording, "skill://report-kit/_manifest"))
     async with connected(recording) as client:
@@ -435,8 +447,9 @@ async def test_a_manifest_promises_every_file(connected: Connected, name: str) -
             assert caught.value.reference == "file-unlisted"
 
 
+@rule("M1", "M2", "M3")
 async def test_a_native_skill_is_activated_and_its_tool_called(connected: Connected) -> None:
-    """M1, M2, M3: the prototype keeps definitions one level down, and cannot deactivate."""
+    """The prototype keeps definitions one level down, and cannot deactivate."""
     async with connected(recorded(NATIVE)) as client:
         [entry] = await listing(client)
         assert (entry.name, entry.description) == ("weather-forecaster", "A skill for resolving weather metrics.")
@@ -459,9 +472,10 @@ async def test_a_native_skill_is_activated_and_its_tool_called(connected: Connec
         assert caught.value.reference == "method-unknown"
 
 
+@rule("L2", "N1")
 @every_recording
 async def test_a_catalog_lists_what_the_client_lists(connected: Connected, name: str) -> None:
-    """L2, N1: in the order of URIs, and nothing has changed for having been read."""
+    """In the order of URIs, and nothing has changed for having been read."""
     async with connected(recorded(name)) as client:
         catalog = RemoteCatalog(client)
         entries = [entry async for entry in catalog.entries()]
@@ -476,9 +490,10 @@ async def test_a_catalog_lists_what_the_client_lists(connected: Connected, name:
         assert told == []
 
 
+@rule("R2", "V1")
 @pytest.mark.parametrize("name", [NEWER, SKYBRIDGE, MANIFESTS[0], MANIFESTS[3]])
 async def test_a_catalog_reads_what_is_promised_however_short_the_listing(connected: Connected, name: str) -> None:
-    """R2, V1: it asks for the skill, whose manifest or archive may promise more."""
+    """It asks for the skill, whose manifest or archive may promise more."""
     recording = recorded(name)
     promised = [TEAM_REPORT, PLAIN] if name == NEWER else [REPORT]
     async with connected(recording) as client:
@@ -496,6 +511,7 @@ async def test_a_catalog_reads_what_is_promised_however_short_the_listing(connec
                 await catalog.read_file("skill://report-kit/references/none.md")
 
 
+@rule("V2", "V7")
 @pytest.mark.parametrize(
     ("name", "file"),
     [
@@ -508,7 +524,7 @@ async def test_a_catalog_reads_what_is_promised_however_short_the_listing(connec
 async def test_a_catalog_reads_what_is_not_promised_by_choice_only(
     connected: Connected, name: str, file: str
 ) -> None:
-    """V2, V7: also where some files of a skill are promised and this one is not."""
+    """Also where some files of a skill are promised and this one is not."""
     recording = recorded(name)
     async with connected(recording) as client:
         with pytest.raises(VerificationError):
@@ -517,8 +533,9 @@ async def test_a_catalog_reads_what_is_not_promised_by_choice_only(
         assert data == (sent(recording, file) if file in recording["reads"] else ARCHIVED[ZIPPED][1])
 
 
+@rule("I2", "D1")
 async def test_a_catalog_shows_the_directories_of_packed_skills_too(connected: Connected) -> None:
-    """I2, D1: which are no directories to the server; those of the others it reads itself."""
+    """Which are no directories to the server; those of the others it reads itself."""
     recording = recorded(NEWER)
     refusal = next(call["error"] for call in recording["calls"] if "error" in call)
     asked = {"uri": "skill://packed-kit"}

@@ -14,6 +14,7 @@ import anyio
 import pytest
 
 from interaction.replaying import FLAT, META, asking
+from rules import rule
 from skillwire.catalog import beneath
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.server.access import Access, digest_token, new_token
@@ -130,8 +131,9 @@ async def test_bodies_that_only_look_alike_are_not_the_same(root: Path) -> None:
             assert shown(answer) == shown(right), body
 
 
+@rule("R2")
 async def test_a_changed_file_is_seen_by_the_next_read(root: Path) -> None:
-    """R2: nobody watches, and still the bytes and the entry are the new ones."""
+    """Nobody watches, and still the bytes and the entry are the new ones."""
     async with asking(root) as ours:
         for text in ("One.", "Two.", "Three."):
             new = skill_md("flat", text)

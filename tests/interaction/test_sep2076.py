@@ -8,6 +8,8 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from interaction.named_tree import GUIDE_BODY, LABELS, LEFT_OUT, named_tree
+from rotation import every_setting
+from rules import rule
 from skillwire.skill.digest import digest_of
 from skillwire.wire import meta
 from skillwire.wire.extension import EXTENSION_ID
@@ -33,6 +35,7 @@ async def refusal(wire: Wire, method: str, **params: Any) -> Any:
     return caught.value.error
 
 
+@every_setting
 async def test_p1_the_capability_is_declared_and_the_extension_is_not(connect) -> None:
     async with connect("sep-2076") as wire:
         declared = wire.client.server_capabilities
@@ -44,8 +47,10 @@ async def test_p1_the_capability_is_declared_and_the_extension_is_not(connect) -
             assert raw["capabilities"]["skills"] == {"listChanged": True}
 
 
+@every_setting
+@rule("N1")
 async def test_p1_p6_skills_are_listed_by_name_with_what_they_declare(connect) -> None:
-    """N1: a name that several have is a path."""
+    """A name that several have is a path."""
     async with connect("sep-2076") as wire:
         result = await wire.call("skills/list")
         skills = {skill["name"]: skill for skill in result["skills"]}
@@ -69,8 +74,9 @@ async def test_p1_p6_skills_are_listed_by_name_with_what_they_declare(connect) -
     assert skills["shop/refunds"]["description"] == "Of the shop."
 
 
+@rule("P6")
 async def test_p2_a_skill_is_got_by_name_or_path(connect) -> None:
-    """P6: the body without frontmatter, byte for byte, and nothing is taken for an argument that is none."""
+    """The body without frontmatter, byte for byte, and nothing is taken for an argument that is none."""
     async with connect("sep-2076") as wire:
         braces = await wire.call("skills/get", name="plain-braces")
         assert braces["instructions"] == "\nUse {{ city }} as it is.\n"
@@ -81,8 +87,9 @@ async def test_p2_a_skill_is_got_by_name_or_path(connect) -> None:
             assert (await wire.call("skills/get", name=name))["description"] == "Of the shop."
 
 
+@rule("P6")
 async def test_p2_arguments_are_filled_in_once(connect) -> None:
-    """P6: what is optional is empty, what is unknown stays, and a value is not looked into."""
+    """What is optional is empty, what is unknown stays, and a value is not looked into."""
     async with connect("sep-2076") as wire:
         given = {"city": "{{unit}} & Bern", "unit": "°C"}
         full = await wire.call("skills/get", name="weather", arguments=given)
@@ -135,8 +142,9 @@ async def test_l3_a_cursor_that_we_did_not_give_is_refused(connect) -> None:
             assert (error.code, error.data["reference"]) == (-32602, "cursor-invalid")
 
 
+@rule("P6", "R4")
 async def test_p4_files_are_named_in_order_and_read_like_any_resource(connect) -> None:
-    """P6, R4: linked ones first, each once, with the words of the link; none outside the skill."""
+    """Linked ones first, each once, with the words of the link; none outside the skill."""
     async with connect("sep-2076") as wire:
         got = await wire.call("skills/get", name="guide")
         files = {file["name"]: file for file in got["files"]}

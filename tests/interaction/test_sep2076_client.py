@@ -9,8 +9,11 @@ import anyio
 import pytest
 from mcp_types import Request
 
-from interaction.conftest import AnyResult, Setting, serving_http
+from http_server import serving_http
+from interaction.conftest import AnyResult, Setting
 from interaction.named_tree import LABELS, LEFT_OUT, named_tree
+from rotation import every_setting
+from rules import rule
 from skillwire import NotFoundError, RemoteCatalog, SkillsExtension, VerificationError, connect
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
@@ -53,8 +56,9 @@ async def opened(setting: Setting, root: Path) -> AsyncIterator[SkillsClient]:
         yield client
 
 
+@rule("K2", "P1", "P2", "P4", "V1")
 async def test_the_dialect_is_found_and_skills_are_listed_got_and_read(setting: Setting, root: Path) -> None:
-    """K2, P1, P2, P4, V1: a name may be a path; files are verified by the digests that come with them."""
+    """A name may be a path; files are verified by the digests that come with them."""
     async with opened(setting, root) as client:
         assert await client.dialect() == "sep-2076"
         assert [entry.name async for entry in client.list_skills()] == LABELS
@@ -99,8 +103,9 @@ async def test_v1_v2_what_was_not_promised_is_not_read(setting: Setting, root: P
         assert (await client.read_resource(fresh, "skill://guide/references/zz.md")).data == b"other\n"
 
 
+@rule("S1")
 async def test_p5_changes_are_followed(setting: Setting, root: Path) -> None:
-    """S1: a skill that is new, one whose body changed, and one that is gone."""
+    """A skill that is new, one whose body changed, and one that is gone."""
     async with opened(setting, root) as client:
         catalog = RemoteCatalog(client)
         assert len([entry async for entry in catalog.entries()]) == len(LABELS)
@@ -116,6 +121,7 @@ async def test_p5_changes_are_followed(setting: Setting, root: Path) -> None:
             group.cancel_scope.cancel()
 
 
+@every_setting
 async def test_p5_whoever_wants_to_hear_of_skills_hears_of_them(
     connect: Any, setting: Setting, root: Path
 ) -> None:

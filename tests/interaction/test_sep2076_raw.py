@@ -9,7 +9,7 @@ import anyio
 import httpx2
 import pytest
 
-from interaction.conftest import serving_http
+from http_server import serving_http
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from trees import skill_md

@@ -14,8 +14,10 @@ from mcp.server.lowlevel import Server
 from mcp.server.mcpserver import MCPServer
 from mcp.shared.exceptions import MCPError
 
-from interaction.conftest import Wire, serving_http
+from http_server import serving_http
+from interaction.conftest import Wire
 from interaction.test_access import ACCESS, TOKENS, caller, running
+from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.server.endpoints import Dialects
 from skillwire.server.lowlevel import lowlevel_server
@@ -200,8 +202,9 @@ async def test_p3_other_dialects_serve_the_skill_unchanged() -> None:
             assert (await client.call_tool("add", {"one": 1, "two": 2})).structured_content == {"result": 3}
 
 
+@rule("L1")
 async def test_an_answer_keeps_no_longer_than_what_it_depends_on() -> None:
-    """L1: and what a caller's arguments went into is nobody else's."""
+    """And what a caller's arguments went into is nobody else's."""
     public = Freshness(60_000, "public")
     skills = MemoryCatalog(
         [
@@ -223,9 +226,10 @@ async def test_an_answer_keeps_no_longer_than_what_it_depends_on() -> None:
         assert await kept("skills/list") == (5000, "public")
 
 
+@rule("P1")
 @ERAS
 async def test_l3_pages_follow_each_other(mode: str) -> None:
-    """P1: also where a page has nothing that works."""
+    """Also where a page has nothing that works."""
     skills = [needing(f"s{number}", "{tools: [pay]}" if number in (2, 3) else "{}") for number in range(6)]
     server = Skills(MemoryCatalog(skills), page_size=2, dialects=Dialects("sep-2076")).attach(Server("x"))
     seen: list[list[str]] = []
@@ -240,9 +244,10 @@ async def test_l3_pages_follow_each_other(mode: str) -> None:
     assert seen == [["s0", "s1"], [], ["s4", "s5"]]
 
 
+@rule("P4")
 @ERAS
 async def test_a_dynamic_skill_has_the_files_that_it_links_to(mode: str) -> None:
-    """P4: nothing is promised about them."""
+    """Nothing is promised about them."""
     skills, made = Skills(dialects=Dialects("sep-2076")), iter(range(100))
 
     @skills.skill("today", dynamic=True)
@@ -267,9 +272,10 @@ def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", {**small_tree(), "acme/hidden/refunds/SKILL.md": hidden})
 
 
+@rule("P1", "P2", "N1")
 @ERAS
 async def test_each_caller_sees_and_hears_of_its_own_part_only(root: Path, mode: str) -> None:
-    """P1, P2, N1: also in labels, in suggestions and in what skills need."""
+    """Also in labels, in suggestions and in what skills need."""
     needs = 'dependencies: {resources: ["skill://acme/release/SKILL.md"]}\n'
     write_tree(root, {"flat/SKILL.md": skill_md("flat", extra=needs)})
     async with running(root, ACCESS) as url:
@@ -290,8 +296,9 @@ async def test_each_caller_sees_and_hears_of_its_own_part_only(root: Path, mode:
                 await wire.call("resources/read", uri="skill://acme/release/notes.md")
 
 
+@rule("R2")
 async def test_the_instructions_are_what_the_entry_describes(root: Path) -> None:
-    """R2: the digest beside them is that of the very file they are from."""
+    """The digest beside them is that of the very file they are from."""
     server = Skills(root, dialects=Dialects("sep-2076")).attach(Server("x"))
     async with Client(server) as client:
         got = await Wire(client, "modern").call("skills/get", name="flat")

@@ -11,7 +11,9 @@ from mcp import Client
 from mcp.shared.exceptions import MCPError
 from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 
-from interaction.conftest import Wire, serving_http
+from http_server import serving_http
+from interaction.conftest import Wire
+from rules import rule
 from skillwire import Dialects, FormatError, MemoryCatalog, Skill
 from skillwire.catalog.visible import VisibleCatalog
 from skillwire.client.skills import SkillsClient
@@ -86,10 +88,10 @@ async def index_of(wire: Wire) -> list[dict[str, Any]]:
     return json.loads(content["text"])["skills"]
 
 
+@rule("G1", "E2", "R1", "D1", "L2")
 @ERAS
 @PLACES
 async def test_a_skill_of_a_template_is_got_and_read_and_not_listed(mode: str, place: str) -> None:
-    """G1, E2, R1, D1, L2."""
     async with opened(mode, place) as wire:
         listed = (await wire.call("skills/list"))["skills"]
         assert [entry["uri"] for entry in listed] == ["skill://flat/SKILL.md"]
@@ -102,10 +104,11 @@ async def test_a_skill_of_a_template_is_got_and_read_and_not_listed(mode: str, p
         assert (await wire.call("skills/get", uri="skill://acme/orders/o7/SKILL.md"))["skill"]
 
 
+@rule("G1")
 @ERAS
 @PLACES
 async def test_what_no_value_makes_is_unknown_and_a_wrong_name_is_the_servers_fault(mode: str, place: str) -> None:
-    """G1: -32602. U3: -32603, which names both."""
+    """-32602. U3: -32603, which names both."""
     async with opened(mode, place) as wire:
         for path in ("docs/lever", "acme/orders/x", "docs", "docs/pump/parts"):
             with pytest.raises(MCPError) as caught:
@@ -119,10 +122,11 @@ async def test_what_no_value_makes_is_unknown_and_a_wrong_name_is_the_servers_fa
         assert caught.value.error.code == INTERNAL_ERROR
 
 
+@rule("T1")
 @ERAS
 @PLACES
 async def test_templates_are_listed_and_completed(mode: str, place: str) -> None:
-    """T1: after the one for every file; from a list, or from a function, at most 100."""
+    """After the one for every file; from a list, or from a function, at most 100."""
     async with opened(mode, place) as wire:
         first, docs, orders = (await wire.call("resources/templates/list"))["resourceTemplates"]
         assert first["uriTemplate"] == "skill://{+path}"
@@ -140,10 +144,11 @@ async def test_templates_are_listed_and_completed(mode: str, place: str) -> None
         assert (await completed(wire, first["uriTemplate"], "path", "docs/v"))["values"] == ["docs/valve/SKILL.md"]
 
 
+@rule("I1")
 @ERAS
 @PLACES
 async def test_the_index_ends_with_the_templates_and_our_client_says_so(mode: str, place: str) -> None:
-    """I1: a warning, and every skill beside them."""
+    """A warning, and every skill beside them."""
     async with opened(mode, place) as wire:
         flat, docs, orders = await index_of(wire)
         assert flat["name"] == "flat"
@@ -157,10 +162,11 @@ async def test_the_index_ends_with_the_templates_and_our_client_says_so(mode: st
         ] * 2
 
 
+@rule("P1", "M1")
 @ERAS
 @PLACES
 async def test_other_dialects_have_them_by_path(mode: str, place: str) -> None:
-    """P1, M1: a path always works."""
+    """A path always works."""
     async with opened(mode, place) as wire:
         answer = await wire.call("tools/call", name="load_skill", arguments={"skill": "docs/pump"})
         assert "Turn it." in json.dumps(answer)
@@ -171,10 +177,11 @@ async def test_other_dialects_have_them_by_path(mode: str, place: str) -> None:
         assert "Turn it." in json.dumps(answer)
 
 
+@rule("I1", "T1", "G1")
 @ERAS
 @PLACES
 async def test_there_is_no_trace_of_a_template_that_one_may_not_see(mode: str, place: str) -> None:
-    """I1, T1, G1: it answers like what does not exist."""
+    """It answers like what does not exist."""
     async with opened(mode, place, "flat", "docs") as wire:
         listed = (await wire.call("resources/templates/list"))["resourceTemplates"]
         assert [item["uriTemplate"] for item in listed] == ["skill://{+path}", DOCS]
@@ -192,8 +199,9 @@ async def test_there_is_no_trace_of_a_template_that_one_may_not_see(mode: str, p
                     await wire.call(method, uri=uri)
 
 
+@rule("G1")
 async def test_templates_alone_beside_skills_and_declared_later_are_served() -> None:
-    """G1: whatever else a server has."""
+    """Whatever else a server has."""
     skills = Skills()
     assert skills.catalog.templates() == ()
     add = skills.template("docs/{product}", values={"product": ["pump"]}, description="A manual.")

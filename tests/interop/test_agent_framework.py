@@ -11,6 +11,7 @@ from mcp.shared.exceptions import MCPError
 from interop.cells import NASTY, SETTINGS
 from interop.honest import files_by_skill, path_of, skills_of
 from interop.wire import connected
+from rules import rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -60,19 +61,20 @@ async def not_as_on_disk(client: Client, served: Served, only: Iterable[str] | N
     return spoiled
 
 
+@rule("I1", "R1")
 @pytest.mark.parametrize(("transport", "era"), SETTINGS)
 async def test_every_skill_of_the_index_is_read(
     cell: Record, serve: Serve, transport: Transport, era: Era
 ) -> None:
-    """I1, R1."""
     cell("server", "agent-framework", transport, era, "skills")
     served = serve("examples")
     async with connected(served, transport, era) as client:
         assert await not_as_on_disk(client, served) == set()
 
 
+@rule("F4", "F5", "F6", "U7", "E4", "E5", "R1")
 async def test_all_but_three_names_and_empty_files_are_read(cell: Record, serve: Serve) -> None:
-    """F4, F5, F6, U7, E4, E5, R1: it puts names into URIs as they are, and takes no bytes for no file."""
+    """It puts names into URIs as they are, and takes no bytes for no file."""
     cell("server", "agent-framework", "http", "modern", *NASTY, notes=NOTES)
     served = serve("nasty")
     async with connected(served, "http", "modern") as client:
@@ -85,13 +87,14 @@ async def test_all_but_three_names_and_empty_files_are_read(cell: Record, serve:
         }
 
 
+@rule("F5", "F6", "I1", "E6")
 @pytest.mark.parametrize(
     ("name", "feature"), [("bom", "bom"), ("kept", "kept"), ("wide", "pages"), ("limits", "limits")]
 )
 async def test_a_mark_a_kept_block_230_skills_and_large_ones_are_read(
     cell: Record, serve: Serve, name: str, feature: str
 ) -> None:
-    """F5, F6, I1, E6: the index is one document."""
+    """The index is one document."""
     cell("server", "agent-framework", "http", "modern", feature)
     served = serve(name)
     async with connected(served, "http", "modern") as client:

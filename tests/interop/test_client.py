@@ -17,6 +17,7 @@ import pytest
 from interop.explained import NOTES, hurt
 from interop.honest import LARGE, TRAITS, by_path, files_by_skill, hashes, path_of, skills_of
 from interop.running import Era, Transport
+from rules import rule
 from skillwire.client.opening import connect, list_many
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, VerificationError
@@ -144,16 +145,18 @@ def digest(data: bytes) -> str:
     return f"sha256:{sha256(data).hexdigest()}"
 
 
+@rule("K1", "I4")
 async def test_the_dialect_is_found(meeting: Meeting) -> None:
-    """K1, I4: from what the server declares, else from what it lists."""
+    """From what the server declares, else from what it lists."""
     assert meeting.client.connection.is_modern == (meeting.era == "modern")
     assert await meeting.client.dialect() == meeting.facts.dialect
     assert meeting.client.supports_skills == (meeting.facts.dialect == "extension")
     assert meeting.client.supports_directory_read == meeting.facts.reads_directories
 
 
+@rule("L1", "L2", "E1", "E2", "E2b", "E3")
 async def test_every_skill_is_listed(meeting: Meeting) -> None:
-    """L1, L2, E1, E2, E2b, E3: with its fields and files, and with what was not promised."""
+    """With its fields and files, and with what was not promised."""
     entries = await meeting.listed()
     assert not meeting.client.problems
     assert sorted(entry.uri for entry in entries) == meeting.skills
@@ -168,8 +171,9 @@ async def test_every_skill_is_listed(meeting: Meeting) -> None:
         check_promises(entry, meeting.tree)
 
 
+@rule("G1", "E1", "E2", "E2b", "E3")
 async def test_a_skill_that_is_got_promises_what_its_server_can(meeting: Meeting) -> None:
-    """G1, E1, E2, E2b, E3: what was listed, or more where a listing says less."""
+    """What was listed, or more where a listing says less."""
     listed = {entry.uri: entry for entry in await meeting.listed()}
     for uri in meeting.skills:
         entry = await meeting.client.get_skill(uri)
@@ -195,8 +199,9 @@ def check_promises(entry: SkillEntry, tree: Tree) -> None:
         assert file.size == (None if "size" in entry.gaps else len(data))
 
 
+@rule("V1", "V4")
 async def test_a_skill_is_read_and_verified(meeting: Meeting) -> None:
-    """V1, V4: the very bytes on disk."""
+    """The very bytes on disk."""
     for uri in meeting.skills:
         skill = await meeting.client.read_skill(await meeting.client.get_skill(uri))
         data = meeting.tree[path_of(uri)]
@@ -204,8 +209,9 @@ async def test_a_skill_is_read_and_verified(meeting: Meeting) -> None:
         assert skill.body == "\nDo it.\n"
 
 
+@rule("V1", "V7")
 async def test_a_listed_skill_is_read_if_its_listing_has_a_digest(meeting: Meeting) -> None:
-    """V1, V7: and else not, though getting it first would help."""
+    """And else not, though getting it first would help."""
     for entry in await meeting.listed():
         if "digest" in meeting.facts.listed:
             with pytest.raises(VerificationError) as caught:
@@ -220,8 +226,9 @@ def notes_of(setting: Setting) -> dict[str, str]:
     return {"skills": "fastmcp-modern-only"} if (setting.peer, setting.era) == ("fastmcp", "legacy") else {}
 
 
+@rule("R1", "V1")
 async def test_every_file_is_read_and_verified(cell: Record, meeting: Meeting) -> None:
-    """R1, V1: however it was sent, as text or as base64."""
+    """However it was sent, as text or as base64."""
     if meeting.setting.peer != "skillwire":
         cell("client", *meeting.setting, "skills", notes=notes_of(meeting.setting))
     read: dict[str, bytes] = {}
@@ -233,14 +240,16 @@ async def test_every_file_is_read_and_verified(cell: Record, meeting: Meeting) -
     assert read == meeting.tree
 
 
+@rule("G1", "V1")
 async def test_every_file_is_read_by_its_uri_alone(meeting: Meeting) -> None:
-    """G1, V1: the skill around it is found by asking."""
+    """The skill around it is found by asking."""
     files = [await meeting.client.read_skill_uri(uri) for uri in meeting.files]
     assert {path_of(file.uri): file.data for file in files} == meeting.tree
 
 
+@rule("V2")
 async def test_a_file_that_is_not_listed_is_refused(meeting: Meeting) -> None:
-    """V2: whether it exists or not, it is not even asked for."""
+    """Whether it exists or not, it is not even asked for."""
     entry = await meeting.client.get_skill("skill://refunds/SKILL.md")
     for uri, reference in (
         ("skill://refunds/nothing.md", "file-unlisted"),
@@ -256,27 +265,28 @@ async def test_a_file_that_is_not_listed_is_refused(meeting: Meeting) -> None:
     assert caught.value.reference == "file-unlisted"
 
 
+@rule("G1", "U5")
 @pytest.mark.parametrize(
     "uri",
     ["skill://nothing/SKILL.md", "nothing://here/SKILL.md", "skill://refunds/data.json", "skill://alone"],
 )
 async def test_what_is_not_a_skill_is_not_found(meeting: Meeting, uri: str) -> None:
-    """G1, U5."""
     with pytest.raises(NotFoundError):
         await meeting.client.get_skill(uri)
     with pytest.raises(NotFoundError):
         await RemoteCatalog(meeting.client).get_skill(uri)
 
 
+@rule("G1")
 async def test_a_file_of_no_skill_is_not_found(meeting: Meeting) -> None:
-    """G1."""
     for uri in ("skill://nothing/SKILL.md", "skill://nothing/a/b/c.md"):
         with pytest.raises(NotFoundError):
             await meeting.client.read_skill_uri(uri)
 
 
+@rule("D1", "K2")
 async def test_directories_are_read_where_declared(cell: Record, meeting: Meeting) -> None:
-    """D1, K2: and else not asked for."""
+    """And else not asked for."""
     client = meeting.client
     if meeting.setting.peer != "skillwire" and meeting.facts.reads_directories:
         cell("client", *meeting.setting, "directories")
@@ -300,8 +310,9 @@ async def test_directories_are_read_where_declared(cell: Record, meeting: Meetin
             await client.read_directory(uri)
 
 
+@rule("A2")
 async def test_nothing_changed_since_the_last_listing(meeting: Meeting) -> None:
-    """A2: by digests, where there are any."""
+    """By digests, where there are any."""
     entries = await meeting.listed()
     refresh = await meeting.client.refresh(entries)
     assert not refresh
@@ -310,8 +321,9 @@ async def test_nothing_changed_since_the_last_listing(meeting: Meeting) -> None:
     assert (fewer.new, fewer.changed, fewer.gone) == (tuple(entries[:1]), (), ())
 
 
+@rule("L1", "G1", "R2", "D1")
 async def test_a_catalog_holds_the_same(meeting: Meeting) -> None:
-    """L1, G1, R2, D1: with directories as the server reads them, or made from entries."""
+    """With directories as the server reads them, or made from entries."""
     catalog = RemoteCatalog(meeting.client)
     listed = [entry async for entry in catalog.entries()]
     assert listed == sorted(await meeting.listed(), key=lambda entry: entry.uri)
@@ -337,8 +349,9 @@ async def test_a_catalog_holds_the_same(meeting: Meeting) -> None:
     assert not await catalog.problems()
 
 
+@rule("E3", "O1")
 async def test_a_skill_has_one_digest_wherever_it_comes_from(served_by: ServedBy) -> None:
-    """E3, O1: six servers at once, by the labels that we gave them."""
+    """Six servers at once, by the labels that we gave them."""
     async with AsyncExitStack() as stack:
         clients = {
             peer: await stack.enter_async_context(connected(served_by(peer, "flat"), "http", "modern"))
@@ -358,9 +371,10 @@ async def test_a_skill_has_one_digest_wherever_it_comes_from(served_by: ServedBy
     assert digests == {(path, digest(data)): len(PEERS) for path, data in tree.items()}
 
 
+@rule("L1", "L3")
 @pytest.mark.parametrize("peer", PEERS)
 async def test_all_pages_are_listed(cell: Record, served_by: ServedBy, peer: Peer) -> None:
-    """L1, L3: of 100 or 50 skills; FastMCP has one page, and its older shape is one level deep."""
+    """Of 100 or 50 skills; FastMCP has one page, and its older shape is one level deep."""
     if peer != "skillwire":
         cell("client", peer, "http", "modern", "pages", notes={"pages": NOTES[peer].get("nested", "")})
     served = served_by(peer, "wide")
@@ -369,6 +383,7 @@ async def test_all_pages_are_listed(cell: Record, served_by: ServedBy, peer: Pee
     assert listed == ([] if peer == "fastmcp-old" else skills_of(served.tree))
 
 
+@rule("E6", "B1")
 @pytest.mark.parametrize(
     ("peer", "transport", "era"),
     [
@@ -380,7 +395,7 @@ async def test_all_pages_are_listed(cell: Record, served_by: ServedBy, peer: Pee
 async def test_skills_as_large_as_they_may_be_are_read(
     cell: Record, served_by: ServedBy, peer: Peer, transport: Transport, era: Era
 ) -> None:
-    """E6, B1: every file of 15 MiB, and some of 500, all of which are promised."""
+    """Every file of 15 MiB, and some of 500, all of which are promised."""
     if peer != "skillwire":
         cell("client", peer, transport, era, "limits", notes=NOTES[peer])
     served = served_by(peer, "limits")
@@ -393,13 +408,14 @@ async def test_skills_as_large_as_they_may_be_are_read(
             assert (await client.read_resource(entry, file.uri)).data == served.tree[path_of(file.uri)]
 
 
+@rule("E2", "E2b", "V7")
 @pytest.mark.parametrize("peer", ["typescript", "ext-skills", "ext-skills-0.12"])
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_a_generated_skill_is_read_by_choice_only(
     cell: Record, generated_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """E2, E2b, V7: nothing could be compared with its bytes, which are others the next time."""
+    """Nothing could be compared with its bytes, which are others the next time."""
     cell("client", peer, transport, era, "generated", notes=NOTES[peer])
     async with connected(generated_server(peer), transport, era) as client:
         entries = [entry async for entry in client.list_skills()]
@@ -495,12 +511,13 @@ DISPUTES: dict[tuple[Peer, Era], Dispute] = {
 }
 
 
+@rule("F4", "F5", "F6", "U7", "R1", "R2", "V1", "V4")
 @pytest.mark.parametrize("peer", PEERS)
 @pytest.mark.parametrize("era", ERAS)
 async def test_what_a_peer_serves_otherwise_is_refused(
     cell: Record, served_by: ServedBy, peer: Peer, era: Era
 ) -> None:
-    """F4, F5, F6, U7, R1, R2, V1, V4: wrong bytes never come out, and every other file does."""
+    """Wrong bytes never come out, and every other file does."""
     dispute = DISPUTES[peer, era]
     if peer != "skillwire":
         spoiled = hurt(dispute.missing | dispute.refused.keys())
@@ -543,10 +560,11 @@ async def read_everything(client: SkillsClient) -> dict[str, str]:
     return read
 
 
+@rule("K1", "L1", "G1", "R1", "D1", "E1", "E2", "E3", "E4", "E5", "F4", "F5", "F6", "U4", "U7", "V1", "V4")
 @pytest.mark.parametrize("era", ERAS)
 @pytest.mark.parametrize("transport", TRANSPORTS)
 async def test_our_client_reads_every_file_of_our_server(serve: Serve, transport: Transport, era: Era) -> None:
-    """K1, L1, G1, R1, D1, E1, E2, E3, E4, E5, F4, F5, F6, U4, U7, V1, V4: as the others' clients do."""
+    """As the others' clients do."""
     served = serve("nasty")
     async with connected(served, transport, era) as client:
         assert by_path(await read_everything(client)) == hashes(served.tree)
@@ -555,8 +573,9 @@ async def test_our_client_reads_every_file_of_our_server(serve: Serve, transport
             assert sorted(walked) == files
 
 
+@rule("V1", "U7")
 async def test_our_client_and_two_others_read_the_same_bytes(node: Node, serve: Serve) -> None:
-    """V1, U7: the same URIs, the same digests."""
+    """The same URIs, the same digests."""
     served = serve("nasty")
     async with connected(served, "http", "modern") as client:
         ours = await read_everything(client)

@@ -11,6 +11,7 @@ import pytest
 
 from interop.cells import SCENARIOS
 from interop.running import CONFORMANCE, CONFORMANCE_ERAS, HERE
+from rules import rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -27,12 +28,13 @@ REASONS = {
 }
 
 
+@rule("V1", "V4", "V5")
 @pytest.mark.parametrize("scenario", SCENARIOS)
 @pytest.mark.parametrize("role", ["client", "host"])
 def test_a_lying_server_is_not_believed(
     cell: Record, node: Node, tmp_path: Path, role: Role, era: Era, scenario: str
 ) -> None:
-    """V1, V4, V5: the suite's check succeeds, and we stopped for the reason that it is about."""
+    """The suite's check succeeds, and we stopped for the reason that it is about."""
     cell(role, "conformance", "http", era, scenario)
     program = shlex.join([sys.executable, str(HERE / "scenario_client.py"), role, era])
     words = ["--command", program, "--scenario", f"sep-2640-client-{scenario}", *CONFORMANCE_ERAS[era]]

@@ -10,6 +10,7 @@ import pytest
 
 from interop.cells import NASTY
 from interop.running import CONFORMANCE, CONFORMANCE_ERAS, CONFORMANCE_SERVER, EXAMPLES, FASTMCP_SERVER, Listening
+from rules import rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -61,64 +62,68 @@ def success(scenario: str, era: Era, **others: set[str]) -> Outcome:
     return Outcome(0, total, total - sum(map(len, others.values())), others)
 
 
+@rule("K1", "L1", "L3", "G1", "R1", "D1", "E1", "E2", "E3", "E4", "E6", "U3")
 @pytest.mark.parametrize("scenario", CHECKS)
 def test_every_check_passes_on_the_examples(
     cell: Record, conform: Conform, serve: Serve, scenario: str, era: Era
 ) -> None:
-    """K1, L1, L3, G1, R1, D1, E1, E2, E3, E4, E6, U3."""
     cell("server", "conformance", "http", era, "directories" if scenario == "directory" else "skills")
     assert conform(serve("examples").url, scenario, era) == success(scenario, era)
 
 
+@rule("K1", "L1", "L3", "G1", "R1", "D1", "E2", "E3")
 @pytest.mark.parametrize("scenario", CHECKS)
 def test_every_check_passes_on_skills_attached_to_a_fastmcp_server(
     conform: Conform, attached: Served, scenario: str, era: Era
 ) -> None:
-    """K1, L1, L3, G1, R1, D1, E2, E3."""
     assert conform(attached.url, scenario, era) == success(scenario, era)
 
 
+@rule("F4", "F5", "F6", "E4", "U4", "U7")
 @pytest.mark.parametrize("scenario", CHECKS)
 def test_whatever_honest_authors_write_passes(
     cell: Record, conform: Conform, serve: Serve, scenario: str, era: Era
 ) -> None:
-    """F4, F5, F6, E4, U4, U7; E5: three skills share a name, which the suite warns of and the protocol allows."""
+    """E5: three skills share a name, which the suite warns of and the protocol allows."""
     cell("server", "conformance", "http", era, *NASTY)
     warnings = {"WARNING": {"sep-2640-names-should-be-unique"}} if scenario == "enumeration" else {}
     assert conform(serve("nasty").url, scenario, era) == success(scenario, era, **warnings)
 
 
+@rule("L1", "L3", "F6", "E6")
 @pytest.mark.parametrize("scenario", ["enumeration", "manifest"])
 @pytest.mark.parametrize(("name", "feature"), [("wide", "pages"), ("bom", "bom"), ("limits", "limits")])
 def test_three_pages_a_mark_and_large_skills_pass(
     cell: Record, conform: Conform, serve: Serve, scenario: str, name: str, feature: str
 ) -> None:
-    """L1, L3, F6, E6."""
     cell("server", "conformance", "http", "modern", feature)
     assert conform(serve(name).url, scenario, "modern") == success(scenario, "modern")
 
 
+@rule("D1")
 def test_a_first_skill_without_folders_fails_the_directory_scenario(
     cell: Record, conform: Conform, serve: Serve
 ) -> None:
-    """D1, the peer's way: it looks into the first listed skill only and wants to see a folder there."""
+    """The peer's way: it looks into the first listed skill only and wants to see a folder there."""
     notes = {"directories": "conformance-first-skill"}
     cell("server", "conformance", "http", "modern", "directories", notes=notes)
     expected = Outcome(1, 7, 6, {"FAILURE": {"sep-2640-directory-read-subdir-mimetype"}})
     assert conform(serve("kept").url, "directory", "modern") == expected
 
 
+@rule("F5")
 def test_conformance_loses_the_last_line_break_of_a_kept_block(
     cell: Record, conform: Conform, serve: Serve
 ) -> None:
-    """F5, the peer's fault: it cuts the frontmatter before its last line break, as the Inspector does."""
+    """The peer's fault: it cuts the frontmatter before its last line break, as the Inspector does."""
     cell("server", "conformance", "http", "modern", "kept", notes={"kept": "conformance-kept"})
     expected = Outcome(1, 32, 31, {"FAILURE": {"sep-2640-entry-frontmatter-identical"}})
     assert conform(serve("kept").url, "enumeration", "modern") == expected
 
 
+@rule("K2")
 def test_a_server_without_skills_succeeds_too_which_is_why_checks_are_counted(conform: Conform) -> None:
-    """K2: nothing is asked of a server that declares nothing."""
+    """Nothing is asked of a server that declares nothing."""
     server = Listening([sys.executable, FASTMCP_SERVER, "", "http"])
     try:
         outcome = conform(server.url, "manifest", "modern")
@@ -148,9 +153,10 @@ BASE: dict[Era, dict[str, int]] = {
 }
 
 
+@rule("R1", "K1")
 @pytest.mark.parametrize(("era", "scenario"), [(era, name) for era, names in BASE.items() for name in names])
 def test_the_base_protocol_passes(cell: Record, conform: Conform, serve: Serve, era: Era, scenario: str) -> None:
-    """R1, K1: resources, discovery, cache attributes, headers."""
+    """Resources, discovery, cache attributes, headers."""
     cell("server", "conformance", "http", era, "skills")
     total = BASE[era][scenario]
     assert conform(serve("examples").url, scenario, era) == Outcome(0, total, total, {})
@@ -169,8 +175,9 @@ UNTESTABLE = {
 }
 
 
+@rule("K1")
 def test_discovery_passes_as_far_as_it_applies(cell: Record, conform: Conform, serve: Serve) -> None:
-    """K1: 24 checks of the stateless era, and six that need tools of the suite's own."""
+    """24 checks of the stateless era, and six that need tools of the suite's own."""
     cell("server", "conformance", "http", "modern", "skills")
     assert conform(serve("examples").url, "server-stateless", "modern") == Outcome(1, 30, 24, UNTESTABLE)
 
@@ -189,10 +196,11 @@ def furnished(listen: Callable[..., str]) -> str:
     return listen(sys.executable, CONFORMANCE_SERVER, str(EXAMPLES))
 
 
+@rule("R1", "T1")
 @pytest.mark.parametrize("scenario", FIXTURES)
 def test_what_a_server_had_still_passes_with_skills_attached(
     cell: Record, conform: Conform, furnished: str, era: Era, scenario: str
 ) -> None:
-    """R1, T1: resources, templates and completion of its own."""
+    """Resources, templates and completion of its own."""
     cell("server", "conformance", "http", era, "skills")
     assert conform(furnished, scenario, era) == Outcome(0, 2, 2, {})

@@ -12,6 +12,7 @@ import pytest
 from interop.cells import SETTINGS
 from interop.honest import TRAITS, files_by_skill, path_of, skills_of
 from interop.running import VERSIONS
+from rules import rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -89,8 +90,9 @@ def check_installed(found: dict[str, Any], job: Job, refused: dict[str, str]) ->
         assert written == expected
 
 
+@rule("K1", "L1", "G1", "R1", "V1", "V4")
 def test_every_skill_is_installed(cell: Record, install: Install, serve: Serve, tmp_path: Path) -> None:
-    """K1, L1, G1, R1, V1, V4: over both transports, in both eras."""
+    """Over both transports, in both eras."""
     jobs: list[Job] = []
     for transport, era in SETTINGS:
         cell("server", "fast-agent", transport, era, "skills", notes={"skills": "fast-agent-grants"})
@@ -106,10 +108,11 @@ REFUSED = {
 }
 
 
+@rule("F4", "F5", "F6", "U7", "E4", "E5", "R1")
 def test_honest_skills_are_installed_except_for_yaml_1_1_and_a_mark(
     cell: Record, install: Install, serve: Serve, tmp_path: Path
 ) -> None:
-    """F4, F5, F6, U7, E4, E5, R1; and one name that is not portable costs it the whole listing (F7)."""
+    """And one name that is not portable costs it the whole listing (F7)."""
     notes = {"yaml": "fast-agent-yaml", "bom": "fast-agent-bom", "names": "fast-agent-portable-names"}
     cell("server", "fast-agent", "http", "modern", *dict.fromkeys(TRAITS.values()), notes=notes)
     jobs = [
@@ -121,10 +124,10 @@ def test_honest_skills_are_installed_except_for_yaml_1_1_and_a_mark(
     assert nothing["skills"] == []
 
 
+@rule("L1", "L3", "E6")
 def test_230_skills_are_listed_and_the_largest_are_installed(
     cell: Record, install: Install, serve: Serve, tmp_path: Path
 ) -> None:
-    """L1, L3, E6."""
     cell("server", "fast-agent", "http", "modern", "pages", "limits")
     jobs = [
         Job(serve("wide"), "http", "modern", tmp_path / "wide", at_most=3),

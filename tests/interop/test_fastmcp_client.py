@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from interop.cells import NASTY
 from interop.honest import CORE_SCHEMA, hashes, path_of, skills_of
 from interop.running import VERSIONS
+from rules import rule
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -56,17 +57,18 @@ async def check_all_read(client: Client, served: Served) -> None:
     assert read == hashes(served.tree)
 
 
+@rule("K1", "K3", "L1", "G1", "R1", "E2", "E3", "E4", "F4", "F6", "U4", "U7", "V1")
 @pytest.mark.parametrize("name", ["examples", "nasty"])
 async def test_every_file_is_read(cell: Record, serve: Serve, name: str, transport: Transport) -> None:
-    """K1, K3, L1, G1, R1, E2, E3, E4, F4, F6, U4, U7, V1."""
     cell("server", "fastmcp", transport, "modern", *(NASTY if name == "nasty" else ["skills"]))
     served = serve(name)
     async with connected(served, transport) as client:
         await check_all_read(client, served)
 
 
+@rule("F4")
 async def test_fields_mean_what_yaml_1_2_says(serve: Serve) -> None:
-    """F4: not booleans, octals, sexagesimals, dates or thousands."""
+    """Not booleans, octals, sexagesimals, dates or thousands."""
     async with connected(serve("nasty"), "http") as client:
         fields = (await client.get_skill("skill://core-schema/SKILL.md")).frontmatter.root
     for index, (text, meaning) in enumerate(CORE_SCHEMA):
@@ -75,19 +77,21 @@ async def test_fields_mean_what_yaml_1_2_says(serve: Serve) -> None:
     assert fields["metadata"] == {"quoted": "yes", "octal": "012", "date": "2026-01-01", "on": "off"}
 
 
+@rule("L1", "L3", "E6", "F5", "F6")
 @pytest.mark.parametrize(
     ("name", "feature"), [("wide", "pages"), ("bom", "bom"), ("kept", "kept"), ("limits", "limits")]
 )
 async def test_pages_a_byte_order_mark_a_kept_block_and_large_skills_are_read(
     cell: Record, serve: Serve, name: str, feature: str
 ) -> None:
-    """L1, L3, E6, F5, F6: it compares no frontmatter, so it has no quarrel with any."""
+    """It compares no frontmatter, so it has no quarrel with any."""
     cell("server", "fastmcp", "http", "modern", feature)
     served = serve(name)
     async with connected(served, "http") as client:
         await check_all_read(client, served)
 
 
+@rule("F7")
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
@@ -98,7 +102,7 @@ async def test_pages_a_byte_order_mark_a_kept_block_and_large_skills_are_read(
 async def test_fastmcp_refuses_the_page_for_one_loose_entry_but_gets_the_others(
     serve: Serve, name: str, complaint: str
 ) -> None:
-    """F7, the peer's way: it wants the letter of F3, and one entry that differs costs it the whole page."""
+    """The peer's way: it wants the letter of F3, and one entry that differs costs it the whole page."""
     served = serve(name)
     async with connected(served, "http") as client:
         with pytest.raises(ValidationError, match=complaint) as caught:
@@ -110,10 +114,11 @@ async def test_fastmcp_refuses_the_page_for_one_loose_entry_but_gets_the_others(
         assert await read_bytes(client, "skill://loose/SKILL.md") == served.tree["loose/SKILL.md"]
 
 
+@rule("K2")
 async def test_fastmcp_asks_for_skills_in_the_modern_era_only(
     cell: Record, serve: Serve, transport: Transport
 ) -> None:
-    """K2, the peer's way: in the handshake era it does not ask. Plain reads work."""
+    """The peer's way: in the handshake era it does not ask. Plain reads work."""
     cell("server", "fastmcp", transport, "legacy", "skills", notes={"skills": "fastmcp-modern-only"})
     served = serve("examples")
     async with connected(served, transport, mode="legacy") as client:
@@ -125,9 +130,9 @@ async def test_fastmcp_asks_for_skills_in_the_modern_era_only(
         assert await read_bytes(client, "skill://release/SKILL.md") == served.tree["release/SKILL.md"]
 
 
+@rule("K1", "K3", "L1", "G1", "R1")
 async def test_skills_attached_to_a_fastmcp_server_are_read_by_its_own_client(
     attached: Served, transport: Transport
 ) -> None:
-    """K1, K3, L1, G1, R1."""
     async with connected(attached, transport) as client:
         await check_all_read(client, attached)

@@ -9,6 +9,7 @@ import pytest
 
 from interop import fastmcp_native_server
 from interop.fastmcp_native_server import build
+from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
@@ -46,8 +47,9 @@ async def names(client: SkillsClient, kind: str) -> list[str]:
     return [item["name"] for item in result[kind]]
 
 
+@rule("M1", "M2", "M3")
 async def test_the_whole_round(client: SkillsClient) -> None:
-    """M1, M2, M3: hidden, shown, called, hidden again."""
+    """Hidden, shown, called, hidden again."""
     assert await client.dialect() == "native"
     assert [entry.name async for entry in client.list_skills()] == ["refunds"]
     assert (await names(client, "tools"), await names(client, "prompts")) == (["add"], [])
@@ -67,8 +69,8 @@ async def test_the_whole_round(client: SkillsClient) -> None:
     assert (await names(client, "tools"), await names(client, "resources")) == (["add"], [])
 
 
+@rule("M3")
 async def test_what_is_hidden_says_which_skill_to_activate(client: SkillsClient) -> None:
-    """M3."""
     for uri in (*SCOPED, "http://example.com", "orders://a?x=1", "orders://a#b", "skill://acme/refunds/reply.md"):
         with pytest.raises(NotFoundError, match="'refunds', which is not active"):
             await client.connection.request("resources/read", uri=uri)
@@ -79,8 +81,8 @@ async def test_what_is_hidden_says_which_skill_to_activate(client: SkillsClient)
         await client.connection.request("prompts/get", name="apologise", arguments={"to": "Ada"})
 
 
+@rule("M5")
 async def test_everything_can_stay_listed(tmp_path: Path, era: Era) -> None:
-    """M5."""
     server = build(str(write_tree(tmp_path, TREE)), Dialects("native", keep_listed=True))
     async with connect(lowlevel_server(server), mode="legacy" if era == "legacy" else "auto") as client:
         assert await names(client, "tools") == ["add", "pay"]

@@ -18,6 +18,7 @@ from mcp_types import TextContent
 from interop.honest import hashes, path_of, skills_of
 from interop.running import EXAMPLES
 from interop.wire import EXTENSION, INVALID_PARAMS, call, connected, read_bytes
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.server.skills import Skills
 
@@ -27,10 +28,11 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@rule("R1", "X1", "X2")
 async def test_its_tool_resource_template_and_prompt_still_work(
     attached: Served, transport: Transport, era: Era
 ) -> None:
-    """R1, X1, X2: its own come first; this client does not declare the extension, so it gets ours as well."""
+    """Its own come first; this client does not declare the extension, so it gets ours as well."""
     async with connected(attached, transport, era) as client:
         first, *ours = [tool.name for tool in (await client.list_tools()).tools]
         assert first == "add"
@@ -47,10 +49,10 @@ async def test_its_tool_resource_template_and_prompt_still_work(
         assert message.content.text == "Hello, Ada!"
 
 
+@rule("K1", "R1", "T1")
 async def test_its_capabilities_and_resources_are_shown_beside_ours(
     attached: Served, transport: Transport, era: Era
 ) -> None:
-    """K1, R1, T1."""
     async with connected(attached, transport, era) as client:
         capabilities = client.server_capabilities
         assert (capabilities.extensions or {})[EXTENSION] == {"directoryRead": True}
@@ -64,8 +66,8 @@ async def test_its_capabilities_and_resources_are_shown_beside_ours(
         assert [template.uri_template for template in templates] == ["weather://{city}/today", "skill://{+path}"]
 
 
+@rule("L1", "G1", "R1", "D1", "E2", "E3")
 async def test_every_skill_is_listed_got_read_and_walked(attached: Served, transport: Transport, era: Era) -> None:
-    """L1, G1, R1, D1, E2, E3."""
     async with connected(attached, transport, era) as client:
         listing = await call(client, "skills/list")
         assert ("ttlMs" in listing, "cacheScope" in listing) == (era == "modern", era == "modern")
@@ -88,9 +90,10 @@ async def test_every_skill_is_listed_got_read_and_walked(attached: Served, trans
         }
 
 
+@rule("G1", "R1")
 @pytest.mark.parametrize("uri", ["skill://nothing/SKILL.md", "skill://release/nothing.md", "nothing://here"])
 async def test_what_neither_has_is_refused(attached: Served, era: Era, uri: str) -> None:
-    """G1, R1: -32602, and the connection lives on."""
+    """-32602, and the connection lives on."""
     async with connected(attached, "http", era) as client:
         with pytest.raises(MCPError) as caught:
             await client.read_resource(uri)
@@ -98,8 +101,9 @@ async def test_what_neither_has_is_refused(attached: Served, era: Era, uri: str)
         assert await read_bytes(client, "weather://today") == b"sunny"
 
 
+@rule("N1")
 def test_skills_are_not_attached_over_those_that_fastmcp_serves_itself() -> None:
-    """N1: nothing is shadowed silently."""
+    """Nothing is shadowed silently."""
     provider = SkillsDirectoryProvider(roots=EXAMPLES, experimental_skills=True, supporting_files="resources")
     server: FastMCP = FastMCP("theirs", providers=[provider])
     server.add_extension(SkillsExtension(providers=[provider]))

@@ -27,6 +27,7 @@ from interop.test_inspector import check_all_verified, verify
 from interop.test_typescript_clients import EXT_SKILLS, OFFICIAL, check_all_read, read_all
 from interop.upstreams import LABELS, all_upstreams, changed_tree
 from interop.wire import call
+from rules import rule
 from skillwire.gateway import provenance
 from starting import skillwire_script
 from trees import write_tree
@@ -79,11 +80,12 @@ async def hear(process: Running, pattern: str) -> list[str]:
     return [found[0], *found.groups()]
 
 
+@rule("K1", "L1", "G1", "R1", "D1", "E2", "E3", "I1", "N1", "O1", "V1", "V4")
 @pytest.mark.parametrize("upstream_transport", ["http", "stdio"])
 async def test_everybody_reads_every_upstream_through_one_gateway(
     tmp_path: Path, node: Node, upstream_transport: Transport
 ) -> None:
-    """K1, L1, G1, R1, D1, E2, E3, I1, N1, O1, V1, V4: nine clients at the same time, twice: cold, then warm."""
+    """Nine clients at the same time, twice: cold, then warm."""
     with all_upstreams(tmp_path, node, upstream_transport) as upstreams:
         async with gateway_of(tmp_path, upstreams) as (_, served):
             for _ in range(2):
@@ -97,10 +99,11 @@ async def test_everybody_reads_every_upstream_through_one_gateway(
                     group.start_soon(by_tools, served)
 
 
+@rule("K1", "L1", "G1", "R1", "D1", "V1", "V4")
 async def test_a_gateway_on_stdio_of_upstreams_on_stdio_is_read_to_the_last_byte(
     tmp_path: Path, node: Node
 ) -> None:
-    """K1, L1, G1, R1, D1, V1, V4: each client starts a gateway of its own, and that the upstreams."""
+    """Each client starts a gateway of its own, and that the upstreams."""
     with all_upstreams(tmp_path, node, "stdio") as upstreams:
         words = [skillwire_script(), "gateway", "--config", str(write_config(tmp_path, upstreams))]
         start = tmp_path / "start"  # a file, since the Inspector takes --config for its own
@@ -139,11 +142,12 @@ async def by_tools(served: Served) -> None:
             assert loaded.content[-1].text.encode() == served.tree[f"{label}/shared/SKILL.md"]
 
 
+@rule("L2", "C1", "R2", "S1", "V1")
 @pytest.mark.parametrize("label", LABELS)
 async def test_an_upstream_is_killed_and_comes_back_while_clients_read(
     tmp_path: Path, node: Node, label: str
 ) -> None:
-    """L2, C1, R2, S1, V1: stale and from the cache while it is away, then fresh; the others are untouched."""
+    """Stale and from the cache while it is away, then fresh; the others are untouched."""
     with all_upstreams(tmp_path, node, "http") as upstreams:
         async with (
             gateway_of(tmp_path, upstreams) as (gateway, served),

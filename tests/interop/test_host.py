@@ -10,6 +10,7 @@ from interop.cells import PEERS, SCENARIOS, SETTINGS
 from interop.explained import NOTES, disputed, hurt
 from interop.honest import LARGE, TRAITS, path_of, skills_of
 from interop.hosting import BY_CHOICE, ORIGIN, Visit, hosting, speak, visit_all
+from rules import rule
 from skillwire.host.refusal import Refusal
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ def promises(peer: str) -> bool:
     return peer not in ("bare-python", "bare-typescript")
 
 
+@rule("A1", "O1", "O2", "V1", "V4", "V7", "W1")
 @pytest.mark.parametrize("peer", SERVERS)
 @pytest.mark.parametrize(("transport", "era"), SETTINGS)
 async def test_every_skill_is_approved_loaded_and_read(
@@ -40,7 +42,7 @@ async def test_every_skill_is_approved_loaded_and_read(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A1, O1, O2, V1, V4, V7, W1: and what nothing is promised of is declined, unless a rule says to ask."""
+    """And what nothing is promised of is declined, unless a rule says to ask."""
     is_promised, notes = promises(peer), {} if promises(peer) else {"skills": "nothing-promised"}
     if (peer, era) == ("fastmcp", "legacy"):
         notes = {"skills": "fastmcp-description"}
@@ -62,11 +64,12 @@ def manuals(tree: dict[str, bytes]) -> list[str]:
     return [f"{skill}/SKILL.md" for skill in skills_of(tree)]
 
 
+@rule("F4", "F5", "F6", "U7", "N1", "V1", "V4")
 @pytest.mark.parametrize("peer", SERVERS)
 async def test_honest_skills_come_through_unless_their_server_spoils_them(
     cell: Record, peer_server: PeerServer, peer: str, tmp_path: Path
 ) -> None:
-    """F4, F5, F6, U7, N1, V1, V4: where bytes are promised, wrong ones never come out."""
+    """Where bytes are promised, wrong ones never come out."""
     traits = list(dict.fromkeys(TRAITS.values()))
     cell("host", peer, "http", "modern", *traits, notes=NOTES[peer])
     served = peer_server(peer, "disputed")
@@ -78,11 +81,12 @@ async def test_honest_skills_come_through_unless_their_server_spoils_them(
     assert hurt(served.tree.keys() - visit.read.keys() | wrong) == disputed(peer)
 
 
+@rule("E6", "B1")
 @pytest.mark.parametrize("peer", SERVERS)
 async def test_skills_as_large_as_they_may_be_are_loaded(
     cell: Record, peer_server: PeerServer, peer: str, tmp_path: Path
 ) -> None:
-    """E6, B1: every file of 15 MiB, and some of 500."""
+    """Every file of 15 MiB, and some of 500."""
     cell("host", peer, "http", "modern", "limits", notes=NOTES[peer])
     served = peer_server(peer, "limits")
     paths = [path for path in served.tree if path.startswith("big/") or path.endswith(("0.md", "SKILL.md"))]
@@ -97,11 +101,12 @@ async def test_skills_as_large_as_they_may_be_are_loaded(
     assert visit.read == expected
 
 
+@rule("V7", "E2")
 @pytest.mark.parametrize("peer", GENERATED)
 async def test_a_generated_skill_is_declined_and_loaded_by_choice(
     cell: Record, generated_server: PeerServer, peer: str, tmp_path: Path
 ) -> None:
-    """V7, E2: asked about each time, and never remembered."""
+    """Asked about each time, and never remembered."""
     cell("host", peer, "http", "modern", "generated", notes=NOTES[peer])
     served, uri, visit = generated_server(peer), "skill://generated/SKILL.md", Visit()
     async with hosting(served, "http", tmp_path / "declined", visit) as host:

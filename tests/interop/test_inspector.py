@@ -10,6 +10,7 @@ import pytest
 
 from interop.cells import DIAGONAL, NASTY
 from interop.honest import by_path, files_by_skill, hashes, path_of, skills_of
+from rules import rule
 
 if TYPE_CHECKING:
     from interop.cells import Record
@@ -64,10 +65,10 @@ def check_all_verified(verdict: Verdict, served: Served) -> None:
     assert verdict.summary == f"Verified {skills} skills and {files} files: no conformance errors."
 
 
+@rule("K1", "L1", "R1", "E2", "E3", "V1", "V4")
 def test_the_examples_verify_without_a_remark(
     cell: Record, node: Node, serve: Serve, transport: Transport, era: Era
 ) -> None:
-    """K1, L1, R1, E2, E3, V1, V4."""
     cell("server", "inspector", transport, era, "skills")
     served = serve("examples")
     verdict = verify(node, served.target(transport), era)
@@ -75,10 +76,11 @@ def test_the_examples_verify_without_a_remark(
     assert verdict.issues == []
 
 
+@rule("E2", "E3", "E4", "E5", "F3", "F4", "F5", "F6", "L2", "R1", "U4", "U7", "V1", "V4")
 def test_whatever_honest_authors_write_verifies(
     cell: Record, node: Node, serve: Serve, transport: Transport, era: Era
 ) -> None:
-    """E2, E3, E4, E5, F3, F4, F5, F6, L2, R1, U4, U7, V1, V4: all it remarks is that three skills share a name."""
+    """All it remarks is that three skills share a name."""
     cell("server", "inspector", transport, era, *NASTY)
     served = serve("nasty")
     verdict = verify(node, served.target(transport), era)
@@ -88,16 +90,17 @@ def test_whatever_honest_authors_write_verifies(
     assert verdict.issues == [("warning", "duplicate-name", skill) for skill in shared]
 
 
+@rule("G1", "U7")
 def test_one_skill_is_got_by_its_uri_and_verifies(node: Node, serve: Serve, era: Era) -> None:
-    """G1, U7: an authority that is no host name, in percent-encoding."""
+    """An authority that is no host name, in percent-encoding."""
     uri = "skill://%C3%89quipe%201/review/SKILL.md"
     verdict = verify(node, serve("nasty").target("http"), era, "skills/get", "--uri", uri)
     assert (verdict.code, verdict.issues) == (OK, [])
     assert sorted(verdict.digests) == ["Équipe 1/review/SKILL.md", "Équipe 1/review/été/à faire.md"]
 
 
+@rule("E6")
 def test_skills_as_large_as_they_may_be_verify(cell: Record, node: Node, serve: Serve) -> None:
-    """E6."""
     cell("server", "inspector", "http", "modern", "limits")
     served = serve("limits")
     check_all_verified(verify(node, served.target("http"), "modern"), served)
@@ -112,11 +115,12 @@ def ask(node: Node, target: list[str], era: Era, method: str, *words: str) -> di
     return answer.get("result", answer)
 
 
+@rule("D1")
 @pytest.mark.parametrize(("transport", "era"), DIAGONAL)
 def test_directories_are_read_in_pages(
     cell: Record, node: Node, serve: Serve, transport: Transport, era: Era
 ) -> None:
-    """D1: the Inspector passes a cursor on, and gets every child once."""
+    """The Inspector passes a cursor on, and gets every child once."""
     cell("server", "inspector", transport, era, "directories")
     served = serve("nasty")
     target, uri = served.target(transport), "skill://many/parts"
@@ -129,8 +133,9 @@ def test_directories_are_read_in_pages(
     assert sorted(path_of(child["uri"]) for child in children) == inside
 
 
+@rule("L1", "G1", "R1", "T1")
 def test_the_other_methods_answer(node: Node, serve: Serve) -> None:
-    """L1, G1, R1, T1: without --verify, whatever the Inspector can ask of a server with skills."""
+    """Without --verify, whatever the Inspector can ask of a server with skills."""
     served = serve("examples")
     target, uri = served.target("http"), "skill://csv-profile/SKILL.md"
     assert len(ask(node, target, "modern", "skills/list")["skills"]) == len(skills_of(served.tree))
@@ -141,24 +146,25 @@ def test_the_other_methods_answer(node: Node, serve: Serve) -> None:
     assert template["uriTemplate"] == "skill://{+path}"
 
 
+@rule("L1", "L3")
 def test_three_pages_of_skills_verify(cell: Record, node: Node, serve: Serve, era: Era) -> None:
-    """L1, L3."""
     cell("server", "inspector", "http", era, "pages")
     served = serve("wide")
     check_all_verified(verify(node, served.target("http"), era), served)
 
 
+@rule("F6", "F7")
 @pytest.mark.parametrize("name", ["bom", "metadata", "tools"])
 def test_what_other_peers_decline_verifies(cell: Record, node: Node, serve: Serve, name: str) -> None:
-    """F6, F7: a byte order mark, metadata that is not text, tools in a list."""
+    """A byte order mark, metadata that is not text, tools in a list."""
     if name == "bom":
         cell("server", "inspector", "http", "modern", "bom")
     served = serve(name)
     check_all_verified(verify(node, served.target("http"), "modern"), served)
 
 
+@rule("F7")
 def test_skills_that_may_not_be_offered_do_not_spoil_the_one_that_may(node: Node, serve: Serve) -> None:
-    """F7."""
     served = serve("spoiled")
     verdict = verify(node, served.target("http"), "modern")
     assert verdict.code == OK
@@ -166,8 +172,9 @@ def test_skills_that_may_not_be_offered_do_not_spoil_the_one_that_may(node: Node
     assert verdict.summary == "Verified 1 skill and 2 files: no conformance errors."
 
 
+@rule("F5")
 def test_inspector_loses_the_last_line_break_of_a_kept_block(cell: Record, node: Node, serve: Serve) -> None:
-    """F5, the peer's fault: it cuts the frontmatter before the line break that precedes the closing line.
+    """The peer's fault: it cuts the frontmatter before the line break that precedes the closing line.
 
     Its YAML library puts one back for ``|`` and ``>``, so only ``|+`` shows it. The official TypeScript client
     reads the same three line breaks as we do.
@@ -183,8 +190,9 @@ def test_inspector_loses_the_last_line_break_of_a_kept_block(cell: Record, node:
     assert Counter(report["outcome"] for report in verdict.reports.values()) == {"failed": 1, "verified": 1}
 
 
+@rule("K1", "L1", "R1", "E2", "E3", "V1", "V4")
 def test_skills_attached_to_a_fastmcp_server_verify(node: Node, attached: Served, era: Era) -> None:
-    """K1, L1, R1, E2, E3, V1, V4: FastMCP alone serves skills in the modern era only."""
+    """FastMCP alone serves skills in the modern era only."""
     verdict = verify(node, attached.target("http"), era)
     check_all_verified(verdict, attached)
     assert verdict.issues == []

@@ -18,6 +18,7 @@ from mcp.shared.exceptions import MCPError
 
 from interop.honest import files_by_skill, path_of, skills_of
 from interop.wire import EXTENSION, INTERNAL_ERROR, INVALID_PARAMS, METHOD_NOT_FOUND, call, connected, read_bytes
+from rules import rule
 
 if TYPE_CHECKING:
     from mcp import Client
@@ -70,11 +71,12 @@ def entries(tree: Tree, *, sized: bool) -> dict[str, dict[str, dict[str, Any]]]:
     return {skill: {path: promises[path] for path in paths} for skill, paths in files_by_skill(tree).items()}
 
 
+@rule("K1")
 @pytest.mark.parametrize("peer", EVERY_PEER)
 async def test_each_peer_declares_its_own_capabilities(
     peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """K1: FastMCP declares the extension in the modern era only, and its older shape never."""
+    """FastMCP declares the extension in the modern era only, and its older shape never."""
     directories = {"resources": {"listChanged": True}, "extensions": {EXTENSION: {"directoryRead": True}}}
     changing = {"listChanged": era == "legacy"}  # FastMCP's
     fastmcp = {
@@ -98,11 +100,12 @@ async def test_each_peer_declares_its_own_capabilities(
         assert declared == expected[peer, era]
 
 
+@rule("E1", "E2", "E2b", "E3", "L1", "G1")
 @speakers
 async def test_entries_promise_each_file_and_the_older_generation_no_size(
     peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """E1, E2, E2b, E3, L1, G1: no entry has a field beside these."""
+    """No entry has a field beside these."""
     served = peer_server(peer)
     async with connected(served, transport, era) as client:
         listing = await call(client, "skills/list")
@@ -129,11 +132,12 @@ async def test_entries_promise_each_file_and_the_older_generation_no_size(
     assert all(envelope(answer, era) == ({} if silent else cached) for answer in got)
 
 
+@rule("R1", "V1")
 @speakers
 async def test_every_file_is_read_as_promised(
     peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """R1, V1: what is sent as text and what as base64 depends on the peer, and on its table of suffixes."""
+    """What is sent as text and what as base64 depends on the peer, and on its table of suffixes."""
     served = peer_server(peer)
     async with connected(served, transport, era) as client:
         assert {path: await read_bytes(client, f"skill://{path}") for path in served.tree} == served.tree
@@ -165,11 +169,12 @@ async def test_every_file_is_read_as_promised(
     assert forms == expected
 
 
+@rule("D1")
 @pytest.mark.parametrize("peer", NODE_PEERS)
 async def test_directories_are_listed_by_those_that_declare_it(
     peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """D1: only the official peer says how long a listing may be kept, and refuses a slash at the end."""
+    """Only the official peer says how long a listing may be kept, and refuses a slash at the end."""
     async with connected(peer_server(peer), transport, era) as client:
         root = await call(client, "resources/directory/read", uri="skill://pixels")
         assets = await call(client, "resources/directory/read", uri="skill://pixels/assets")
@@ -193,16 +198,16 @@ async def test_directories_are_listed_by_those_that_declare_it(
     assert envelope(root, era) == (CACHE if peer == TYPESCRIPT and era == "modern" else {})
 
 
+@rule("K2", "D1")
 @pytest.mark.parametrize("peer", [FASTMCP, FASTMCP_OLD])
 async def test_fastmcp_lists_no_directories(peer_server: PeerServer, peer: str, era: Era) -> None:
-    """K2, D1."""
     async with connected(peer_server(peer), "http", era) as client:
         assert await refusal(client, "resources/directory/read", uri="skill://pixels") == METHOD_NOT_FOUND
 
 
+@rule("G1", "D1")
 @speakers
 async def test_what_is_not_a_skill_is_refused(peer_server: PeerServer, peer: str, era: Era) -> None:
-    """G1, D1."""
     async with connected(peer_server(peer), "http", era) as client:
         for uri in ("skill://nothing/SKILL.md", "skill://alone", "skill://refunds/data.json", "nothing://here"):
             assert await refusal(client, "skills/get", uri=uri) == INVALID_PARAMS
@@ -211,9 +216,10 @@ async def test_what_is_not_a_skill_is_refused(peer_server: PeerServer, peer: str
                 assert await refusal(client, "resources/directory/read", uri=uri) == INVALID_PARAMS
 
 
+@rule("R1")
 @pytest.mark.parametrize("peer", [TYPESCRIPT, EXT_SKILLS, FASTMCP, FASTMCP_OLD])
 async def test_a_file_that_is_not_there_is_refused(peer_server: PeerServer, peer: str, era: Era) -> None:
-    """R1: FastMCP's older shape calls a missing file of a known skill an internal error."""
+    """FastMCP's older shape calls a missing file of a known skill an internal error."""
     within = INTERNAL_ERROR if peer == FASTMCP_OLD else INVALID_PARAMS
     async with connected(peer_server(peer), "http", era) as client:
         for uri in ("skill://nothing/SKILL.md", "skill://index.json", "nothing://here"):
@@ -222,8 +228,9 @@ async def test_a_file_that_is_not_there_is_refused(peer_server: PeerServer, peer
             assert await refusal(client, "resources/read", uri=uri) == within
 
 
+@rule("R1", "I4")
 async def test_the_older_generation_answers_a_missing_file_with_prose(peer_server: PeerServer, era: Era) -> None:
-    """R1, I4, the peer's fault: a read that succeeds proves nothing, not even that there is an index."""
+    """The peer's fault: a read that succeeds proves nothing, not even that there is an index."""
     async with connected(peer_server(EXT_SKILLS_0_12), "http", era) as client:
         for uri in ("skill://nothing/SKILL.md", "skill://index.json"):
             path = uri.removeprefix("skill://")
@@ -233,11 +240,11 @@ async def test_the_older_generation_answers_a_missing_file_with_prose(peer_serve
         assert await refusal(client, "resources/read", uri="nothing://here") == INVALID_PARAMS
 
 
+@rule("L3")
 @speakers
 async def test_a_wrong_cursor_is_refused_by_one_and_the_first_page_of_the_others(
     peer_server: PeerServer, peer: str, era: Era
 ) -> None:
-    """L3."""
     async with connected(peer_server(peer), "http", era) as client:
         if peer == TYPESCRIPT:
             assert await refusal(client, "skills/list", cursor="garbage") == INVALID_PARAMS
@@ -245,6 +252,7 @@ async def test_a_wrong_cursor_is_refused_by_one_and_the_first_page_of_the_others
             assert await call(client, "skills/list", cursor="garbage") == await call(client, "skills/list")
 
 
+@rule("L1")
 @pytest.mark.parametrize(
     ("peer", "sizes"),
     [
@@ -255,7 +263,7 @@ async def test_a_wrong_cursor_is_refused_by_one_and_the_first_page_of_the_others
     ],
 )
 async def test_pages_are_as_long_as_the_peer_likes(peer_server: PeerServer, peer: str, sizes: list[int]) -> None:
-    """L1: and the last has no cursor, not an empty one."""
+    """And the last has no cursor, not an empty one."""
     async with connected(peer_server(peer, "wide"), "http", "modern") as client:
         pages = [await call(client, "skills/list")]
         while "nextCursor" in pages[-1] and len(pages) < 10:
@@ -264,11 +272,12 @@ async def test_pages_are_as_long_as_the_peer_likes(peer_server: PeerServer, peer
     assert len({entry["uri"] for page in pages for entry in page["skills"]}) == 230
 
 
+@rule("K3")
 @pytest.mark.parametrize("peer", EVERY_PEER)
 async def test_a_client_that_declares_the_extension_is_told_the_same(
     peer_server: PeerServer, peer: str, era: Era
 ) -> None:
-    """K3: none of these servers insists on it."""
+    """None of these servers insists on it."""
     method = "skills/list" if (peer, era) in SPEAKERS else "resources/list"
     served = peer_server(peer)
     async with connected(served, "http", era) as client:
@@ -277,8 +286,9 @@ async def test_a_client_that_declares_the_extension_is_told_the_same(
         assert (client.server_capabilities, await call(client, method)) == told
 
 
+@rule("R1", "R3")
 async def test_the_typescript_peers_list_manuals_as_resources(peer_server: PeerServer, era: Era) -> None:
-    """R1, R3: ext-skills annotates, the official peer does not."""
+    """Ext-skills annotates, the official peer does not."""
     listed: dict[str, list[dict[str, Any]]] = {}
     for peer in NODE_PEERS:
         async with connected(peer_server(peer), "http", era) as client:
@@ -300,21 +310,22 @@ async def test_the_typescript_peers_list_manuals_as_resources(peer_server: PeerS
     assert annotations == {"audience": ["assistant"], "priority": 1}
 
 
+@rule("K2")
 @pytest.mark.parametrize(("peer", "era"), [(FASTMCP, "legacy"), (FASTMCP_OLD, "modern"), (FASTMCP_OLD, "legacy")])
 async def test_fastmcp_without_the_extension_knows_no_method_of_it(
     peer_server: PeerServer, peer: str, era: Era
 ) -> None:
-    """K2."""
     async with connected(peer_server(peer), "http", era) as client:
         assert await refusal(client, "skills/list") == METHOD_NOT_FOUND
         assert await refusal(client, "skills/get", uri="skill://alone/SKILL.md") == METHOD_NOT_FOUND
 
 
+@rule("I4")
 @pytest.mark.parametrize("peer", [FASTMCP, FASTMCP_OLD])
 async def test_fastmcp_lists_a_manifest_beside_each_manual(
     peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """I4: both shapes have it, in both eras; the older one lists no other file, and has templates instead."""
+    """Both shapes have it, in both eras; the older one lists no other file, and has templates instead."""
     served = peer_server(peer)
     async with connected(served, transport, era) as client:
         resources = (await call(client, "resources/list"))["resources"]
@@ -342,11 +353,12 @@ async def test_fastmcp_lists_a_manifest_beside_each_manual(
     }
 
 
+@rule("E3")
 @pytest.mark.parametrize("peer", [FASTMCP, FASTMCP_OLD])
 async def test_a_manifest_of_fastmcp_promises_each_file(
     peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """E3: its ``hash`` has the form of a ``digest``, its paths are relative and not encoded."""
+    """Its ``hash`` has the form of a ``digest``, its paths are relative and not encoded."""
     served = peer_server(peer)
     async with connected(served, transport, era) as client:
         for skill in skills_of(served.tree):
@@ -367,10 +379,11 @@ async def test_a_manifest_of_fastmcp_promises_each_file(
             }
 
 
+@rule("R1")
 async def test_the_older_shape_of_fastmcp_gives_every_supporting_file_one_type(
     peer_server: PeerServer, era: Era
 ) -> None:
-    """R1, the peer's fault: the type of its template, even on text."""
+    """The peer's fault: the type of its template, even on text."""
     async with connected(peer_server(FASTMCP_OLD), "http", era) as client:
         answer = await call(client, "resources/read", uri="skill://refunds/templates/reply.md")
     assert answer["contents"] == [
@@ -382,11 +395,12 @@ async def test_the_older_shape_of_fastmcp_gives_every_supporting_file_one_type(
     ]
 
 
+@rule("E2", "E2b", "V7")
 @pytest.mark.parametrize("peer", NODE_PEERS)
 async def test_a_generated_skill_is_called_dynamic_or_has_no_resources(
     generated_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """E2, E2b, V7: and its next read has other bytes."""
+    """And its next read has other bytes."""
     entry = {
         "uri": "skill://generated/SKILL.md",
         "frontmatter": {"name": "generated", "description": "Says how often it was read."},
@@ -449,11 +463,10 @@ async def promised_digests(client: Client, peer: str) -> dict[str, str]:
     return digests
 
 
+@rule("F6", "U1", "U7", "E2", "R1", "R2", "V1")
 @pytest.mark.parametrize("peer", EVERY_PEER)
 async def test_honest_skills_that_a_peer_does_not_serve_as_they_are(peer_server: PeerServer, peer: str) -> None:
-    """F6, U1, U7, E2, R1, R2, V1.
-
-    What the entries promise is what lies on disk, everywhere. What a read then returns is not: ext-skills sends
+    """What the entries promise is what lies on disk, everywhere. What a read then returns is not: ext-skills sends
     invalid UTF-8 as text and cannot find a name that needs encoding; FastMCP's older shape rewrites line ends.
     """
     served = peer_server(peer, "disputed")

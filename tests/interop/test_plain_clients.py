@@ -14,6 +14,7 @@ from interop.cells import DIAGONAL, NASTY, SETTINGS
 from interop.honest import by_path, hashes, path_of, skills_of
 from interop.running import VERSIONS
 from interop.wire import connected, read_bytes
+from rules import rule
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -88,12 +89,13 @@ def check_everything(found: dict[str, Any], served: Served) -> None:
     assert set(found["tools"]) == TOOLS
 
 
+@rule("R1", "T1", "X1", "X2")
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(("transport", "era"), SETTINGS)
 async def test_a_client_that_knows_no_skills_reads_them(
     cell: Record, visits: Callable[[str], Visit], serve: Serve, client: str, transport: Transport, era: Era
 ) -> None:
-    """R1, T1, X1, X2: as resources, by completing a template, and there are tools and prompts."""
+    """As resources, by completing a template, and there are tools and prompts."""
     cell("server", client, transport, era, "skills", *NASTY)
     served = serve("nasty")
     found = await visits(client)(served, transport, era)
@@ -102,17 +104,18 @@ async def test_a_client_that_knows_no_skills_reads_them(
     assert len(found["prompts"]) == len(skills_of(served.tree))
 
 
+@rule("F5", "F6", "R1")
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize(("name", "feature"), [("bom", "bom"), ("kept", "kept"), ("wide", "pages")])
 async def test_a_mark_a_kept_block_and_230_skills_are_read(
     cell: Record, visits: Callable[[str], Visit], serve: Serve, client: str, name: str, feature: str
 ) -> None:
-    """F5, F6, R1."""
     cell("server", client, "http", "modern", feature)
     served = serve(name)
     check_everything(await visits(client)(served, "http", "modern"), served)
 
 
+@rule("E6")
 @pytest.mark.parametrize(
     ("client", "transport", "era"),
     [*(("bare-typescript", *setting) for setting in DIAGONAL), ("bare-python", "http", "modern")],
@@ -120,7 +123,6 @@ async def test_a_mark_a_kept_block_and_230_skills_are_read(
 async def test_skills_as_large_as_they_may_be_are_read(
     cell: Record, visits: Callable[[str], Visit], serve: Serve, client: str, transport: Transport, era: Era
 ) -> None:
-    """E6."""
     cell("server", client, transport, era, "limits")
     served = serve("limits")
     check_everything(await visits(client)(served, transport, era), served)

@@ -9,6 +9,7 @@ import pytest
 from interop.cells import DIAGONAL, SETTINGS
 from interop.explained import NOTES, disputed, hurt
 from interop.honest import TRAITS, path_of, skills_of
+from rules import rule
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import SkillwireError, VerificationError
@@ -43,12 +44,13 @@ async def read_by_choice(client: SkillsClient, served: Served, only: list[str] |
     return read
 
 
+@rule("I1", "I2", "I4", "V7")
 @pytest.mark.parametrize("peer", PEERS)
 @pytest.mark.parametrize(("transport", "era"), SETTINGS)
 async def test_skills_are_found_and_read_by_choice(
     cell: Record, peer_server: PeerServer, peer: str, transport: Transport, era: Era
 ) -> None:
-    """I1, I2, I4, V7: nothing that is not promised is taken for verified."""
+    """Nothing that is not promised is taken for verified."""
     cell("client", peer, transport, era, "skills", notes={"skills": "nothing-promised"} if peer in BARE else {})
     served = peer_server(peer)
     async with connected(served, transport, era) as client:
@@ -64,11 +66,12 @@ async def test_skills_are_found_and_read_by_choice(
         assert await read_by_choice(client, served) == served.tree
 
 
+@rule("I1", "I2", "V1")
 @pytest.mark.parametrize(("transport", "era"), DIAGONAL)
 async def test_what_an_index_promises_is_verified(
     cell: Record, peer_server: PeerServer, transport: Transport, era: Era
 ) -> None:
-    """I1, I2, V1: a manual by its digest, and every file of an archive."""
+    """A manual by its digest, and every file of an archive."""
     cell("client", "index", transport, era, "skills")
     served = peer_server("index")
     async with connected(served, transport, era) as client:
@@ -80,11 +83,11 @@ async def test_what_an_index_promises_is_verified(
                 assert (await client.read_resource(entry, file.uri)).data == served.tree[path_of(file.uri)]
 
 
+@rule("F4", "F5", "F6", "U7", "E5", "R2")
 @pytest.mark.parametrize("peer", PEERS)
 async def test_honest_skills_come_through_unless_their_server_spoils_them(
     cell: Record, peer_server: PeerServer, peer: str, era: Era
 ) -> None:
-    """F4, F5, F6, U7, E5, R2."""
     cell("client", peer, "http", era, *dict.fromkeys(TRAITS.values()), notes=NOTES[peer])
     served = peer_server(peer, "disputed")
     async with connected(served, "http", era) as client:
@@ -94,18 +97,19 @@ async def test_honest_skills_come_through_unless_their_server_spoils_them(
     assert hurt(served.tree.keys() - read.keys() | wrong) == disputed(peer)
 
 
+@rule("I1", "I4")
 @pytest.mark.parametrize("peer", PEERS)
 async def test_230_skills_are_listed(cell: Record, peer_server: PeerServer, peer: str) -> None:
-    """I1, I4."""
     cell("client", peer, "http", "modern", "pages")
     served = peer_server(peer, "wide")
     async with connected(served, "http", "modern") as client:
         assert sorted([entry.path async for entry in client.list_skills()]) == skills_of(served.tree)
 
 
+@rule("E6", "B1")
 @pytest.mark.parametrize("peer", PEERS)
 async def test_skills_as_large_as_they_may_be_are_read(cell: Record, peer_server: PeerServer, peer: str) -> None:
-    """E6, B1: every file of 15 MiB, and some of 500."""
+    """Every file of 15 MiB, and some of 500."""
     cell("client", peer, "http", "modern", "limits")
     served = peer_server(peer, "limits")
     paths = [path for path in served.tree if path.startswith("big/") or path.endswith(("0.md", "SKILL.md"))]

@@ -20,6 +20,7 @@ from mcp import Client
 
 from interop.honest import by_path, hashes, skills_of
 from interop.test_fastmcp_client import check_all_read
+from rules import rule
 from skillwire import connect
 
 if TYPE_CHECKING:
@@ -88,8 +89,9 @@ def ours(endpoint: str) -> Callable[[Served], Awaitable[None]]:
     return run
 
 
+@rule("I1", "P1", "M1", "X1", "K1")
 async def test_everybody_is_served_by_one_server_at_the_same_time(node: Node, serve: Serve) -> None:
-    """I1, P1, M1, X1, K1: three rounds of eight clients."""
+    """Three rounds of eight clients."""
     served = serve("examples")
     clients = [agent_framework, fastmcp, tools_only, *(typescript(node, era) for era in ("modern", "legacy"))]
     clients += [ours(endpoint) for endpoint in NAMES]

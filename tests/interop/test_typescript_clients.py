@@ -10,6 +10,7 @@ import pytest
 from interop.cells import DIAGONAL, NASTY
 from interop.honest import by_path, files_by_skill, hashes, path_of, skills_of
 from interop.running import VERSIONS
+from rules import rule
 
 if TYPE_CHECKING:
     from interop.cells import Record
@@ -52,16 +53,37 @@ def check_all_read(found: dict[str, Any], served: Served) -> None:
     assert walked == files_by_skill(served.tree)
 
 
+@rule(
+    "K1",
+    "L1",
+    "G1",
+    "R1",
+    "D1",
+    "E1",
+    "E2",
+    "E3",
+    "E4",
+    "E5",
+    "F2",
+    "F3",
+    "F4",
+    "F5",
+    "F6",
+    "U4",
+    "U7",
+    "V1",
+    "V4",
+)
 @pytest.mark.parametrize("name", ["examples", "nasty"])
 def test_every_file_is_read_and_verified(
     cell: Record, node: Node, serve: Serve, client: str, name: str, transport: Transport, era: Era
 ) -> None:
-    """K1, L1, G1, R1, D1, E1, E2, E3, E4, E5, F2, F3, F4, F5, F6, U4, U7, V1, V4."""
     cell("server", PEERS[client], transport, era, *FEATURES[name])
     served = serve(name)
     check_all_read(read_all(node, client, served, transport, era), served)
 
 
+@rule("E6")
 @pytest.mark.parametrize(
     ("client", "transport", "era"),
     [*((OFFICIAL, *setting) for setting in DIAGONAL), (EXT_SKILLS, "http", "modern")],
@@ -70,39 +92,39 @@ def test_every_file_is_read_and_verified(
 def test_skills_as_large_as_they_may_be_are_read(
     cell: Record, node: Node, serve: Serve, client: str, transport: Transport, era: Era
 ) -> None:
-    """E6."""
     cell("server", PEERS[client], transport, era, "limits")
     served = serve("limits")
     check_all_read(read_all(node, client, served, transport, era), served)
 
 
+@rule("L1", "L3", "G1")
 def test_three_pages_of_skills_are_read(cell: Record, node: Node, serve: Serve, client: str) -> None:
-    """L1, L3, G1."""
     cell("server", PEERS[client], "http", "modern", "pages")
     served = serve("wide")
     check_all_read(read_all(node, client, served, "http", "modern"), served)
 
 
+@rule("K1", "L1", "G1", "R1", "D1", "V1", "V4")
 def test_skills_attached_to_a_fastmcp_server_are_read(node: Node, attached: Served, client: str, era: Era) -> None:
-    """K1, L1, G1, R1, D1, V1, V4."""
     check_all_read(read_all(node, client, attached, "http", era), attached)
 
 
+@rule("F5", "F6", "V4")
 @pytest.mark.parametrize("name", ["bom", "kept"])
 def test_the_official_client_reads_a_byte_order_mark_and_a_kept_block(
     cell: Record, node: Node, serve: Serve, name: str
 ) -> None:
-    """F5, F6, V4."""
     cell("server", "typescript", "http", "modern", name)
     served = serve(name)
     check_all_read(read_all(node, OFFICIAL, served, "http", "modern"), served)
 
 
+@rule("F5", "F6")
 @pytest.mark.parametrize(("name", "declined"), [("bom", "marked"), ("kept", "kept")])
 def test_ext_skills_declines_a_byte_order_mark_and_a_kept_block(
     cell: Record, node: Node, serve: Serve, name: str, declined: str
 ) -> None:
-    """F5, F6, the peer's fault: frontmatter must begin at the first byte, and its last line break is dropped.
+    """The peer's fault: frontmatter must begin at the first byte, and its last line break is dropped.
 
     Only the ``SKILL.md`` is declined; the file beside it and the skill beside that are read.
     """
@@ -116,8 +138,9 @@ def test_ext_skills_declines_a_byte_order_mark_and_a_kept_block(
     assert by_path(found["read"]) == expected
 
 
+@rule("F3", "F7")
 def test_the_official_client_declines_metadata_that_is_not_text(node: Node, serve: Serve) -> None:
-    """F3, F7: as the letter asks. A strict listing fails as a whole; a lenient one drops that entry only."""
+    """As the letter asks. A strict listing fails as a whole; a lenient one drops that entry only."""
     found = read_all(node, OFFICIAL, serve("metadata"), "http", "modern")
     assert found["listing"] == (
         "skills/list returned invalid entries:\n"
@@ -126,13 +149,13 @@ def test_the_official_client_declines_metadata_that_is_not_text(node: Node, serv
     assert list(found["read"]) == ["skill://clean/SKILL.md"]
 
 
+@rule("F7", "V4")
 def test_ext_skills_reads_metadata_that_is_not_text(node: Node, serve: Serve) -> None:
-    """F7, V4."""
     served = serve("metadata")
     check_all_read(read_all(node, EXT_SKILLS, served, "http", "modern"), served)
 
 
+@rule("F7", "V4")
 def test_tools_in_a_list_are_read(node: Node, serve: Serve, client: str) -> None:
-    """F7, V4."""
     served = serve("tools")
     check_all_read(read_all(node, client, served, "http", "modern"), served)

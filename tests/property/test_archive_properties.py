@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from archives import pack_tar_gz, pack_zip
+from rules import rule
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import Limits
 from skillwire.skill.archive import ArchiveFormat, unpack
@@ -45,15 +46,15 @@ def trees(draw: st.DrawFn) -> dict[str, bytes]:
     return files
 
 
+@rule("I2")
 @given(trees(), st.sampled_from([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]))
 def test_a_tree_packed_as_tar_comes_out_as_it_was(files: dict[str, bytes], layout: int) -> None:
-    """I2"""
     assert unpack(pack_tar_gz(files, layout), "tar.gz") == files
 
 
+@rule("I2")
 @given(trees(), st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
 def test_a_tree_packed_as_zip_comes_out_as_it_was(files: dict[str, bytes], method: int) -> None:
-    """I2"""
     assert unpack(pack_zip(files, method), "zip") == files
 
 
@@ -99,28 +100,32 @@ def corrupted(data: bytes, changes: Changes) -> bytes:
     return data
 
 
+@rule("I3")
 @settings(max_examples=max(300, settings.default.max_examples))
 @given(st.sampled_from(list(ZIP.values())), CHANGES)
 def test_a_broken_zip_is_refused_with_an_error_of_ours_or_unpacks(data: bytes, changes: Changes) -> None:
-    """I3: what the library raises on broken headers is of many kinds; none of them gets out."""
+    """What the library raises on broken headers is of many kinds; none of them gets out."""
     outcome(corrupted(data, changes), "zip")
 
 
+@rule("I3")
 @settings(max_examples=max(300, settings.default.max_examples))
 @given(st.sampled_from(list(RAW.values())), CHANGES)
 def test_a_broken_tar_is_refused_with_an_error_of_ours_or_unpacks(data: bytes, changes: Changes) -> None:
-    """I3: broken before it was compressed, so that every checksum of gzip is right."""
+    """Broken before it was compressed, so that every checksum of gzip is right."""
     outcome(gzip.compress(corrupted(data, changes), 1), "tar.gz")
 
 
+@rule("I3")
 @settings(max_examples=max(200, settings.default.max_examples))
 @given(st.sampled_from(list(TAR.values())), CHANGES)
 def test_a_broken_gzip_stream_never_passes_for_another_tree(data: bytes, changes: Changes) -> None:
-    """I3: its checksum is at the end and is read."""
+    """Its checksum is at the end and is read."""
     files = outcome(corrupted(data, changes), "tar.gz")
     assert files is None or files == TREE
 
 
+@rule("I3")
 @settings(max_examples=max(200, settings.default.max_examples))
 @given(
     st.sampled_from([0, 100, 124, 136, 257, 345, 386, 482]),
@@ -131,7 +136,7 @@ def test_a_broken_gzip_stream_never_passes_for_another_tree(data: bytes, changes
 def test_a_tar_header_with_any_field_and_a_right_checksum_is_ours_to_refuse(
     place: int, value: bytes, kind: int, payload: bytes
 ) -> None:
-    """I3: a checksum proves nothing about the rest of a header."""
+    """A checksum proves nothing about the rest of a header."""
     block = bytearray(tarfile.TarInfo("x").tobuf(tarfile.GNU_FORMAT))
     block[156] = kind
     block[place : place + len(value)] = value
@@ -141,18 +146,18 @@ def test_a_tar_header_with_any_field_and_a_right_checksum_is_ours_to_refuse(
     outcome(gzip.compress(bytes(block) + payload + b"\0" * (-len(payload) % 512) + raw, 1), "tar.gz")
 
 
+@rule("I3")
 @given(st.binary(max_size=300), st.sampled_from(["tar.gz", "zip"]))
 @example(b"PK\x05\x06" + b"\0" * 18, "zip")
 @example(b"\x1f\x8b\x08\x00" + b"\0" * 30, "tar.gz")
 def test_any_bytes_are_refused_by_us(data: bytes, form: ArchiveFormat) -> None:
-    """I3"""
     assert outcome(data, form) is None
 
 
+@rule("I3", "U7")
 @pytest.mark.parametrize("form", ["tar.gz", "zip"])
 @given(names=st.lists(st.text(max_size=12) | st.sampled_from(["../x", "/x", "a\\b", "C:x", "x", "X"]), max_size=4))
 def test_no_name_comes_out_that_leads_elsewhere(form: ArchiveFormat, names: list[str]) -> None:
-    """I3, U7"""
     files = {"SKILL.md": b"", **{name: b"x" for name in names if name and name.isprintable()}}
     out = outcome(pack_zip(files) if form == "zip" else pack_tar_gz(files), form)
     for name in out or ():

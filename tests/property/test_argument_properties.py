@@ -7,6 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.skill.arguments import fill_in
 
 NAMES = st.sampled_from(["a", "b", "order", "x.y", "x-y", "_"])
@@ -21,15 +22,16 @@ PIECES = st.lists(
 ).map("".join)
 
 
+@rule("P6")
 @given(PIECES)
 def test_nothing_declared_changes_nothing(text: str) -> None:
-    """P6"""
     assert fill_in(text, {}) == text
 
 
+@rule("P6")
 @given(PIECES, VALUES)
 def test_the_text_between_placeholders_stays_and_each_is_its_value(text: str, values: dict[str, str]) -> None:
-    """P6: one pass over the text; values are not looked into."""
+    """One pass over the text; values are not looked into."""
     pattern = re.compile(r"\{\{[ \t]*([A-Za-z0-9_][A-Za-z0-9_.-]{0,63})[ \t]*\}\}")
     expected, place = "", 0
     for match in pattern.finditer(text):
@@ -38,11 +40,12 @@ def test_the_text_between_placeholders_stays_and_each_is_its_value(text: str, va
     assert fill_in(text, values) == expected + text[place:]
 
 
+@rule("P6")
 @given(
     st.lists(st.tuples(st.text(st.characters(exclude_characters="{}", exclude_categories=["Cs"])), NAMES)), VALUES
 )
 def test_texts_without_braces_come_back_whole(parts: list[tuple[str, str]], values: dict[str, str]) -> None:
-    """P6: whatever the values are, and however many there are."""
+    """Whatever the values are, and however many there are."""
     text = "".join(f"{before}{{{{{name}}}}}" for before, name in parts)
     filled = "".join(before + values.get(name, f"{{{{{name}}}}}") for before, name in parts)
     assert fill_in(text, values) == filled

@@ -12,6 +12,7 @@ import yaml
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.diagnostics import KINDS
 from skillwire.skill.frontmatter import SkillDocument, parse_skill_md
@@ -70,27 +71,27 @@ def assert_outcome_is_right(data: bytes) -> None:
         assert set(outcome.positions) == set(outcome.frontmatter)
 
 
+@rule("F1", "F6", "F7")
 @given(st.binary(max_size=400))
 @example(b"")
 @example(b"---\n\xff\n---\n")
 def test_any_bytes_read_or_are_refused(data: bytes) -> None:
-    """F1, F6, F7"""
     assert_outcome_is_right(data)
     assert_outcome_is_right(b"---\n" + data + b"\n---\nbody\n")
 
 
+@rule("F1", "F4", "F7")
 @given(
     st.lists(PIECES, max_size=14),
     st.sampled_from(["", "k: ", "k:\n  ", "k: [", "k: {", 'k: "', "k: |\n  ", "\ufeff"]),
 )
 def test_any_mix_of_yaml_reads_or_is_refused(pieces: list[str], start: str) -> None:
-    """F1, F4, F7"""
     assert_outcome_is_right(f"---\n{start}{''.join(pieces)}\n---\nbody\n".encode())
 
 
+@rule("F1", "B1")
 @given(st.text(alphabet="[]{}-?:,& \n'\"ab|>", max_size=200))
 def test_any_mix_of_yaml_indicators_reads_or_is_refused(text: str) -> None:
-    """F1, B1"""
     assert_outcome_is_right(f"---\nk: {text}\n---\n".encode())
 
 
@@ -115,9 +116,10 @@ def same(one: object, other: object) -> bool:
     return isinstance(one, bool) == isinstance(other, bool) and one == other
 
 
+@rule("F4")
 @given(json_values(st.text(CERTAIN | st.sampled_from("\t\n\r\x00\x1f" + SEPARATORS), max_size=12)))
 def test_json_reads_as_itself(values: dict[str, Any]) -> None:
-    """F4: JSON is YAML 1.2. Line separators inside strings break no lines."""
+    """JSON is YAML 1.2. Line separators inside strings break no lines."""
     data = f"---\n{json.dumps(values, ensure_ascii=False)}\n---\n".encode()
     document = parse_skill_md(data)
     assert same(document.frontmatter, values)
@@ -147,21 +149,22 @@ def dump(values: dict[str, Any], style: str, flow: bool) -> str:
 PROSE = st.text(CERTAIN | st.just("\n"), max_size=20)
 
 
+@rule("F4", "F5")
 @pytest.mark.parametrize("style", ['"', "'", "|", ">"])
 @FEWER
 @given(values=json_values(PROSE), flow=st.booleans())
 def test_what_another_writer_wrote_reads_as_it_meant(style: str, flow: bool, values: dict[str, Any]) -> None:
-    """F4, F5: quoted, literal and folded text, in blocks and in flows, the last block included."""
+    """Quoted, literal and folded text, in blocks and in flows, the last block included."""
     written = dump(values, style, flow)
     assert same(parse_skill_md(f"---\n{written}---\nbody".encode()).frontmatter, values)
 
 
+@rule("F5", "F6")
 @FEWER
 @given(json_values(PROSE), st.sampled_from(["'", "|", ">"]), st.text(max_size=40))
 def test_line_ends_marks_and_trailing_blanks_do_not_change_the_fields(
     values: dict[str, Any], style: str, body: str
 ) -> None:
-    """F5, F6"""
     written = dump(values, style, flow=False)
     plain = parse_skill_md(f"---\n{written}---\n{body}".encode())
     windows = "\ufeff" + f"--- \n{written}---\t\n".replace("\n", "\r\n") + body
@@ -170,16 +173,17 @@ def test_line_ends_marks_and_trailing_blanks_do_not_change_the_fields(
     assert document.body == body
 
 
+@rule("F1", "F6")
 @given(st.text(max_size=200))
 def test_the_body_is_whatever_follows_the_closing_line(body: str) -> None:
-    """F1, F6"""
     document = parse_skill_md(b"---\nname: a\n---\n" + body.encode())
     assert (document.body, document.body_line) == (body, 4)
 
 
+@rule("F4")
 @given(st.integers(-(10**40), 10**40), st.integers(0, 30), st.sampled_from(["", "+"]))
 def test_leading_zeros_and_a_plus_leave_a_number_decimal(number: int, zeros: int, plus: str) -> None:
-    """F4: never octal."""
+    """Never octal."""
     sign = "-" if number < 0 else plus
     written = f"{sign}{'0' * zeros}{abs(number)}"
     value = parse_skill_md(f"---\na: {written}\n---\n".encode()).frontmatter["a"]
@@ -187,21 +191,21 @@ def test_leading_zeros_and_a_plus_leave_a_number_decimal(number: int, zeros: int
     assert type(value) is int
 
 
+@rule("F4")
 @given(st.integers(0, 2**64))
 def test_octal_and_hexadecimal_need_their_prefix(number: int) -> None:
-    """F4"""
     data = f"---\na: 0o{number:o}\nb: 0x{number:x}\nc: 0x{number:X}\nd: 0b{number:b}\n---\n"
     frontmatter = parse_skill_md(data.encode()).frontmatter
     assert [frontmatter[key] for key in "abcd"] == [number, number, number, f"0b{number:b}"]
 
 
+@rule("F4")
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_a_float_is_the_double_nearest_to_what_is_written(number: float) -> None:
-    """F4"""
     assert parse_skill_md(f"---\na: {number!r}\n---\n".encode()).frontmatter["a"] == number
 
 
+@rule("F4")
 @given(st.dates() | st.times() | st.timedeltas() | st.datetimes())
 def test_dates_and_times_stay_text(moment: object) -> None:
-    """F4"""
     assert parse_skill_md(f"---\na: {moment}\n---\n".encode()).frontmatter == {"a": str(moment)}

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of, is_digest
 from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, fold
@@ -48,11 +49,11 @@ def entry_of(path: str, fields: dict[str, Any], files: dict[str, bytes], **optio
     )
 
 
+@rule("E2", "E3", "E4")
 @given(skills())
 def test_an_entry_lists_every_file_once_in_order_inside_the_skill(
     skill: tuple[str, dict[str, Any], dict[str, bytes]],
 ) -> None:
-    """E2, E3, E4"""
     path, _, files = skill
     entry = entry_of(*skill)
     root = skill_root(parse_uri(entry.uri))
@@ -67,22 +68,23 @@ def test_an_entry_lists_every_file_once_in_order_inside_the_skill(
     assert entry.size == sum(map(len, files.values()))
 
 
+@rule("E2")
 @given(skills(), st.randoms(use_true_random=False))
 def test_the_order_in_which_files_are_found_does_not_matter(
     skill: tuple[str, dict[str, Any], dict[str, bytes]], random: Any
 ) -> None:
-    """E2: one tree, one entry, on every disk."""
+    """One tree, one entry, on every disk."""
     path, fields, files = skill
     shuffled = list(files.items())
     random.shuffle(shuffled)
     assert entry_of(path, fields, dict(shuffled)) == entry_of(path, fields, files)
 
 
+@rule("E1", "E2")
 @given(skills(), st.sampled_from(["skill", "repo"]), st.booleans(), st.booleans())
 def test_an_entry_comes_back_from_the_wire(
     skill: tuple[str, dict[str, Any], dict[str, bytes]], scheme: str, listed: bool, dynamic: bool
 ) -> None:
-    """E1, E2"""
     path, fields, files = skill
     entry = entry_of(path, fields, files, scheme=scheme, meta=SkillMeta(listed=listed))
     if dynamic:
@@ -93,11 +95,12 @@ def test_an_entry_comes_back_from_the_wire(
     assert parse_entry(json.loads(json.dumps(value, allow_nan=False))) == entry
 
 
+@rule("E3")
 @given(skills(), FILES)
 def test_entries_are_equal_exactly_when_the_files_are(
     skill: tuple[str, dict[str, Any], dict[str, bytes]], other: dict[str, bytes]
 ) -> None:
-    """E3: every name and every byte counts."""
+    """Every name and every byte counts."""
     path, fields, files = skill
     entry = entry_of(path, fields, files)
     assert (entry == entry_of(path, fields, other)) is (files == other)
@@ -206,13 +209,14 @@ TAMPERS: list[Tamper] = [
 ]  # fmt: skip
 
 
+@rule("E1", "E2", "E3", "E4", "U3", "U7")
 @pytest.mark.parametrize("tamper", TAMPERS, ids=lambda tamper: tamper.__name__)
 @settings(max_examples=max(10, settings.default.max_examples // 3))
 @given(skill=skills(), data=st.data())
 def test_a_tampered_entry_is_refused(
     tamper: Tamper, skill: tuple[str, dict[str, Any], dict[str, bytes]], data: st.DataObject
 ) -> None:
-    """E1, E2, E3, E4, U3, U7: with a ``FormatError`` and nothing else."""
+    """With a ``FormatError`` and nothing else."""
     value = copy.deepcopy(entry_of(*skill).to_json())
     tamper(data.draw, value)
     with pytest.raises(FormatError) as caught:
@@ -220,6 +224,7 @@ def test_a_tampered_entry_is_refused(
     assert caught.value.reference in {"entry-invalid", "uri-invalid", "digest-invalid"}
 
 
+@rule("E1", "E2")
 @given(
     JSON
     | st.fixed_dictionaries(
@@ -227,7 +232,6 @@ def test_a_tampered_entry_is_refused(
     )
 )
 def test_any_json_is_an_entry_or_is_refused(value: Any) -> None:
-    """E1, E2"""
     try:
         entry = parse_entry(value)
     except FormatError:
@@ -235,15 +239,15 @@ def test_any_json_is_an_entry_or_is_refused(value: Any) -> None:
     assert parse_entry(entry.to_json()) == entry
 
 
+@rule("B5")
 @given(st.text(max_size=12))
 def test_folding_twice_is_folding_once_and_ignores_ascii_case(name: str) -> None:
-    """B5"""
     swapped = "".join(character.swapcase() if character.isascii() else character for character in name)
     assert fold(fold(name)) == fold(name)
     assert fold(swapped) == fold(name)
 
 
+@rule("B5")
 @given(st.text(st.characters(codec="utf-8", categories=("Lu", "Ll", "Lo", "Mn")), max_size=8))
 def test_composed_and_decomposed_names_fold_to_one(name: str) -> None:
-    """B5"""
     assert fold(unicodedata.normalize("NFD", name)) == fold(unicodedata.normalize("NFC", name)) == fold(name)

@@ -8,6 +8,7 @@ from xml.etree import ElementTree
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.skill.entry import DYNAMIC, SkillEntry
 from skillwire.skill.model import build_catalog, build_summary, escape_text, estimate_tokens
 
@@ -24,11 +25,11 @@ def entry(name: str, description: str) -> SkillEntry:
     return SkillEntry("skill://a/b/SKILL.md", {"name": name, "description": description}, DYNAMIC)
 
 
+@rule("O2")
 @given(st.lists(st.tuples(ANY, ANY), min_size=1, max_size=3), ANY, ANY)
 def test_a_catalog_has_one_element_for_each_skill_whatever_is_in_them(
     skills: list[tuple[str, str]], server: str, tool: str
 ) -> None:
-    """O2"""
     entries = [entry(name, description) for name, description in skills]
     block = build_catalog(entries, tool_name=tool, server_name=server, server_in_entries=True)
     root = ElementTree.fromstring(block[block.index("<available_skills>") :])
@@ -41,9 +42,10 @@ def test_a_catalog_has_one_element_for_each_skill_whatever_is_in_them(
         assert re.findall(r"[!-~]+", shown) == re.findall(r"[!-~]+", description)
 
 
+@rule("O2")
 @given(ANY)
 def test_escaped_text_is_text_and_reads_back(text: str) -> None:
-    """O2: but for what XML cannot carry, nothing is lost."""
+    """But for what XML cannot carry, nothing is lost."""
     escaped = escape_text(text)
     assert not set("<>\"'") & set(escaped)
     read = ElementTree.fromstring(f"<x y='{escaped}'>{escaped}</x>")
@@ -60,17 +62,18 @@ def visible(text: str) -> str:
     )
 
 
+@rule("O2")
 @given(st.lists(st.tuples(ANY, ANY), max_size=4))
 def test_a_summary_has_as_many_lines_as_skills(skills: list[tuple[str, str]]) -> None:
-    """O2: whatever counts as the end of a line somewhere."""
+    """Whatever counts as the end of a line somewhere."""
     summary = build_summary([entry(name, description) for name, description in skills])
     assert len(summary.splitlines()) == len(skills)
     assert all(line.startswith("- ") for line in summary.splitlines())
 
 
+@rule("V5")
 @given(ANY, ANY)
 def test_an_estimate_is_made_of_anything(name: str, description: str) -> None:
-    """V5"""
     estimate = estimate_tokens(entry(name, description))
     assert estimate.listed > 0
     assert (estimate.loaded, estimate.everything) == (None, None)

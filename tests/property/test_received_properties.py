@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of, parse_digest
@@ -98,6 +99,7 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
     return value
 
 
+@rule("E2", "E3", "E4", "U3", "U7")
 @settings(max_examples=max(200, settings.default.max_examples))
 @given(entries(), st.booleans())
 @example(
@@ -112,13 +114,13 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
     True,
 )
 def test_the_quick_way_and_the_proper_way_agree(value: dict[str, Any], sized: bool) -> None:
-    """E2, E3, E4, U3, U7"""
     assert outcome(parse_entry, value, sized=sized) == outcome(straightforward, value, sized=sized)
 
 
+@rule("E4", "U7", "V2")
 @given(entries(), st.booleans())
 def test_whatever_is_accepted_can_be_found_again_and_lies_inside(value: dict[str, Any], sized: bool) -> None:
-    """E4, U7, V2: no entry has a file whose URI cannot be read later."""
+    """No entry has a file whose URI cannot be read later."""
     entry = outcome(parse_entry, value, sized=sized)
     if isinstance(entry, tuple):
         return
@@ -130,9 +132,9 @@ def test_whatever_is_accepted_can_be_found_again_and_lies_inside(value: dict[str
     assert entry.as_received() == value
 
 
+@rule("E4", "U7")
 @given(st.lists(SEGMENT, min_size=1, max_size=4).map("/".join))
 def test_a_file_of_any_name_is_inside_or_the_entry_is_refused(tail: str) -> None:
-    """E4, U7"""
     value = {
         "uri": "skill://acme/refunds/SKILL.md",
         "frontmatter": {"name": "refunds", "description": "x"},

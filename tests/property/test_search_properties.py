@@ -6,6 +6,7 @@ import anyio
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.search.fts5 import Document, Engine
 from skillwire.search.index import SearchIndex, everything
@@ -28,12 +29,13 @@ WORDY = st.sampled_from(
 )
 
 
+@rule("B6")
 @given(st.lists(st.one_of(ANY_TEXT, SYNTAX), min_size=1, max_size=3), st.one_of(ANY_TEXT, SYNTAX))
 @example(["a"], 'NEAR("a" b*)')
 @example(["a"], "x" * 1_000_000)
 @example(["a " * 40_000], "a " * 10_000)
 def test_no_query_and_no_text_raises(texts: list[str], query: str) -> None:
-    """B6: what a server sends is text, whatever it looks like."""
+    """What a server sends is text, whatever it looks like."""
     engine = Engine()
     try:
         engine.put(Document(str(n), str(n), text, text, text) for n, text in enumerate(texts))

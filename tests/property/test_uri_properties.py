@@ -11,6 +11,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.uri import (
     SkillUri,
@@ -95,18 +96,19 @@ def assert_safe(uri: SkillUri) -> None:
         assert not any(unicodedata.category(character) in ("Cc", "Cs") for character in segment)
 
 
+@rule("U1", "U4", "U5", "U7")
 @given(PATHS, st.sampled_from(["skill", "repo", "git+ssh"]))
 def test_a_formatted_path_parses_back(path: str, scheme: str) -> None:
-    """U1, U4, U5, U7"""
     uri = parse_uri(format_uri(path, scheme))
     assert (uri.scheme, uri.path, uri.segments) == (scheme, path, tuple(path.split("/")))
     assert str(uri) == format_uri(path, scheme)
     assert parse_path(path) == path
 
 
+@rule("U7")
 @given(PATHS)
 def test_a_formatted_uri_has_only_characters_of_rfc_3986(path: str) -> None:
-    """U7; and other parsers see the first segment whole, where a host stands (U4)."""
+    """And other parsers see the first segment whole, where a host stands (U4)."""
     text = format_uri(path)
     assert re.fullmatch(r"skill://(?:[A-Za-z0-9._~!$&'()*+,;=:@/-]|%[0-9A-F]{2})+", text)
     split = urlsplit(text)
@@ -114,12 +116,12 @@ def test_a_formatted_uri_has_only_characters_of_rfc_3986(path: str) -> None:
     assert (split.username, split.query, split.fragment) == (None, "", "")
 
 
+@rule("U7")
 @given(ANY_TEXT | TRICKY, st.sampled_from(["", "skill://", "skill://a/", "Skill://acme/refunds/"]))
 @example("%2e%2e/x", "skill://a/")
 @example("\ud800", "skill://")
 @example("%41\udfff", "skill://")
 def test_any_text_parses_to_safe_segments_or_is_refused(text: str, start: str) -> None:
-    """U7"""
     uri = outcome(parse_uri, start + text)
     if isinstance(uri, FormatError):
         assert uri.reference == "uri-invalid"
@@ -128,9 +130,9 @@ def test_any_text_parses_to_safe_segments_or_is_refused(text: str, start: str) -
         assert parse_uri(str(uri)) == uri
 
 
+@rule("U7")
 @given(ANY_TEXT | TRICKY | PATHS)
 def test_any_text_is_a_safe_path_or_is_refused(text: str) -> None:
-    """U7"""
     path = outcome(parse_path, text)
     if isinstance(path, FormatError):
         assert path.reference == "path-invalid"
@@ -139,25 +141,26 @@ def test_any_text_is_a_safe_path_or_is_refused(text: str) -> None:
         assert_safe(SkillUri("skill", tuple(path.split("/"))))
 
 
+@rule("U7")
 @given(spellings())
 def test_every_spelling_of_a_uri_is_that_uri(case: tuple[tuple[str, ...], str]) -> None:
-    """U7: comparison is on decoded segments."""
+    """Comparison is on decoded segments."""
     segments, text = case
     assert parse_uri(text) == SkillUri("skill", segments)
     assert str(parse_uri(text)) == format_uri("/".join(segments))
 
 
+@rule("U7")
 @given(bad_spellings())
 def test_every_spelling_of_a_way_out_is_refused(text: str) -> None:
-    """U7"""
     with pytest.raises(FormatError) as caught:
         parse_uri(text)
     assert caught.value.reference == "uri-invalid"
 
 
+@rule("E4", "U2")
 @given(PATHS, PATHS)
 def test_what_is_joined_below_a_root_is_inside_it_and_the_root_is_not_inside_itself(root: str, file: str) -> None:
-    """E4, U2"""
     base, uri = parse_uri(format_uri(root)), parse_uri(format_uri(f"{root}/{file}"))
     assert is_within(base, uri)
     assert not is_within(uri, base)
@@ -165,19 +168,20 @@ def test_what_is_joined_below_a_root_is_inside_it_and_the_root_is_not_inside_its
     assert skill_root(parse_uri(skill_md_uri(root))) == base
 
 
+@rule("E4")
 @given(PATHS, PATHS)
 def test_a_neighbour_is_not_inside(root: str, file: str) -> None:
-    """E4: a root is no prefix of text."""
+    """A root is no prefix of text."""
     base = parse_uri(format_uri(root))
     assert not is_within(base, parse_uri(format_uri(f"{root}x/{file}")))
     assert not is_within(base, parse_uri(format_uri(f"{root}/{file}", "other")))
 
 
+@rule("U6", "U7", "O3")
 @given(PATHS, st.lists(GOOD, max_size=3), st.text(max_size=40) | TRICKY)
 @example("a", [], "x/../../b")
 @example("a/b", ["c"], "..%2F..%2Fx")
 def test_no_link_leaves_the_skill_it_stands_in(root_path: str, folders: list[str], reference: str) -> None:
-    """U6, U7, O3"""
     root = parse_uri(format_uri(root_path))
     base = SkillUri(root.scheme, (*root.segments, *folders, "file.md"))
     target = outcome(resolve_reference, root, base, reference)
@@ -188,9 +192,10 @@ def test_no_link_leaves_the_skill_it_stands_in(root_path: str, folders: list[str
         assert_safe(target)
 
 
+@rule("U6")
 @given(PATHS, PATHS, PATHS)
 def test_a_link_from_one_file_to_another_is_found(root_path: str, source: str, target: str) -> None:
-    """U6: written relatively and encoded, it leads where it was meant to."""
+    """Written relatively and encoded, it leads where it was meant to."""
     root, base, aim = (
         parse_uri(format_uri(path)) for path in (root_path, f"{root_path}/{source}", f"{root_path}/{target}")
     )

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import FormatError, VerificationError
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import Resource, SkillEntry
@@ -42,15 +43,15 @@ def written(fields: dict[str, Any]) -> bytes:
     return f"---\n{lines}---\n".encode()
 
 
+@rule("V1", "E2b")
 @given(st.binary(max_size=200), st.booleans())
 def test_the_bytes_of_the_entry_are_accepted(data: bytes, sized: bool) -> None:
-    """V1, E2b"""
     assert verify_file(entry_for(data, sized=sized), FILE, data).data == data
 
 
+@rule("V1")
 @given(st.binary(max_size=60), st.binary(max_size=60), st.booleans())
 def test_no_other_bytes_are_accepted(data: bytes, other: bytes, sized: bool) -> None:
-    """V1"""
     assume(data != other)
     with pytest.raises(VerificationError) as caught:
         verify_file(entry_for(data, sized=sized), FILE, other)
@@ -58,9 +59,9 @@ def test_no_other_bytes_are_accepted(data: bytes, other: bytes, sized: bool) -> 
     assert (caught.value.reference, caught.value.rule) == (expected, "V1")
 
 
+@rule("V1")
 @given(st.binary(min_size=1, max_size=200), st.data(), st.booleans())
 def test_one_changed_byte_is_refused(data: bytes, draw: st.DataObject, sized: bool) -> None:
-    """V1"""
     place = draw.draw(st.integers(0, len(data) - 1))
     flip = draw.draw(st.integers(1, 255))
     changed = data[:place] + bytes([data[place] ^ flip]) + data[place + 1 :]
@@ -69,9 +70,10 @@ def test_one_changed_byte_is_refused(data: bytes, draw: st.DataObject, sized: bo
     assert caught.value.reference == "digest-mismatch"
 
 
+@rule("V1")
 @given(st.binary(max_size=200), st.integers(0, 400))
 def test_another_size_in_the_entry_is_refused(data: bytes, size: int) -> None:
-    """V1: even if the digest is right."""
+    """Even if the digest is right."""
     assume(size != len(data))
     entry = entry_for(data)
     lying = replace(entry, resources=(entry.files[0]._replace(size=size),))
@@ -80,26 +82,28 @@ def test_another_size_in_the_entry_is_refused(data: bytes, size: int) -> None:
     assert caught.value.reference == "size-mismatch"
 
 
+@rule("V2", "U7")
 @given(st.binary(max_size=40), st.text(max_size=30))
 def test_a_file_that_is_not_in_the_entry_is_refused_whatever_its_name(data: bytes, name: str) -> None:
-    """V2, U7: with one of ours, never with anything else."""
+    """With one of ours, never with anything else."""
     assume(name != "a.bin")
     with pytest.raises((VerificationError, FormatError)) as caught:
         verify_file(entry_for(data), f"{ROOT}/{name}", data)
     assert caught.value.reference in ("file-unlisted", "uri-invalid")
 
 
+@rule("V4")
 @given(FIELDS)
 def test_the_fields_of_the_entry_are_accepted(fields: dict[str, Any]) -> None:
-    """V4"""
     data = written(fields)
     entry = replace(entry_for(data, f"{ROOT}/SKILL.md"), frontmatter=fields)
     assert verify_skill(entry, data).document.frontmatter.keys() == fields.keys()
 
 
+@rule("V4")
 @given(FIELDS, st.data())
 def test_one_changed_missing_or_added_field_is_refused(fields: dict[str, Any], draw: st.DataObject) -> None:
-    """V4: and it is the one that is named."""
+    """And it is the one that is named."""
     data = written(fields)
     key = draw.draw(st.sampled_from([*fields, "added"]))
     value = draw.draw(VALUE)
@@ -127,8 +131,8 @@ def spelled(value: Any) -> str:
             return f"{{{','.join(f'{key!r}:{spelled(value[key])}' for key in sorted(value))}}}"
 
 
+@rule("V4", "F4")
 @given(VALUE, VALUE)
 def test_values_are_the_same_exactly_when_json_writes_them_alike(one: Any, other: Any) -> None:
-    """V4, F4"""
     assert (differing_fields({"x": one}, {"x": other}, "x") == []) is (spelled(one) == spelled(other))
     assert differing_fields({"x": one}, {"x": one}, "x") == []

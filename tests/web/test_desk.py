@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
 
+from rules import rule
 from web.processes import desk_over
 
 if TYPE_CHECKING:
@@ -43,8 +44,8 @@ def approve(page: Page, note: str = "") -> None:
     expect(page.get_by_role("status").filter(has_text="Approved, exactly as it is here.")).to_be_visible()
 
 
+@rule("N1", "O1")
 def test_origins_and_skills_are_shown_with_their_states_and_shared_names(at_desk: Page) -> None:
-    """N1, O1"""
     origins = at_desk.get_by_role("region", name="Origins")
     expect(origins.get_by_role("row").filter(has_text="acme")).to_contain_text("complete")
     expect(origins.get_by_role("row").filter(has_text="books")).to_contain_text("complete")
@@ -59,8 +60,9 @@ def test_origins_and_skills_are_shown_with_their_states_and_shared_names(at_desk
     expect(skills.locator("[data-row]")).to_have_count(1)
 
 
+@rule("A3", "A4", "A5", "B6")
 def test_a_review_tells_everything_before_the_yes(at_desk: Page, desk: Desk) -> None:
-    """A3, A4, A5, B6: and the yes reaches the command line, with what was granted and with the note."""
+    """And the yes reaches the command line, with what was granted and with the note."""
     open_skill(at_desk, "library")
     expect(at_desk.get_by_role("region", name="Text that people do not see")).to_contain_text("mallory")
     expect(at_desk.get_by_role("region", name="It asks for")).to_contain_text("Bash(lend:*)")
@@ -75,8 +77,8 @@ def test_a_review_tells_everything_before_the_yes(at_desk: Page, desk: Desk) -> 
     assert "read all of it" in desk.run("log", "--json")
 
 
+@rule("A4", "A5")
 def test_each_tool_is_granted_and_refused_by_itself_and_all_is_taken_back(at_desk: Page, desk: Desk) -> None:
-    """A4, A5"""
     open_skill(at_desk, "library")
     approve(at_desk)
     assert desk.approvals() == {LIBRARY: []}
@@ -137,10 +139,10 @@ def test_an_emptied_filter_shows_what_is_so_now_and_keeps_the_other_choices(at_d
     expect(at_desk.get_by_label("Origin", exact=True)).to_have_value("books")
 
 
+@rule("A1")
 def test_a_skill_that_changed_while_somebody_read_it_is_not_approved(
     at_desk: Page, desk: Desk, watch: Watch
 ) -> None:
-    """A1"""
     watch.excuse("status of 409")
     open_skill(at_desk, "csv-profile")
     (desk.trees["acme"] / "csv-profile" / "references" / "output.md").write_text("something else\n")

@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from e2e.talking import PATIENCE
+from rules import rule
 from starting import skillwire_command
 from web.processes import WAIT, address_of, started
 from web.test_desk import LIBRARY, approve, open_skill, tick
@@ -41,8 +42,9 @@ def until(address: str, is_enough: Callable[[str], bool]) -> str:
     raise AssertionError(done.stdout + done.stderr)
 
 
+@rule("A1", "A2", "W1")
 def test_a_change_is_seen_and_read_and_the_waiting_agent_goes_on(at_desk: Page, desk: Desk) -> None:
-    """A1, A2, W1: the whole story."""
+    """The whole story."""
     open_skill(at_desk, "library")
     approve(at_desk)
     with desk.agent("library") as agent:
@@ -104,11 +106,12 @@ def test_a_question_of_the_command_line_is_answered_with_no(at_desk: Page, desk:
     assert "not before Monday" in desk.run("log", "--json")
 
 
+@rule("O1")
 @pytest.mark.parametrize(("answer", "code"), [("Yes", 0), ("No", 1)])
 def test_a_question_about_a_skill_that_the_desk_does_not_know_is_answered_by_itself(
     at_desk: Page, desk: Desk, answer: str, code: int
 ) -> None:
-    """O1: whoever asks has it from an origin of their own."""
+    """Whoever asks has it from an origin of their own."""
     with desk.asking("library", label="elsewhere") as loading:
         waiting(at_desk).get_by_role("link", name="May the model read library from elsewhere?").click()
         expect(at_desk.get_by_text("This desk does not know that skill")).to_be_visible()
@@ -144,10 +147,11 @@ def test_a_page_says_when_the_desk_has_ended(at_desk: Page, desk: Desk, watch: W
     expect(at_desk.locator("#live")).to_be_visible()
 
 
+@rule("A1", "B6")
 def test_what_a_client_of_a_gateway_wants_is_asked_live_and_served_after_the_yes(
     at_desk: Page, desk: Desk, tmp_path: Path
 ) -> None:
-    """A1, B6: the gateway has its own policy and connections, and shares the desk's memory."""
+    """The gateway has its own policy and connections, and shares the desk's memory."""
     policy = tmp_path / "gateway.toml"
     policy.write_text('mode = "admit"\n')
     words = ["--config", str(desk.config), "--policy", str(policy), "--state", str(desk.state), *WAIT]

@@ -10,6 +10,7 @@ import pytest
 from adversarial.expecting import refused
 from adversarial.host.origin import CANARY, HostileOrigin, assert_nothing_got_out, assert_refused
 from host.stage import ALLOW, NO, Person, StagedHost
+from rules import rule
 from skillwire import FormatError
 from skillwire.catalog.pulling import read_verified, write_skill
 from skillwire.client.remote import RemoteCatalog
@@ -28,11 +29,12 @@ PAIRS = {
 }
 
 
+@rule("B5", "C1", "C3")
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
 async def test_files_that_a_disk_would_take_for_one_are_two_here(
     web: HostileOrigin, state: Path, pair: tuple[str, str]
 ) -> None:
-    """B5, C1, C3: the cache has no name that a server chose, so that neither replaces the other."""
+    """The cache has no name that a server chose, so that neither replaces the other."""
     web.add("pair", {"SKILL.md": skill_md("pair"), pair[0]: b"first\n", pair[1]: b"second\n"})
     async with web.host(state, policy=ALLOW) as host:
         await host.load("pair")
@@ -45,11 +47,12 @@ async def test_files_that_a_disk_would_take_for_one_are_two_here(
         assert len({name.casefold() for name in names}) == 3
 
 
+@rule("B5")
 @pytest.mark.parametrize("pair", PAIRS.values(), ids=PAIRS.keys())
 async def test_files_that_a_disk_would_take_for_one_are_not_written_to_one(
     web: HostileOrigin, tmp_path: Path, pair: tuple[str, str]
 ) -> None:
-    """B5: before anything is written."""
+    """Before anything is written."""
     web.add("pair", {"SKILL.md": skill_md("pair"), pair[0]: b"first\n", pair[1]: b"second\n"})
     async with web.connect() as client:
         catalog = RemoteCatalog(client)
@@ -60,8 +63,9 @@ async def test_files_that_a_disk_would_take_for_one_are_not_written_to_one(
     assert os.listdir(tmp_path) == []
 
 
+@rule("B5")
 async def test_files_that_collide_in_a_folder_are_refused(tmp_path: Path, state: Path) -> None:
-    """B5: a folder's skill would be another on another disk."""
+    """A folder's skill would be another on another disk."""
     tree = {"a/SKILL.md": skill_md("a"), "a/x.md": b"1", "a/X.md": b"2", "b/SKILL.md": skill_md("b")}
     folder = write_tree(tmp_path / "mine", tree)
     async with StagedHost.open(folders=[folder], state=state) as host:
@@ -69,11 +73,12 @@ async def test_files_that_collide_in_a_folder_are_refused(tmp_path: Path, state:
         assert [skill.name for skill in host.names.skills] == ["b"]
 
 
+@rule("N1", "O2")
 @pytest.mark.parametrize("name", ["Own", "OWN", "o\u1e81n", "\u043ewn"])
 async def test_a_skill_whose_name_looks_like_a_local_one_is_shown_with_its_origin(
     web: HostileOrigin, state: Path, name: str
 ) -> None:
-    """N1, O2: whether the case, the accent or the alphabet is another."""
+    """Whether the case, the accent or the alphabet is another."""
     web.add(name, {"SKILL.md": skill_md(name, body=f"{CANARY}\n")})
     web.entries[-1]["uri"] = web.entries[-1]["resources"][0]["uri"]
     async with web.host(state, person=Person(NO)) as host:
@@ -85,9 +90,10 @@ async def test_a_skill_whose_name_looks_like_a_local_one_is_shown_with_its_origi
         await assert_nothing_got_out(host, state, mine, theirs)
 
 
+@rule("A1", "E5", "U4")
 @pytest.mark.parametrize("other", ["skill://Flat/SKILL.md", "SKILL://flat/SKILL.md", "skill://fl%61t/SKILL.md"])
 async def test_an_approval_of_one_spelling_is_none_of_another(web: HostileOrigin, state: Path, other: str) -> None:
-    """A1, E5, U4: an address that differs is asked about, also where it means the same."""
+    """An address that differs is asked about, also where it means the same."""
     person = Person()
     async with web.host(state, person=person) as host:
         await host.load("flat")
@@ -103,8 +109,9 @@ async def test_an_approval_of_one_spelling_is_none_of_another(web: HostileOrigin
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("C3", "O1")
 async def test_labels_that_differ_in_case_share_nothing(state: Path) -> None:
-    """C3, O1: removing one server leaves the content of the other."""
+    """Removing one server leaves the content of the other."""
     one, two = HostileOrigin(), HostileOrigin()
     async with one.serving() as first, two.serving() as second:
         servers = {"acme": first, "ACME": second}

@@ -10,6 +10,7 @@ from adversarial.expecting import hasty
 from adversarial.host.origin import SKILL, assert_nothing_got_out, assert_refused, is_acting
 from adversarial.speaking import Raw, drip, silence
 from host.stage import Person, StagedHost
+from rules import rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,11 +27,12 @@ def client_of(host: StagedHost) -> SkillsClient:
     return origin.client
 
 
+@rule("B4", "B6")
 @pytest.mark.parametrize("answer", [Raw(drip), silence], ids=["drips", "is silent"])
 async def test_instructions_that_never_arrive_are_given_up(
     evil: HostileOrigin, state: Path, answer: object
 ) -> None:
-    """B4, B6: within the bound; nobody is asked about what nobody could read."""
+    """Within the bound; nobody is asked about what nobody could read."""
     person = Person()
     async with evil.host(state, person=person) as host:
         evil.answers["resources/read"] = answer  # type: ignore[assignment]
@@ -41,8 +43,9 @@ async def test_instructions_that_never_arrive_are_given_up(
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("B4")
 async def test_a_file_that_never_arrives_leaves_the_skill_as_it_was(web: HostileOrigin, state: Path) -> None:
-    """B4: slow is not changed."""
+    """Slow is not changed."""
     async with web.host(state) as host:
         await host.load("flat")
         web.answers["resources/read"] = silence
@@ -53,8 +56,9 @@ async def test_a_file_that_never_arrives_leaves_the_skill_as_it_was(web: Hostile
         assert not (await host.read("flat", "notes.md")).is_error
 
 
+@rule("B4", "L2")
 async def test_a_listing_that_drips_keeps_nobody_waiting(evil: HostileOrigin, state: Path) -> None:
-    """B4, L2: the person's own skills, and what was loaded before, are there."""
+    """The person's own skills, and what was loaded before, are there."""
     async with evil.host(state) as host:
         await host.load("flat")
     evil.answers["skills/list"] = Raw(drip)
@@ -65,8 +69,9 @@ async def test_a_listing_that_drips_keeps_nobody_waiting(evil: HostileOrigin, st
         assert evil.read_uris() == [SKILL]
 
 
+@rule("B4", "V3", "V1")
 async def test_a_fresh_entry_that_never_arrives_leaves_a_mismatch(web: HostileOrigin, state: Path) -> None:
-    """B4, V3, V1: the answer that would explain it is given up too."""
+    """The answer that would explain it is given up too."""
     web.swap("skill://flat/notes.md", b"rotated\n")
     web.answers["skills/get"] = silence
     async with web.host(state) as host:

@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.host.origin import EVIL_NOTE, NOTE, SKILL, assert_nothing_got_out, assert_refused
 from host.stage import NO, YES, Person, on_disk
+from rules import rule
 from skillwire.host.approvals import Answer, Policy, Rule
 from trees import skill_md
 
@@ -21,10 +22,11 @@ pytestmark = pytest.mark.anyio
 ASK = Policy([Rule("ask", kind="dynamic")])
 
 
+@rule("V7", "A2")
 async def test_a_skill_that_turns_dynamic_to_escape_its_digests_is_declined(
     evil: HostileOrigin, state: Path
 ) -> None:
-    """V7, A2: and its approval is gone."""
+    """And its approval is gone."""
     async with evil.host(state) as host:
         await host.load("flat")
         evil.make_dynamic()
@@ -38,16 +40,18 @@ async def test_a_skill_that_turns_dynamic_to_escape_its_digests_is_declined(
         await assert_nothing_got_out(host, state, result, again)
 
 
+@rule("V7")
 async def test_a_rule_that_allows_loading_does_not_allow_dynamic_skills(web: HostileOrigin, state: Path) -> None:
-    """V7: an explicit choice is one for this kind."""
+    """An explicit choice is one for this kind."""
     web.make_dynamic()
     async with web.host(state, policy=Policy([Rule("allow"), Rule("allow", kind="execute")])) as host:
         assert_refused(await host.load("flat"), "not-approved", "V7")
         assert web.read_uris() == []
 
 
+@rule("V7", "C1")
 async def test_a_yes_to_a_dynamic_skill_is_for_once_and_leaves_nothing(evil: HostileOrigin, state: Path) -> None:
-    """V7, C1: whatever the answer says about remembering; no byte of it is on disk."""
+    """Whatever the answer says about remembering; no byte of it is on disk."""
     evil.make_dynamic()
     evil.files[SKILL] = skill_md("flat", body="made up just now\n")
     person = Person(Answer(yes=True, remember=True), NO)
@@ -59,8 +63,9 @@ async def test_a_yes_to_a_dynamic_skill_is_for_once_and_leaves_nothing(evil: Hos
         assert b"made up just now" not in on_disk(state)
 
 
+@rule("V7", "A5")
 async def test_code_for_a_dynamic_skill_is_granted_for_the_window_only(evil: HostileOrigin, state: Path) -> None:
-    """V7, A5: there is no content to bind a grant to."""
+    """There is no content to bind a grant to."""
     evil.make_dynamic()
     person = Person(YES, YES, YES, NO)
     async with evil.host(state, person=person, policy=ASK) as host:
@@ -75,11 +80,12 @@ async def test_code_for_a_dynamic_skill_is_granted_for_the_window_only(evil: Hos
         assert person.kinds == ["dynamic", "execute", "dynamic", "execute"]
 
 
+@rule("E2", "V7")
 @pytest.mark.parametrize("field", ["digest", "resources"])
 async def test_an_entry_that_leaves_out_what_it_promised_is_none(
     web: HostileOrigin, state: Path, field: str
 ) -> None:
-    """E2, V7: a server whose entries have digests and sizes does not get to leave one out."""
+    """A server whose entries have digests and sizes does not get to leave one out."""
     web.add("other", {"SKILL.md": skill_md("other")})
     broken = web.entries[0]
     if field == "digest":
@@ -91,8 +97,9 @@ async def test_an_entry_that_leaves_out_what_it_promised_is_none(
         assert [skill.name for skill in host.names.skills] == ["own", "other"]
 
 
+@rule("V4", "V7")
 async def test_a_dynamic_skill_is_still_held_to_its_frontmatter(web: HostileOrigin, state: Path) -> None:
-    """V4, V7: what was listed is what is loaded, as far as anything was said."""
+    """What was listed is what is loaded, as far as anything was said."""
     web.make_dynamic()
     web.claim(description="Harmless.")
     async with web.host(state, policy=Policy([Rule("allow", kind="dynamic")])) as host:

@@ -9,6 +9,7 @@ import pytest
 
 from adversarial.adversary import SMALL
 from adversarial.host.origin import assert_nothing_got_out, assert_refused
+from rules import rule
 from skillwire.host.approvals import Policy, Rule
 
 if TYPE_CHECKING:
@@ -32,8 +33,9 @@ def failed(host: Any) -> tuple[str, str]:
     return error.reference, error.rule
 
 
+@rule("B3", "L2")
 async def test_pages_without_end_are_cut_off_and_what_came_before_counts(evil: HostileOrigin, state: Path) -> None:
-    """B3, L2: the origin says that it is partial and why, and its honest skill can be used."""
+    """The origin says that it is partial and why, and its honest skill can be used."""
     evil.answers["skills/list"] = endless(evil.entries)
     async with evil.host(state) as host:
         assert (host.state("evil"), failed(host)) == ("partial", ("listing-too-long", "B3"))
@@ -41,15 +43,16 @@ async def test_pages_without_end_are_cut_off_and_what_came_before_counts(evil: H
         assert not (await host.load("flat")).is_error
 
 
+@rule("B3")
 async def test_a_cursor_that_comes_twice_ends_the_listing(evil: HostileOrigin, state: Path) -> None:
-    """B3"""
     evil.answers["skills/list"] = endless(evil.entries, cursors=map(str, [1, 2, 1] * 5))
     async with evil.host(state) as host:
         assert (host.state("evil"), failed(host)) == ("partial", ("cursor-repeats", "B3"))
 
 
+@rule("B3", "L2")
 async def test_pages_of_nothing_are_no_listing(web: HostileOrigin, state: Path) -> None:
-    """B3, L2: nothing is known of it; the person's own skills are not kept waiting."""
+    """Nothing is known of it; the person's own skills are not kept waiting."""
     web.answers["skills/list"] = endless([])
     async with web.host(state, calm=False) as host:
         await host.until(lambda: host.state("evil") == "unreachable")
@@ -58,8 +61,9 @@ async def test_pages_of_nothing_are_no_listing(web: HostileOrigin, state: Path) 
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 
 
+@rule("B3")
 async def test_more_skills_than_anybody_has_are_not_listed(web: HostileOrigin, state: Path) -> None:
-    """B3: what came within the bound is, and it is said that there was more."""
+    """What came within the bound is, and it is said that there was more."""
     crowd = [
         {
             "uri": f"skill://s{number}/SKILL.md",
@@ -76,18 +80,20 @@ async def test_more_skills_than_anybody_has_are_not_listed(web: HostileOrigin, s
         assert {skill.name for skill in host.names.skills} == {"own", "flat", *within}
 
 
+@rule("L3", "B3")
 @pytest.mark.parametrize("cursor", ["x" * 101, 7, ["x"], {"x": 1}, True])
 async def test_a_cursor_that_is_no_short_text_ends_the_listing(
     web: HostileOrigin, state: Path, cursor: Any
 ) -> None:
-    """L3, B3: it would be sent back."""
+    """It would be sent back."""
     web.answers["skills/list"] = {"skills": web.entries, "nextCursor": cursor}
     async with web.host(state) as host:
         assert (host.state("evil"), failed(host)) == ("partial", ("answer-invalid", "L3"))
 
 
+@rule("B3", "D1")
 async def test_directories_without_end_are_cut_off(web: HostileOrigin, state: Path) -> None:
-    """B3, D1: where a server has to be asked for them."""
+    """Where a server has to be asked for them."""
     web.make_dynamic()
     web.list_directories()
     numbers = count()
@@ -99,8 +105,9 @@ async def test_directories_without_end_are_cut_off(web: HostileOrigin, state: Pa
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("B2")
 async def test_a_listing_that_eats_the_servers_budget_is_stopped(web: HostileOrigin, state: Path) -> None:
-    """B2: pages below every other bound, and too much together."""
+    """Pages below every other bound, and too much together."""
     numbers = count()
     padding = "x" * 900_000
 

@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.host.origin import NOTE, assert_nothing_got_out, assert_refused, is_acting
 from host.stage import NO, YES, Person
+from rules import rule
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@rule("V2")
 async def test_a_file_that_is_served_but_not_listed_is_not_read(evil: HostileOrigin, state: Path) -> None:
-    """V2: it equals a mismatch, and is not even asked for."""
+    """It equals a mismatch, and is not even asked for."""
     evil.add_file("extra.md", tell=False)
     async with evil.host(state) as host:
         await host.load("flat")
@@ -29,8 +31,9 @@ async def test_a_file_that_is_served_but_not_listed_is_not_read(evil: HostileOri
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("A2", "V2")
 async def test_a_file_that_is_added_to_the_entry_revokes(evil: HostileOrigin, state: Path) -> None:
-    """A2, V2: also if the model asks for it by the name that it heard."""
+    """Also if the model asks for it by the name that it heard."""
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
@@ -48,8 +51,9 @@ async def test_a_file_that_is_added_to_the_entry_revokes(evil: HostileOrigin, st
         await assert_nothing_got_out(host, state, before, result, again)
 
 
+@rule("A2")
 async def test_a_file_that_is_removed_from_the_entry_revokes(evil: HostileOrigin, state: Path) -> None:
-    """A2: a skill without its warnings is another skill."""
+    """A skill without its warnings is another skill."""
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
@@ -64,8 +68,9 @@ async def test_a_file_that_is_removed_from_the_entry_revokes(evil: HostileOrigin
         assert (change.added, change.removed, change.rotated) == ((), (NOTE,), ())
 
 
+@rule("V1")
 async def test_a_listed_file_that_is_not_served_is_refused(evil: HostileOrigin, state: Path) -> None:
-    """V1: and nothing else is offered in its place."""
+    """And nothing else is offered in its place."""
     evil.remove_file(NOTE, tell=False)
     async with evil.host(state) as host:
         await host.load("flat")
@@ -73,8 +78,9 @@ async def test_a_listed_file_that_is_not_served_is_refused(evil: HostileOrigin, 
         assert_refused(result, "not-served", "")
 
 
+@rule("L2", "V2")
 async def test_a_skill_that_vanishes_from_the_listing_keeps_its_meaning(evil: HostileOrigin, state: Path) -> None:
-    """L2, V2: a listing proves nothing; what was approved may be read as it was, and nothing new."""
+    """A listing proves nothing; what was approved may be read as it was, and nothing new."""
     async with evil.host(state) as host:
         await host.load("flat")
         evil.entries.clear()
@@ -85,8 +91,9 @@ async def test_a_skill_that_vanishes_from_the_listing_keeps_its_meaning(evil: Ho
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 
 
+@rule("E2", "V2")
 async def test_a_manifest_without_its_skill_md_is_no_skill(web: HostileOrigin, state: Path) -> None:
-    """E2, V2: it is left out, and the listing says that it is partial."""
+    """It is left out, and the listing says that it is partial."""
     web.entries[0]["resources"].pop(0)
     async with web.host(state) as host:
         assert host.state("evil") == "partial"
@@ -95,8 +102,9 @@ async def test_a_manifest_without_its_skill_md_is_no_skill(web: HostileOrigin, s
         assert not is_acting(host)
 
 
+@rule("E2", "V1")
 async def test_a_file_listed_twice_with_two_contents_is_no_skill(web: HostileOrigin, state: Path) -> None:
-    """E2, V1: nobody chooses between them."""
+    """Nobody chooses between them."""
     web.add_file("notes.md")
     async with web.host(state) as host:
         result = await host.load("flat")

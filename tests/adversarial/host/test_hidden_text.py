@@ -9,6 +9,7 @@ import pytest
 from adversarial.host.origin import NOTE, SKILL, assert_refused
 from adversarial.speaking import Refusal
 from host.stage import NO, Person
+from rules import rule
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md
 
@@ -31,11 +32,12 @@ HIDDEN = {
 }
 
 
+@rule("B6")
 @pytest.mark.parametrize(("body", "shown"), HIDDEN.values(), ids=HIDDEN.keys())
 async def test_hidden_text_in_the_instructions_is_shown_before_anybody_says_yes(
     web: HostileOrigin, state: Path, body: str, shown: str
 ) -> None:
-    """B6: and a no keeps it out."""
+    """And a no keeps it out."""
     web.announce(SKILL, skill_md("flat", body=body))
     person = Person(NO)
     async with web.host(state, person=person) as host:
@@ -46,10 +48,11 @@ async def test_hidden_text_in_the_instructions_is_shown_before_anybody_says_yes(
         assert host.cache.usage().files == 0
 
 
+@rule("B6")
 async def test_hidden_text_that_is_shown_only_to_the_model_is_not_possible(
     evil: HostileOrigin, state: Path
 ) -> None:
-    """B6: a server that serves one text to the person and another to the model; there is one read for both."""
+    """A server that serves one text to the person and another to the model; there is one read for both."""
     evil.make_dynamic()
     evil.swap(SKILL, skill_md("flat", body=f"Do it.{TAGS}\n"), after=1)
     person = Person()
@@ -61,8 +64,9 @@ async def test_hidden_text_that_is_shown_only_to_the_model_is_not_possible(
         assert [any("obey" in find for find in request.review.hidden) for request in person.asked] == [False, True]
 
 
+@rule("B6")
 async def test_a_server_that_fails_when_a_person_looks_gets_no_approval(evil: HostileOrigin, state: Path) -> None:
-    """B6: what nobody could look at is not asked about; the next attempt shows it."""
+    """What nobody could look at is not asked about; the next attempt shows it."""
     evil.announce(SKILL, skill_md("flat", body=HIDDEN["tags"][0]))
     answers = iter([Refusal(-32603, "busy")])
     evil.answers["resources/read"] = lambda params: next(answers, None)
@@ -74,8 +78,9 @@ async def test_a_server_that_fails_when_a_person_looks_gets_no_approval(evil: Ho
         assert any("obey me" in find for find in person.asked[0].review.hidden)
 
 
+@rule("B6", "O2")
 async def test_hidden_text_in_the_list_of_skills_reaches_no_model(evil: HostileOrigin, state: Path) -> None:
-    """B6, O2: nobody approves a description before it is listed."""
+    """Nobody approves a description before it is listed."""
     evil.claim(description=f"Does it.{TAGS}\u202e\u200b\u200c\u200b")
     async with evil.host(state) as host:
         prompt = host.catalog_prompt()
@@ -83,8 +88,8 @@ async def test_hidden_text_in_the_list_of_skills_reaches_no_model(evil: HostileO
         assert not set(prompt) & set(f"{TAGS}\u202e\u200b\u200c")
 
 
+@rule("B6", "A2")
 async def test_hidden_text_in_a_new_version_is_shown_with_what_changed(evil: HostileOrigin, state: Path) -> None:
-    """B6, A2"""
     person = Person()
     async with evil.host(state, person=person) as host:
         await host.load("flat")
@@ -97,8 +102,9 @@ async def test_hidden_text_in_a_new_version_is_shown_with_what_changed(evil: Hos
         assert any(line.startswith("+Do it.") for line in request.diff)
 
 
+@rule("B6")
 async def test_a_review_finds_hidden_text_in_every_file(evil: HostileOrigin, state: Path) -> None:
-    """B6: a person may look at all of it before they say yes."""
+    """A person may look at all of it before they say yes."""
     evil.announce(NOTE, HIDDEN["tags"][0].encode())
     evil.add_file(f"a{TAGS}.md", b"x\n")
     async with evil.host(state) as host:
@@ -107,8 +113,9 @@ async def test_a_review_finds_hidden_text_in_every_file(evil: HostileOrigin, sta
         assert any("the name" in find and "obey me" in find for find in review.hidden)
 
 
+@rule("B6")
 async def test_finds_are_not_drowned_by_others(web: HostileOrigin, state: Path) -> None:
-    """B6: however many there are, that there are more is said."""
+    """However many there are, that there are more is said."""
     flood = "".join(f"{number}\u202e\n" for number in range(1000))
     web.announce(SKILL, skill_md("flat", body=f"{flood}{TAGS}\n"))
     person = Person(NO)

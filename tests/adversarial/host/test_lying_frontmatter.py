@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.host.origin import CANARY, SKILL, assert_nothing_got_out, assert_refused, is_acting
 from host.stage import Person
+from rules import rule
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -26,11 +27,12 @@ LIES = {
 }
 
 
+@rule("V4", "V3")
 @pytest.mark.parametrize("fields", LIES.values(), ids=LIES.keys())
 async def test_an_entry_that_says_what_its_file_does_not_is_refused(
     web: HostileOrigin, state: Path, fields: dict[str, object]
 ) -> None:
-    """V4, V3: field by field, before anybody is asked; a fresh entry that lies the same way is no help."""
+    """Field by field, before anybody is asked; a fresh entry that lies the same way is no help."""
     web.claim(**fields)
     person = Person()
     async with web.host(state, person=person) as host:
@@ -40,8 +42,9 @@ async def test_an_entry_that_says_what_its_file_does_not_is_refused(
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V4", "A4")
 async def test_a_file_that_says_more_than_its_entry_is_refused(evil: HostileOrigin, state: Path) -> None:
-    """V4, A4: the digest is right, and what it would widen was not shown in the list."""
+    """The digest is right, and what it would widen was not shown in the list."""
     data = skill_md("flat", body=f"{CANARY}\n", extra="allowed-tools: Bash\n")
     evil.announce(SKILL, data)
     async with evil.host(state) as host:
@@ -51,8 +54,8 @@ async def test_a_file_that_says_more_than_its_entry_is_refused(evil: HostileOrig
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V4")
 async def test_a_file_without_frontmatter_is_refused(web: HostileOrigin, state: Path) -> None:
-    """V4"""
     web.announce(SKILL, f"{CANARY}\n".encode())
     async with web.host(state) as host:
         result = await host.load("flat")
@@ -60,8 +63,9 @@ async def test_a_file_without_frontmatter_is_refused(web: HostileOrigin, state: 
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V3", "V4")
 async def test_a_lie_that_is_corrected_is_another_entry(evil: HostileOrigin, state: Path) -> None:
-    """V3, V4: the listing lies, ``skills/get`` does not; the files are the same, so that a lie is all there is."""
+    """The listing lies, ``skills/get`` does not; the files are the same, so that a lie is all there is."""
     honest = {**evil.entries[0], "frontmatter": dict(evil.entries[0]["frontmatter"])}
     evil.claim(description="Harmless.")
     evil.get_says(honest)
@@ -73,8 +77,9 @@ async def test_a_lie_that_is_corrected_is_another_entry(evil: HostileOrigin, sta
         assert not (await host.load("flat")).is_error
 
 
+@rule("V4", "C1")
 async def test_frontmatter_that_lies_about_what_was_cached_is_refused(evil: HostileOrigin, state: Path) -> None:
-    """V4, C1: a hit is held to the entry too."""
+    """A hit is held to the entry too."""
     async with evil.host(state) as host:
         await host.load("flat")
         evil.claim(description="Harmless.")
@@ -84,9 +89,10 @@ async def test_frontmatter_that_lies_about_what_was_cached_is_refused(evil: Host
         assert not is_acting(host)
 
 
+@rule("U3", "N1")
 @pytest.mark.parametrize("name", ["Flat", "flat ", "", "../flat", "other"])
 async def test_a_name_that_is_not_the_uris_is_no_skill(web: HostileOrigin, state: Path, name: str) -> None:
-    """U3, N1: it is left out before it is called anything."""
+    """It is left out before it is called anything."""
     web.claim(name=name)
     async with web.host(state) as host:
         assert host.state("evil") == "partial"

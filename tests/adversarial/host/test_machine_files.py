@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.host.origin import SKILL, assert_nothing_got_out, assert_refused
 from host.stage import ALLOW
+from rules import rule
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md
 
@@ -59,9 +60,10 @@ SPELLINGS = {
 }
 
 
+@rule("O3", "U6", "U7")
 @pytest.mark.parametrize("kind", ["listed", "dynamic"])
 async def test_no_spelling_of_a_file_of_this_machine_is_read(evil: HostileOrigin, state: Path, kind: str) -> None:
-    """O3, U6, U7: not by the host, and the server is not asked to either; with or without a manifest."""
+    """Not by the host, and the server is not asked to either; with or without a manifest."""
     if kind == "dynamic":
         evil.make_dynamic()
     async with evil.host(state, policy=Policy([Rule("allow"), Rule("allow", kind="dynamic")])) as host:
@@ -73,19 +75,20 @@ async def test_no_spelling_of_a_file_of_this_machine_is_read(evil: HostileOrigin
             await assert_nothing_got_out(host, state, result)
 
 
+@rule("O3")
 @pytest.mark.parametrize("path", ["file:///etc/passwd", "FILE:///etc/passwd", "File:/etc/passwd", "file:x"])
 async def test_a_file_url_is_refused_for_what_it_is(evil: HostileOrigin, state: Path, path: str) -> None:
-    """O3"""
     async with evil.host(state, policy=ALLOW) as host:
         await host.load("flat")
         assert_refused(await host.read("flat", path), "machine-file", "O3")
 
 
+@rule("O3")
 @pytest.mark.parametrize(
     "uri", ["file:///etc/SKILL.md", "FILE:///etc/SKILL.md", " file:///etc/SKILL.md", "file:/etc/SKILL.md"]
 )
 async def test_a_skill_that_is_a_file_of_this_machine_is_none(web: HostileOrigin, state: Path, uri: str) -> None:
-    """O3: not listed, not by its URI, not with an origin."""
+    """Not listed, not by its URI, not with an origin."""
     data = skill_md("etc")
     web.entries.append({"uri": uri, "frontmatter": {"name": "etc", "description": "x"}, "resources": "dynamic"})
     web.files[uri] = data
@@ -99,24 +102,26 @@ async def test_a_skill_that_is_a_file_of_this_machine_is_none(web: HostileOrigin
         assert web.read_uris() == []
 
 
+@rule("O3", "E4", "U7")
 @pytest.mark.parametrize(
     "uri", ["file:///etc/passwd", "skill://flat/../../etc/passwd", "skill://flat/%2e%2e/x", "/etc/passwd"]
 )
 async def test_a_skill_that_lists_a_file_of_this_machine_is_none(
     web: HostileOrigin, state: Path, uri: str
 ) -> None:
-    """O3, E4, U7: one such file and the whole entry is left out."""
+    """One such file and the whole entry is left out."""
     web.entries[0]["resources"].append({"uri": uri, "digest": "sha256:" + "0" * 64, "size": 1})
     async with web.host(state, policy=ALLOW) as host:
         assert host.state("evil") == "partial"
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 
 
+@rule("O3")
 @pytest.mark.parametrize("origin", ["evil", "mine"])
 async def test_reading_across_origins_does_not_reach_the_machine(
     web: HostileOrigin, state: Path, origin: str
 ) -> None:
-    """O3: also with a rule that allows every read across."""
+    """Also with a rule that allows every read across."""
     policy = Policy([Rule("allow"), Rule("allow", kind="cross-origin")])
     async with web.host(state, policy=policy) as host:
         await host.load("flat")

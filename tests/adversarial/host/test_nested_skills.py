@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.host.origin import CANARY, assert_nothing_got_out, assert_refused, is_acting
 from host.stage import NO, YES, Person
+from rules import rule
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ def nested(evil: HostileOrigin) -> HostileOrigin:
     return evil
 
 
+@rule("A3")
 async def test_approving_a_skill_approves_none_inside_it(nested: HostileOrigin, state: Path) -> None:
-    """A3: the person sees that there is one, and is asked about it by itself."""
+    """The person sees that there is one, and is asked about it by itself."""
     person = Person(YES, NO)
     async with nested.host(state, person=person) as host:
         await host.load("outer")
@@ -42,8 +44,9 @@ async def test_approving_a_skill_approves_none_inside_it(nested: HostileOrigin, 
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("A3", "W2", "A4")
 async def test_reading_a_nested_skill_as_a_file_gives_it_nothing(nested: HostileOrigin, state: Path) -> None:
-    """A3, W2, A4: its frontmatter has no effect, it has no window, and nothing runs because of it."""
+    """Its frontmatter has no effect, it has no window, and nothing runs because of it."""
     async with nested.host(state, person=Person(YES, NO)) as host:
         await host.load("outer")
         read = await host.read("outer", "inner/SKILL.md")
@@ -55,8 +58,9 @@ async def test_reading_a_nested_skill_as_a_file_gives_it_nothing(nested: Hostile
         assert (refusal.reference, refusal.rule) == ("not-approved", "A5")
 
 
+@rule("V2", "U6")
 async def test_a_nested_skill_cannot_reach_into_the_one_around_it(nested: HostileOrigin, state: Path) -> None:
-    """V2, U6: its root is where its own file is."""
+    """Its root is where its own file is."""
     async with nested.host(state) as host:
         await host.load("inner")
         for path in ("../SKILL.md", "skill://outer/SKILL.md"):
@@ -66,8 +70,9 @@ async def test_a_nested_skill_cannot_reach_into_the_one_around_it(nested: Hostil
         assert_refused(await host.read("inner", "skill://outer/SKILL.md"), "file-outside", "V2")
 
 
+@rule("A2", "A3")
 async def test_a_nested_skill_that_rotates_takes_the_approval_of_both(nested: HostileOrigin, state: Path) -> None:
-    """A2, A3: its files are files of the one around it."""
+    """Its files are files of the one around it."""
     person = Person(YES, YES, NO, NO)
     async with nested.host(state, person=person) as host:
         await host.load("outer")
@@ -81,8 +86,9 @@ async def test_a_nested_skill_that_rotates_takes_the_approval_of_both(nested: Ho
         assert not is_acting(host, "skill://outer/SKILL.md")
 
 
+@rule("A2", "A3")
 async def test_a_skill_added_inside_an_approved_one_is_another_content(evil: HostileOrigin, state: Path) -> None:
-    """A2, A3: also if it is not listed as a skill."""
+    """Also if it is not listed as a skill."""
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")

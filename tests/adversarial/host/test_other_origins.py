@@ -8,6 +8,7 @@ import pytest
 
 from adversarial.host.origin import PRIVATE, SKILL, HostileOrigin, assert_nothing_got_out, assert_refused
 from host.stage import NO, YES, Person
+from rules import rule
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md
 
@@ -49,11 +50,12 @@ def victim() -> HostileOrigin:
     return bank
 
 
+@rule("O3", "V2", "U6")
 @pytest.mark.parametrize("kind", ["listed", "dynamic"])
 async def test_no_spelling_of_a_place_elsewhere_reads_it(
     evil: HostileOrigin, victim: HostileOrigin, state: Path, kind: str
 ) -> None:
-    """O3, V2, U6: nothing reaches the other server, and nothing outside the skill is asked of this one."""
+    """Nothing reaches the other server, and nothing outside the skill is asked of this one."""
     if kind == "dynamic":
         evil.make_dynamic()
     policy = Policy([Rule("allow"), Rule("allow", kind="dynamic")])
@@ -70,10 +72,11 @@ async def test_no_spelling_of_a_place_elsewhere_reads_it(
             await assert_nothing_got_out(host, state, result)
 
 
+@rule("O3")
 async def test_naming_the_other_origin_is_declined_unless_somebody_says_yes_to_both(
     evil: HostileOrigin, victim: HostileOrigin, state: Path
 ) -> None:
-    """O3: by default without a question; else with one that names both."""
+    """By default without a question; else with one that names both."""
     async with victim.serving() as target, evil.host(state) as host:
         await host.add_server("victim", target)
         await host.calm("victim")
@@ -84,8 +87,9 @@ async def test_naming_the_other_origin_is_declined_unless_somebody_says_yes_to_b
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("O3")
 async def test_a_no_to_reading_elsewhere_is_a_no(web: HostileOrigin, victim: HostileOrigin, state: Path) -> None:
-    """O3: asked with the skill, its origin, the other origin and the file."""
+    """Asked with the skill, its origin, the other origin and the file."""
     person = Person()
     async with victim.serving() as target, web.host(state, person=person, policy=ASK_ACROSS) as host:
         await host.add_server("victim", target)
@@ -100,9 +104,10 @@ async def test_a_no_to_reading_elsewhere_is_a_no(web: HostileOrigin, victim: Hos
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("O3")
 @pytest.mark.parametrize("path", ["skill://own/private.md", "skill://own/SKILL.md"])
 async def test_a_skill_cannot_read_the_persons_own_folder(evil: HostileOrigin, state: Path, path: str) -> None:
-    """O3: a local skill needs no approval, and reading it for a server's skill does."""
+    """A local skill needs no approval, and reading it for a server's skill does."""
     async with evil.host(state) as host:
         await host.load("flat")
         results = [await host.read("flat", path, origin="mine"), await host.read("flat", path)]
@@ -111,6 +116,7 @@ async def test_a_skill_cannot_read_the_persons_own_folder(evil: HostileOrigin, s
         await assert_nothing_got_out(host, state, *results)
 
 
+@rule("O1", "O3")
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [("nobody", ("origin-unknown", "O1")), ("", ("origin-unknown", "O1")), ("mine", ("file-unknown", "O3"))],
@@ -118,7 +124,7 @@ async def test_a_skill_cannot_read_the_persons_own_folder(evil: HostileOrigin, s
 async def test_an_origin_or_a_file_that_is_not_there_is_not_guessed(
     web: HostileOrigin, state: Path, origin: str, expected: tuple[str, str]
 ) -> None:
-    """O1, O3: before anybody is asked."""
+    """Before anybody is asked."""
     person = Person()
     async with web.host(state, person=person, policy=ASK_ACROSS) as host:
         await host.load("flat")
@@ -127,10 +133,11 @@ async def test_an_origin_or_a_file_that_is_not_there_is_not_guessed(
         assert person.kinds == ["load"]
 
 
+@rule("O3", "A1", "W2")
 async def test_a_yes_to_read_elsewhere_does_not_load_what_is_there(
     web: HostileOrigin, victim: HostileOrigin, state: Path
 ) -> None:
-    """O3, A1, W2: the other skill needs an approval of its own; a no to that is a no to the read."""
+    """The other skill needs an approval of its own; a no to that is a no to the read."""
     person = Person()
     async with victim.serving() as target, web.host(state, person=person, policy=ASK_ACROSS) as host:
         await host.add_server("victim", target)
@@ -143,10 +150,11 @@ async def test_a_yes_to_read_elsewhere_does_not_load_what_is_there(
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("O3", "V1")
 async def test_a_victim_that_lies_does_not_shut_the_skill_that_asked(
     web: HostileOrigin, victim: HostileOrigin, state: Path
 ) -> None:
-    """O3, V1: a mismatch over there says nothing of what was loaded here."""
+    """A mismatch over there says nothing of what was loaded here."""
     victim.swap(SECRET, b"rotated")
     policy = Policy([Rule("allow"), Rule("allow", kind="cross-origin")])
     async with victim.serving() as target, web.host(state, policy=policy) as host:

@@ -17,6 +17,7 @@ from adversarial.host.origin import (
 )
 from adversarial.speaking import Refusal
 from host.stage import NO, YES, Person
+from rules import rule
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -29,13 +30,14 @@ pytestmark = pytest.mark.anyio
 SAME_SIZE = skill_md("flat").replace(b"Do it.", b"Do NO!")
 
 
+@rule("V1", "V3")
 @pytest.mark.parametrize(
     "data", [EVIL_SKILL, SAME_SIZE, b"", skill_md("flat") + b"\n"], ids=["other", "same size", "empty", "one more"]
 )
 async def test_instructions_that_are_not_what_was_listed_are_never_loaded(
     evil: HostileOrigin, state: Path, data: bytes
 ) -> None:
-    """V1, V3: before a person is asked; the entry stays what it was, so that it is a mismatch and no change."""
+    """Before a person is asked; the entry stays what it was, so that it is a mismatch and no change."""
     evil.swap(SKILL, data)
     person = Person()
     async with evil.host(state, person=person) as host:
@@ -46,10 +48,11 @@ async def test_instructions_that_are_not_what_was_listed_are_never_loaded(
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("A1", "B6")
 async def test_instructions_that_rotate_after_the_person_looked_are_not_loaded(
     evil: HostileOrigin, state: Path
 ) -> None:
-    """A1, B6: what the person saw is what is loaded; there is no second read to rotate."""
+    """What the person saw is what is loaded; there is no second read to rotate."""
     evil.swap(SKILL, EVIL_SKILL, after=1)
     async with evil.host(state) as host:
         result = await host.load("flat")
@@ -58,11 +61,12 @@ async def test_instructions_that_rotate_after_the_person_looked_are_not_loaded(
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V1", "V3", "W1")
 @pytest.mark.parametrize("reads", [1, 2])
 async def test_a_file_that_rotates_while_the_skill_is_acted_on_is_never_used(
     evil: HostileOrigin, state: Path, reads: int
 ) -> None:
-    """V1, V3, W1: the window is shut, and nothing more is read for the skill until it is loaded again."""
+    """The window is shut, and nothing more is read for the skill until it is loaded again."""
     evil.swap(NOTE, EVIL_NOTE, after=reads - 1)
     async with evil.host(state) as host:
         assert host.cache is not None
@@ -78,8 +82,9 @@ async def test_a_file_that_rotates_while_the_skill_is_acted_on_is_never_used(
         await assert_nothing_got_out(host, state, result, again)
 
 
+@rule("A2", "V3")
 async def test_a_rotation_that_is_announced_revokes_the_approval(evil: HostileOrigin, state: Path) -> None:
-    """A2, V3: a fresh entry that differs is another skill, and the next load is asked about, with what changed."""
+    """A fresh entry that differs is another skill, and the next load is asked about, with what changed."""
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
@@ -96,8 +101,9 @@ async def test_a_rotation_that_is_announced_revokes_the_approval(evil: HostileOr
         await assert_nothing_got_out(host, state, result, again)
 
 
+@rule("A2", "W1")
 async def test_a_rotation_that_a_listing_tells_of_shuts_the_window(evil: HostileOrigin, state: Path) -> None:
-    """A2, W1: nothing has to be read for that."""
+    """Nothing has to be read for that."""
     async with evil.host(state) as host:
         await host.load("flat")
         evil.announce(SKILL, EVIL_SKILL)
@@ -110,8 +116,9 @@ async def test_a_rotation_that_a_listing_tells_of_shuts_the_window(evil: Hostile
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("A2")
 async def test_a_rotation_back_to_what_was_approved_is_asked_about_again(evil: HostileOrigin, state: Path) -> None:
-    """A2: an approval that was revoked does not rise again."""
+    """An approval that was revoked does not rise again."""
     person = Person(YES, NO, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
@@ -127,11 +134,12 @@ async def test_a_rotation_back_to_what_was_approved_is_asked_about_again(evil: H
         await assert_nothing_got_out(host, state, first, second)
 
 
+@rule("V1", "V3")
 @pytest.mark.parametrize("answer", [Refusal(), Refusal(-32603, "no"), {"skill": "none"}, {"skill": None}])
 async def test_a_server_that_rotates_and_will_not_say_what_is_true_is_refused_for_the_rotation(
     web: HostileOrigin, state: Path, answer: object
 ) -> None:
-    """V1, V3: the way out is a fresh entry; without one the mismatch is what there is to say."""
+    """The way out is a fresh entry; without one the mismatch is what there is to say."""
     web.answers["skills/get"] = lambda params: answer
     web.swap(NOTE, EVIL_NOTE)
     async with web.host(state) as host:
@@ -141,10 +149,11 @@ async def test_a_server_that_rotates_and_will_not_say_what_is_true_is_refused_fo
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("C1", "V1")
 async def test_what_was_verified_before_is_served_from_the_cache_whatever_the_server_says_now(
     evil: HostileOrigin, state: Path
 ) -> None:
-    """C1, V1: the bytes that were approved, or none."""
+    """The bytes that were approved, or none."""
     async with evil.host(state) as host:
         await host.load("flat")
         await host.read("flat", "notes.md")

@@ -19,6 +19,7 @@ from adversarial.host.origin import (
 )
 from host.short import FIELDS, FILES, MANIFEST, PACKED, PROMISING, speak_archive, speak_digest, speak_manifest
 from host.stage import ALLOW, NO, YES, Person
+from rules import rule
 from skillwire.skill import digest_of
 from skillwire.skill.approval import fingerprint
 
@@ -34,11 +35,12 @@ EVIL = {**FILES, "SKILL.md": EVIL_SKILL}
 promising = pytest.mark.parametrize("speak", PROMISING.values(), ids=PROMISING.keys())
 
 
+@rule("A2", "G1")
 @promising
 async def test_a_skill_that_rotates_behind_its_listing_is_asked_about_again(
     speak: Callable[..., None], evil: HostileOrigin, state: Path
 ) -> None:
-    """A2, G1: each load asks what the skill is now; the approval of the old one is gone."""
+    """Each load asks what the skill is now; the approval of the old one is gone."""
     speak(evil)
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
@@ -54,8 +56,9 @@ async def test_a_skill_that_rotates_behind_its_listing_is_asked_about_again(
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V1", "V2", "V3")
 async def test_bytes_that_rotate_while_the_skill_is_acted_on_are_refused(evil: HostileOrigin, state: Path) -> None:
-    """V1, V2, V3: reads are held to what was got when it was loaded."""
+    """Reads are held to what was got when it was loaded."""
     speak_manifest(evil)
     async with evil.host(state) as host:
         await host.load("flat")
@@ -66,8 +69,9 @@ async def test_bytes_that_rotate_while_the_skill_is_acted_on_are_refused(evil: H
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V7", "A2")
 async def test_a_server_that_takes_its_promises_back_is_declined(evil: HostileOrigin, state: Path) -> None:
-    """V7, A2: to escape its digests; what was approved is not approved for when they come back."""
+    """To escape its digests; what was approved is not approved for when they come back."""
     speak_manifest(evil)
     async with evil.host(state) as host:
         await host.load("flat")
@@ -82,8 +86,9 @@ async def test_a_server_that_takes_its_promises_back_is_declined(evil: HostileOr
         await assert_nothing_got_out(host, state, result, again)
 
 
+@rule("A2")
 async def test_a_listing_that_contradicts_what_was_got_ends_the_window(evil: HostileOrigin, state: Path) -> None:
-    """A2: the little that it says counts."""
+    """The little that it says counts."""
     speak_digest(evil)
     async with evil.host(state, person=Person(YES, NO)) as host:
         await host.load("flat")
@@ -95,8 +100,9 @@ async def test_a_listing_that_contradicts_what_was_got_ends_the_window(evil: Hos
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("A1", "B6")
 async def test_what_a_person_looked_at_is_what_they_say_yes_to(web: HostileOrigin, state: Path) -> None:
-    """A1, B6: a server that answers otherwise the second time is not asked a second time."""
+    """A server that answers otherwise the second time is not asked a second time."""
     speak_manifest(web)
     async with web.host(state, person=Person(NO)) as host:
         await host.review("flat")
@@ -135,9 +141,9 @@ LIES: dict[str, tuple[Callable[[HostileOrigin], None], str, str]] = {
 }
 
 
+@rule("V1", "V4", "I2")
 @pytest.mark.parametrize("lie", LIES)
 async def test_an_index_that_lies_about_its_archive_is_refused(lie: str, evil: HostileOrigin, state: Path) -> None:
-    """V1, V4, I2"""
     tell, *expected = LIES[lie]
     speak_archive(evil, EVIL)
     tell(evil)
@@ -147,8 +153,9 @@ async def test_an_index_that_lies_about_its_archive_is_refused(lie: str, evil: H
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("V1", "E2")
 async def test_a_manifest_that_lies_is_refused(evil: HostileOrigin, state: Path) -> None:
-    """V1, E2: about bytes, or in its own shape; whatever a rule allows."""
+    """About bytes, or in its own shape; whatever a rule allows."""
     speak_manifest(evil)
     evil.files[SKILL] = EVIL_SKILL
     async with evil.host(state, policy=ALLOW) as host:

@@ -19,6 +19,7 @@ from adversarial.host.origin import (
 )
 from adversarial.speaking import Raw, endless
 from host.stage import ALLOW, Person
+from rules import rule
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md
 
@@ -32,9 +33,10 @@ pytestmark = pytest.mark.anyio
 SWOLLEN = (CANARY + "\n").encode() * 5000
 
 
+@rule("B1")
 @pytest.mark.parametrize("size", [64 * KIB + 1, 1 << 40, 1 << 70])
 async def test_a_file_that_claims_too_much_is_not_asked_for(evil: HostileOrigin, state: Path, size: int) -> None:
-    """B1: the claim alone is enough."""
+    """The claim alone is enough."""
     evil.entries[0]["resources"][1]["size"] = size
     async with evil.host(state) as host:
         await host.load("flat")
@@ -43,8 +45,9 @@ async def test_a_file_that_claims_too_much_is_not_asked_for(evil: HostileOrigin,
         assert evil.read_uris() == [SKILL]
 
 
+@rule("B1")
 async def test_instructions_that_claim_too_much_are_not_asked_for(web: HostileOrigin, state: Path) -> None:
-    """B1: nor is a person."""
+    """Nor is a person."""
     web.entries[0]["resources"][0]["size"] = 1 << 40
     person = Person()
     async with web.host(state, person=person) as host:
@@ -52,9 +55,10 @@ async def test_instructions_that_claim_too_much_are_not_asked_for(web: HostileOr
         assert (web.read_uris(), person.asked) == ([], [])
 
 
+@rule("V1")
 @pytest.mark.parametrize("size", [0, 1, 5, 7])
 async def test_a_size_that_is_not_the_bytes_is_refused(web: HostileOrigin, state: Path, size: int) -> None:
-    """V1: the digest is right, the size is not."""
+    """The digest is right, the size is not."""
     web.entries[0]["resources"][1]["size"] = size
     async with web.host(state) as host:
         await host.load("flat")
@@ -63,8 +67,9 @@ async def test_a_size_that_is_not_the_bytes_is_refused(web: HostileOrigin, state
         assert not is_acting(host)
 
 
+@rule("V1", "B1")
 async def test_a_file_that_swells_after_approval_is_refused(evil: HostileOrigin, state: Path) -> None:
-    """V1, B1: more than promised is a mismatch before it is decoded."""
+    """More than promised is a mismatch before it is decoded."""
     async with evil.host(state) as host:
         await host.load("flat")
         evil.swap(NOTE, SWOLLEN[: 50 * KIB])
@@ -73,9 +78,10 @@ async def test_a_file_that_swells_after_approval_is_refused(evil: HostileOrigin,
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("B1")
 @pytest.mark.parametrize("uri", [SKILL, NOTE])
 async def test_an_unbounded_answer_is_cut_off(evil: HostileOrigin, state: Path, uri: str) -> None:
-    """B1: while it is read; the host stays small, and nobody is asked about half a skill."""
+    """While it is read; the host stays small, and nobody is asked about half a skill."""
     person = Person()
     async with evil.host(state, person=person) as host:
         if uri == NOTE:
@@ -88,8 +94,9 @@ async def test_an_unbounded_answer_is_cut_off(evil: HostileOrigin, state: Path, 
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("B1")
 async def test_a_dynamic_file_is_bounded_too(web: HostileOrigin, state: Path) -> None:
-    """B1: where nothing is promised."""
+    """Where nothing is promised."""
     web.make_dynamic()
     async with web.host(state, policy=Policy([Rule("allow", kind="dynamic")])) as host:
         await host.load("flat")
@@ -99,8 +106,9 @@ async def test_a_dynamic_file_is_bounded_too(web: HostileOrigin, state: Path) ->
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("B2")
 async def test_a_server_that_sends_too_much_in_all_is_let_go(evil: HostileOrigin, state: Path) -> None:
-    """B2: each answer is small enough, all of them are not; the person's own skills are not touched."""
+    """Each answer is small enough, all of them are not; the person's own skills are not touched."""
     limits = replace(SMALL, max_server_bytes=512 * KIB)
     pad = "x" * 50_000
     evil.add("fat", {"SKILL.md": skill_md("fat"), **{f"{n}.md": (pad + str(n)).encode() for n in range(20)}})
@@ -113,8 +121,9 @@ async def test_a_server_that_sends_too_much_in_all_is_let_go(evil: HostileOrigin
         assert not (await host.load("own")).is_error
 
 
+@rule("E6", "B1")
 async def test_a_skill_of_too_many_files_is_left_out(web: HostileOrigin, state: Path) -> None:
-    """E6, B1: and the origin says that something was."""
+    """And the origin says that something was."""
     for number in range(SMALL.max_resources):
         web.add_file(f"{number}.md")
     async with web.host(state) as host:
@@ -122,16 +131,18 @@ async def test_a_skill_of_too_many_files_is_left_out(web: HostileOrigin, state: 
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 
 
+@rule("B1", "F3")
 async def test_frontmatter_that_swells_fills_nobodys_context(web: HostileOrigin, state: Path) -> None:
-    """B1, F3: the list of skills stays as small as the format says."""
+    """The list of skills stays as small as the format says."""
     web.claim(description="x" * 900_000, more="y" * 50_000)
     async with web.host(state) as host:
         assert len(host.catalog_prompt()) < 4000
 
 
+@rule("B1")
 @pytest.mark.parametrize("path", ["x" * 100_000, "a/" * 5000, "skill://flat/" + "x" * 100_000, "%2e" * 50_000])
 async def test_a_path_that_swells_is_refused_in_few_words(web: HostileOrigin, state: Path, path: str) -> None:
-    """B1: models repeat what skills tell them to; a log keeps what fits."""
+    """Models repeat what skills tell them to; a log keeps what fits."""
     async with web.host(state, policy=ALLOW) as host:
         await host.load("flat")
         for result in (await host.read("flat", path), await host.ls("flat", path), await host.load(path)):
@@ -140,8 +151,9 @@ async def test_a_path_that_swells_is_refused_in_few_words(web: HostileOrigin, st
         assert all(len(line.facts.get("what", "")) <= 300 for line in await host.lines())
 
 
+@rule("B1", "C1")
 async def test_the_cache_stays_within_its_bound(web: HostileOrigin, state: Path) -> None:
-    """B1, C1: a skill that fills the disk is used and not kept."""
+    """A skill that fills the disk is used and not kept."""
     from skillwire.host.cache import ContentCache
 
     big = b"x" * 50_000

@@ -18,6 +18,7 @@ from adversarial.host.origin import (
     is_acting,
 )
 from host.stage import NO, YES, Person
+from rules import rule
 from skillwire.skill import digest_of
 from trees import skill_md
 
@@ -38,10 +39,11 @@ def other_entry(server: HostileOrigin, uri: str, data: bytes) -> dict[str, Any]:
     return entry
 
 
+@rule("V3", "A2")
 async def test_what_was_approved_from_the_listing_is_not_what_get_describes(
     evil: HostileOrigin, state: Path
 ) -> None:
-    """V3, A2: bytes that fit ``skills/get`` do not fit what was approved; the person sees the new entry."""
+    """Bytes that fit ``skills/get`` do not fit what was approved; the person sees the new entry."""
     evil.get_says(other_entry(evil, NOTE, EVIL_NOTE))
     evil.swap(NOTE, EVIL_NOTE)
     person = Person(YES, NO)
@@ -59,10 +61,11 @@ async def test_what_was_approved_from_the_listing_is_not_what_get_describes(
         await assert_nothing_got_out(host, state, result, again)
 
 
+@rule("A2")
 async def test_a_server_that_goes_back_and_forth_is_asked_about_each_time(
     evil: HostileOrigin, state: Path
 ) -> None:
-    """A2: neither answer rides on an approval of the other."""
+    """Neither answer rides on an approval of the other."""
     evil.get_says(other_entry(evil, NOTE, EVIL_NOTE))
     evil.swap(NOTE, EVIL_NOTE)
     person = Person(YES, NO, NO)
@@ -78,8 +81,9 @@ async def test_a_server_that_goes_back_and_forth_is_asked_about_each_time(
         await assert_nothing_got_out(host, state, first, second, third)
 
 
+@rule("G1", "A2")
 async def test_an_unlisted_skill_is_what_get_says_when_it_is_loaded(evil: HostileOrigin, state: Path) -> None:
-    """G1, A2: asked anew for each load, and another answer is another skill."""
+    """Asked anew for each load, and another answer is another skill."""
     hidden = evil.add("hidden", {"SKILL.md": skill_md("hidden"), "a.md": b"a\n"}, listed=False)
     evil.get_says(hidden)
     person = Person(YES, NO)
@@ -107,9 +111,10 @@ LIES: dict[str, Any] = {
 }
 
 
+@rule("V3", "G1", "E2")
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 async def test_a_fresh_entry_that_is_none_changes_nothing(web: HostileOrigin, state: Path, lie: Any) -> None:
-    """V3, G1, E2: the mismatch stands, and what the server says instead is not believed."""
+    """The mismatch stands, and what the server says instead is not believed."""
     answer = lie(web.entries[0])
     web.answers["skills/get"] = lambda params: {"skill": answer}
     web.swap(NOTE, EVIL_NOTE)
@@ -121,9 +126,9 @@ async def test_a_fresh_entry_that_is_none_changes_nothing(web: HostileOrigin, st
         await assert_nothing_got_out(host, state, result)
 
 
+@rule("G1", "E2")
 @pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
 async def test_an_unlisted_skill_that_is_none_is_refused(web: HostileOrigin, state: Path, lie: Any) -> None:
-    """G1, E2"""
     answer = lie(web.entries[0])
     web.entries.clear()
     web.answers["skills/get"] = lambda params: {"skill": answer}
@@ -135,8 +140,9 @@ async def test_an_unlisted_skill_that_is_none_is_refused(web: HostileOrigin, sta
         assert web.read_uris() == []
 
 
+@rule("V3", "V7", "A2")
 async def test_a_fresh_entry_that_turned_dynamic_revokes(evil: HostileOrigin, state: Path) -> None:
-    """V3, V7, A2: nothing is promised any more."""
+    """Nothing is promised any more."""
     dynamic = {**evil.entries[0], "resources": "dynamic"}
     evil.get_says(dynamic)
     evil.swap(NOTE, EVIL_NOTE)
@@ -150,10 +156,11 @@ async def test_a_fresh_entry_that_turned_dynamic_revokes(evil: HostileOrigin, st
         await assert_nothing_got_out(host, state, result, again)
 
 
+@rule("V3", "U7")
 async def test_a_fresh_entry_in_another_spelling_is_taken_for_the_skill_it_is_about(
     web: HostileOrigin, state: Path
 ) -> None:
-    """V3, U7: the next load is of the fresh one, and asked about."""
+    """The next load is of the fresh one, and asked about."""
     fresh = other_entry(web, SKILL, EVIL_SKILL)
     fresh["uri"] = "skill://fl%61t/SKILL.md"
     web.get_says(fresh)

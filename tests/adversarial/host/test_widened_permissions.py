@@ -9,6 +9,7 @@ import pytest
 
 from adversarial.host.origin import SKILL, assert_refused
 from host.stage import NO, YES, Person
+from rules import rule
 from skillwire.host.approvals import Answer
 from skillwire.skill.approval import EXECUTE
 from trees import skill_md
@@ -38,8 +39,9 @@ def widen(server: HostileOrigin, extra: str = WIDE) -> None:
     server.add("flat", {"SKILL.md": skill_md("flat", extra=extra), "scripts/run.sh": b"rm\n"})
 
 
+@rule("A4", "A5")
 async def test_a_skill_that_is_approved_got_nothing_of_what_it_asked_for(evil: HostileOrigin, state: Path) -> None:
-    """A4, A5: not its tools, not its hooks, no server more; ``execute`` is no tool that a skill can ask for."""
+    """Not its tools, not its hooks, no server more; ``execute`` is no tool that a skill can ask for."""
     widen(evil)
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
@@ -53,9 +55,9 @@ async def test_a_skill_that_is_approved_got_nothing_of_what_it_asked_for(evil: H
         assert (refusal.reference, refusal.rule) == ("not-approved", "A5")
 
 
+@rule("A4", "A5")
 @pytest.mark.parametrize("asked_for", ["Bash", "execute", "*", "Bash(*)", "Read Bash"])
 async def test_asking_for_a_tool_is_not_having_it(web: HostileOrigin, state: Path, asked_for: str) -> None:
-    """A4, A5"""
     widen(web, f"allowed-tools: '{asked_for}'\n")
     async with web.host(state, person=Person(YES, NO)) as host:
         await host.load("flat")
@@ -65,8 +67,9 @@ async def test_asking_for_a_tool_is_not_having_it(web: HostileOrigin, state: Pat
         assert host.granted() == frozenset()
 
 
+@rule("A4", "A5")
 async def test_a_grant_for_one_tool_is_none_for_another(evil: HostileOrigin, state: Path) -> None:
-    """A4, A5: nor for code in general."""
+    """Nor for code in general."""
     widen(evil)
     person = Person(Answer(yes=True, grants=frozenset({"Write"})), NO, NO)
     async with evil.host(state, person=person) as host:
@@ -78,8 +81,9 @@ async def test_a_grant_for_one_tool_is_none_for_another(evil: HostileOrigin, sta
             assert refusal.rule == "A5"
 
 
+@rule("A2", "A4", "A5")
 async def test_a_grant_ends_with_the_content_it_was_given_to(evil: HostileOrigin, state: Path) -> None:
-    """A2, A4, A5: a new version asks for everything anew."""
+    """A new version asks for everything anew."""
     widen(evil)
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE, "Write"})), YES, NO)
     async with evil.host(state, person=person) as host:
@@ -98,8 +102,9 @@ async def test_a_grant_ends_with_the_content_it_was_given_to(evil: HostileOrigin
         assert declined.rule == "A5"
 
 
+@rule("A5")
 async def test_a_script_is_a_file_like_any_other(evil: HostileOrigin, state: Path) -> None:
-    """A5: it is read as text, it is on no disk under its name, and nothing can run it."""
+    """It is read as text, it is on no disk under its name, and nothing can run it."""
     widen(evil)
     async with evil.host(state) as host:
         await host.load("flat")
@@ -108,8 +113,9 @@ async def test_a_script_is_a_file_like_any_other(evil: HostileOrigin, state: Pat
         assert not any("run" in os.path.basename(path) or os.stat(path).st_mode & 0o111 for path in kept)
 
 
+@rule("A4", "A5")
 async def test_a_skill_of_another_origin_does_not_lend_its_grants(evil: HostileOrigin, state: Path) -> None:
-    """A4, A5: each skill whose words are in the context is asked about."""
+    """Each skill whose words are in the context is asked about."""
     evil.add("greedy", {"SKILL.md": skill_md("greedy")})
     person = Person(Answer(yes=True, grants=frozenset({EXECUTE})), YES, NO)
     async with evil.host(state, person=person) as host:

@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from archives import pack_tar_gz, pack_zip
+from rules import rule
 from skillwire import ArchiveCatalog, Change, CombinedCatalog, DirectoryCatalog, Mount, SkillMeta
 from skillwire.bootstrap import open_folders
 from skillwire.catalog.local import local_catalog
@@ -53,8 +54,9 @@ async def problems(catalog: Catalog) -> list[tuple[str, str]]:
     return [(problem.reference, problem.file) for problem in await catalog.problems()]
 
 
+@rule("I2")
 async def test_an_archive_is_served_as_its_files_would_be(archive: Path, tmp_path: Path) -> None:
-    """I2: the skill's path is its name; a skill inside is one too."""
+    """The skill's path is its name; a skill inside is one too."""
     write_tree(tmp_path / "folder" / "packed", FILES)
     folder, catalog = DirectoryCatalog(tmp_path / "folder"), ArchiveCatalog(archive)
     assert [entry async for entry in catalog.entries()] == [entry async for entry in folder.entries()]
@@ -67,8 +69,8 @@ async def test_an_archive_is_served_as_its_files_would_be(archive: Path, tmp_pat
     assert await problems(catalog) == []
 
 
+@rule("I2")
 async def test_the_archive_itself_goes_with_its_skill_only(archive: Path) -> None:
-    """I2"""
     catalog = ArchiveCatalog(archive)
     ready = await catalog.ready_archive(PACKED)
     assert ready is not None
@@ -79,8 +81,9 @@ async def test_the_archive_itself_goes_with_its_skill_only(archive: Path) -> Non
     assert await catalog.ready_archive("skill://nothing/SKILL.md") is None
 
 
+@rule("I2", "N1")
 async def test_catalogs_around_it_pass_the_archive_on(archive: Path) -> None:
-    """I2, N1: under the path that is seen, to those who may see it."""
+    """Under the path that is seen, to those who may see it."""
     combined = CombinedCatalog([Mount(ArchiveCatalog(archive), "label", prefix="acme")])
     around = "skill://acme/packed/SKILL.md"
     assert await combined.ready_archive(around) is not None
@@ -89,14 +92,14 @@ async def test_catalogs_around_it_pass_the_archive_on(archive: Path) -> None:
     assert await VisibleCatalog(combined, ["other"]).ready_archive(around) is None
 
 
+@rule("I2")
 async def test_a_folder_has_none(tmp_path: Path) -> None:
-    """I2"""
     catalog = DirectoryCatalog(write_tree(tmp_path, {"packed/SKILL.md": skill_md("packed")}))
     assert await catalog.ready_archive(PACKED) is None
 
 
+@rule("S1", "R2")
 async def test_a_file_that_is_replaced_is_read_again(archive: Path) -> None:
-    """S1, R2"""
     catalog = ArchiveCatalog(archive)
     pack = PACK["zip" if archive.suffix == ".zip" else "tar.gz"]
     before = await catalog.get_skill(PACKED)
@@ -112,8 +115,9 @@ async def test_a_file_that_is_replaced_is_read_again(archive: Path) -> None:
     assert not await catalog.refresh()
 
 
+@rule("I2")
 async def test_the_same_files_packed_differently_are_a_change_too(tmp_path: Path) -> None:
-    """I2: whoever promised the archive's digest has to hear of it."""
+    """Whoever promised the archive's digest has to hear of it."""
     path = tmp_path / "a.zip"
     path.write_bytes(pack_zip(FILES))
     catalog = ArchiveCatalog(path)
@@ -122,8 +126,9 @@ async def test_the_same_files_packed_differently_are_a_change_too(tmp_path: Path
     assert await catalog.refresh() == Change(changed=frozenset([PACKED]))
 
 
+@rule("I3")
 async def test_a_file_that_goes_bad_is_served_no_longer_until_it_is_mended(archive: Path) -> None:
-    """I3: whole or not at all, and the problem names the file."""
+    """Whole or not at all, and the problem names the file."""
     good = bytes_of(archive)
     catalog = ArchiveCatalog(archive)
     catalog.load()
@@ -142,8 +147,9 @@ async def test_a_file_that_goes_bad_is_served_no_longer_until_it_is_mended(archi
     assert await problems(catalog) == []
 
 
+@rule("S1")
 async def test_a_watch_sees_a_file_that_another_takes_the_place_of(archive: Path) -> None:
-    """S1: deployments rename."""
+    """Deployments rename."""
     catalog = ArchiveCatalog(archive)
     pack = PACK["zip" if archive.suffix == ".zip" else "tar.gz"]
     with anyio.fail_after(30), catalog.changes() as changes:
@@ -157,6 +163,7 @@ async def test_a_watch_sees_a_file_that_another_takes_the_place_of(archive: Path
             group.cancel_scope.cancel()
 
 
+@rule("F1", "F2", "F3", "F7")
 @pytest.mark.parametrize(
     ("skill_md", "reference", "file"),
     [
@@ -171,23 +178,23 @@ async def test_a_watch_sees_a_file_that_another_takes_the_place_of(archive: Path
 async def test_a_packed_skill_that_breaks_a_rule_is_reported_like_any(
     tmp_path: Path, skill_md: bytes, reference: str, file: str
 ) -> None:
-    """F1, F2, F3, F7"""
     (tmp_path / "any.zip").write_bytes(pack_zip({"SKILL.md": skill_md}))
     catalog = ArchiveCatalog(tmp_path / "any.zip")
     assert await listed(catalog) == []
     assert (reference, file) in await problems(catalog)
 
 
+@rule("B1", "I3")
 async def test_an_archive_larger_than_we_read_is_not_read(tmp_path: Path) -> None:
-    """B1, I3"""
     (tmp_path / "a.zip").write_bytes(pack_zip(FILES))
     catalog = ArchiveCatalog(tmp_path / "a.zip", limits=replace(DEFAULT_LIMITS, max_archive_bytes=50))
     assert await listed(catalog) == []
     assert await problems(catalog) == [("archive-too-large", "a.zip")]
 
 
+@rule("I2")
 async def test_what_is_no_archive_is_refused_at_once(tmp_path: Path) -> None:
-    """I2: and a missing one when it is asked for."""
+    """And a missing one when it is asked for."""
     with pytest.raises(FormatError):
         ArchiveCatalog(tmp_path / "a.tar")
     with pytest.raises(NotFoundError) as caught:
@@ -204,8 +211,9 @@ async def test_a_path_is_a_folder_or_an_archive(tmp_path: Path, archive: Path) -
     assert isinstance(local_catalog(tmp_path), DirectoryCatalog)
 
 
+@rule("I2", "N1")
 async def test_folders_and_archives_are_served_together(tmp_path: Path, archive: Path) -> None:
-    """I2, N1: a prefix and globs apply to both; one that is refused costs itself only."""
+    """A prefix and globs apply to both; one that is refused costs itself only."""
     root = write_tree(tmp_path / "skills", {"flat/SKILL.md": skill_md("flat")})
     (tmp_path / "bad.zip").write_bytes(b"x")
     paths = [str(root), str(archive), str(tmp_path / "bad.zip")]
@@ -217,8 +225,8 @@ async def test_folders_and_archives_are_served_together(tmp_path: Path, archive:
     assert (await prefixed.get_skill("skill://acme/packed/inner/SKILL.md")).name == "inner"
 
 
+@rule("R3")
 async def test_what_is_said_about_a_skill_is_said_about_a_packed_one(archive: Path) -> None:
-    """R3"""
     catalog = ArchiveCatalog(archive, describe=lambda path: SkillMeta(listed=path != "packed"))
     assert await listed(catalog) == [INNER]
     assert not (await catalog.get_skill(PACKED)).listed

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from skillwire import DirectoryCatalog, Limits, check_path
 from trees import skill_md, write_tree
 
@@ -73,9 +74,9 @@ BAD = {
 }
 
 
+@rule("F1", "F2", "F3", "F4", "U3", "B1", "F7")
 @pytest.mark.parametrize("reference", BAD)
 def test_one_bad_skill_gives_one_diagnostic_and_spoils_nothing(tmp_path: Path, reference: str) -> None:
-    """F1, F2, F3, F4, U3, B1, F7."""
     write_tree(tmp_path, {"good/SKILL.md": skill_md("good")})
     (tmp_path / "bad").mkdir()
     BAD[reference](tmp_path / "bad")
@@ -88,8 +89,9 @@ def test_one_bad_skill_gives_one_diagnostic_and_spoils_nothing(tmp_path: Path, r
     assert str(tmp_path) not in problem.message + problem.hint
 
 
+@rule("F3", "F7")
 def test_what_breaks_only_the_letter_is_served_and_reported(tmp_path: Path) -> None:
-    """F3, F7: public skills are full of it."""
+    """Public skills are full of it."""
     extra = "license: 3\nmetadata: {version: 1}\nallowed-tools: [Read]\ncompatibility: ''\n"
     write_tree(
         tmp_path, {"a/SKILL.md": skill_md("a", "x" * 1025, extra=extra), "b/SKILL.md": skill_md("b", "' '")}
@@ -106,8 +108,8 @@ def test_what_breaks_only_the_letter_is_served_and_reported(tmp_path: Path) -> N
     }
 
 
+@rule("B1")
 def test_pipes_devices_and_sockets_are_left_out_without_blocking(tmp_path: Path) -> None:
-    """B1."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})
     os.mkfifo(tmp_path / "a/pipe")
     listener = socket.socket(socket.AF_UNIX)
@@ -143,8 +145,9 @@ def become_ordinary() -> None:
         os.seteuid(65534)
 
 
+@rule("F7", "R2")
 def test_a_folder_or_file_without_permission_refuses_its_skill_only(unprivileged_root: Path) -> None:
-    """F7, R2: a skill is served whole or not at all."""
+    """A skill is served whole or not at all."""
     root = unprivileged_root
     write_tree(
         root,
@@ -169,8 +172,9 @@ def test_a_folder_or_file_without_permission_refuses_its_skill_only(unprivileged
     ]
 
 
+@rule("R2")
 def test_a_file_that_vanishes_during_the_scan_is_told_and_the_rest_served(tmp_path: Path) -> None:
-    """R2: the folder was listed, then the file went away."""
+    """The folder was listed, then the file went away."""
     write_tree(
         tmp_path, {"outer/SKILL.md": skill_md("outer"), "outer/a/SKILL.md": skill_md("a"), "outer/z.txt": b"z"}
     )
@@ -182,8 +186,8 @@ def test_a_file_that_vanishes_during_the_scan_is_told_and_the_rest_served(tmp_pa
     assert problems(catalog) == []
 
 
+@rule("B1")
 def test_folders_ten_thousand_deep_cost_one_diagnostic(tmp_path: Path) -> None:
-    """B1."""
     write_tree(tmp_path, {"good/SKILL.md": skill_md("good")})
     here = os.open(tmp_path, os.O_RDONLY)
     for _ in range(10_000):
@@ -200,9 +204,10 @@ def test_folders_ten_thousand_deep_cost_one_diagnostic(tmp_path: Path) -> None:
         subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
+@rule("U7")
 @pytest.mark.parametrize("name", [b"a\nb", b"a\x1b[31mb", b"a\\b", b"a\x7fb", b"bad\xff\xfename"])
 def test_a_name_that_no_uri_can_carry_refuses_its_skill(tmp_path: Path, name: bytes) -> None:
-    """U7: control characters, backslashes, bytes that are not UTF-8."""
+    """Control characters, backslashes, bytes that are not UTF-8."""
     write_tree(tmp_path, {"good/SKILL.md": skill_md("good"), "bad/SKILL.md": skill_md("bad")})
     Path(os.fsdecode(os.fsencode(tmp_path / "bad") + b"/" + name)).write_bytes(b"x")
     catalog = load(tmp_path)
@@ -212,44 +217,44 @@ def test_a_name_that_no_uri_can_carry_refuses_its_skill(tmp_path: Path, name: by
     assert (problem.file + problem.message).isprintable()
 
 
+@rule("B5")
 @pytest.mark.parametrize(
     "names",
     [("Notes.md", "notes.md"), ("caf\u00e9.md", "cafe\u0301.md"), ("STRASSE.md", "stra\u00dfe.md"), ("x", "X/y")],
 )
 def test_names_that_collide_on_another_disk_refuse_the_skill(tmp_path: Path, names: tuple[str, str]) -> None:
-    """B5."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a"), **{f"a/{name}": b"x" for name in names}})
     catalog = load(tmp_path)
     assert served(catalog) == []
     assert [reference for reference, _ in problems(catalog)] == ["path-collision"]
 
 
+@rule("B5", "F2")
 def test_skills_whose_folders_differ_only_in_case_are_both_refused(tmp_path: Path) -> None:
-    """B5, F2."""
     write_tree(tmp_path, {"Foo/SKILL.md": skill_md("foo"), "foo/SKILL.md": skill_md("foo")})
     catalog = load(tmp_path)
     assert served(catalog) == []
     assert [reference for reference, _ in problems(catalog)].count("path-collision") == 2
 
 
+@rule("F1")
 def test_skill_md_in_another_case_is_pointed_out(tmp_path: Path) -> None:
-    """F1."""
     write_tree(tmp_path, {"a/skill.md": skill_md("a"), "b/Skill.MD": skill_md("b"), "c/SKILL.md": skill_md("c")})
     catalog = load(tmp_path)
     assert served(catalog) == ["c"]
     assert problems(catalog) == [("skill-file-case", "a/skill.md"), ("skill-file-case", "b/Skill.MD")]
 
 
+@rule("E6")
 def test_a_skill_over_the_promised_size_is_served_with_a_warning(tmp_path: Path) -> None:
-    """E6."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a"), **{f"a/f{n}": b"x" for n in range(3)}})
     catalog = load(tmp_path, skill_resources=3)
     assert served(catalog) == ["a"]
     assert problems(catalog) == [("over-limit", "a")]
 
 
+@rule("B1", "E6")
 def test_a_skill_over_our_own_bounds_is_refused_and_a_nested_one_is_not(tmp_path: Path) -> None:
-    """B1, E6."""
     write_tree(
         tmp_path,
         {
@@ -263,16 +268,17 @@ def test_a_skill_over_our_own_bounds_is_refused_and_a_nested_one_is_not(tmp_path
     assert problems(catalog) == [("too-large", "big")]
 
 
+@rule("B1")
 def test_a_tree_with_too_many_entries_is_read_up_to_the_bound(tmp_path: Path) -> None:
-    """B1."""
     write_tree(tmp_path, {f"s{n}/SKILL.md": skill_md(f"s{n}") for n in range(9)})
     catalog = load(tmp_path, max_tree_entries=12)
     assert 0 < len(served(catalog)) < 9
     assert "too-many-entries" in {reference for reference, _ in problems(catalog)}
 
 
+@rule("F7")
 def test_checking_bad_trees_never_raises(tmp_path: Path) -> None:
-    """F7: check goes through all of it at once."""
+    """Check goes through all of it at once."""
     for name, make in BAD.items():
         (tmp_path / name).mkdir()
         make(tmp_path / name)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.catalog.changes import Change, ChangeFeed
 
 STATES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
@@ -22,9 +23,10 @@ def difference(before: dict[str, int], after: dict[str, int]) -> Change:
     )
 
 
+@rule("S1")
 @given(st.lists(STATES, min_size=2, max_size=6))
 def test_merged_changes_name_everything_that_is_different_in_the_end(states: list[dict[str, int]]) -> None:
-    """S1: added and removed are exact; changed may name what changed back."""
+    """Added and removed are exact; changed may name what changed back."""
     merged = Change()
     for before, after in pairwise(states):
         merged = merged.then(difference(before, after))

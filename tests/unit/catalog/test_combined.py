@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire import (
     CombinedCatalog,
     FormatError,
@@ -42,8 +43,8 @@ async def listing(catalog: CombinedCatalog) -> dict[str, str]:
     return {entry.path: entry.description async for entry in catalog.entries()}
 
 
+@rule("N1", "E5")
 async def test_a_collision_leaves_both_reachable_under_their_labels() -> None:
-    """N1, E5."""
     catalog = combined(a=[skill("refunds", "from a")], b=[skill("refunds", "from b"), skill("other")])
     assert await listing(catalog) == {"a/refunds": "from a", "b/refunds": "from b", "other": "x"}
     for label in "ab":
@@ -55,8 +56,9 @@ async def test_a_collision_leaves_both_reachable_under_their_labels() -> None:
         assert children == [f"skill://{label}/refunds/SKILL.md"]
 
 
+@rule("N1")
 async def test_the_bare_name_of_a_collision_names_the_candidates() -> None:
-    """N1: nothing is preferred."""
+    """Nothing is preferred."""
     catalog = combined(a=[skill("refunds")], b=[skill("refunds")])
     for ask in (catalog.get_skill, catalog.read_file):
         with pytest.raises(NotFoundError) as caught:
@@ -65,8 +67,8 @@ async def test_the_bare_name_of_a_collision_names_the_candidates() -> None:
         assert "skill://a/refunds/SKILL.md or skill://b/refunds/SKILL.md" in caught.value.hint
 
 
+@rule("N1")
 async def test_a_collision_is_reported_on_both_sides() -> None:
-    """N1."""
     catalog = combined(a=[skill("refunds")], b=[skill("refunds")])
     problems = await catalog.problems()
     assert [(problem.reference, problem.skill) for problem in problems] == [("catalog-collision", "refunds")] * 2
@@ -81,8 +83,9 @@ async def test_prefixes_keep_sources_apart() -> None:
     assert await catalog.problems() == []
 
 
+@rule("N1", "E4")
 async def test_a_skill_inside_a_skill_of_another_source_is_qualified() -> None:
-    """N1, E4: no file's URI means two things."""
+    """No file's URI means two things."""
     catalog = combined(
         a=[skill("outer", "outer", **{"inner/notes.md": "from a"})],
         b=[skill("outer/inner", "inner", **{"notes.md": "from b"})],
@@ -92,8 +95,9 @@ async def test_a_skill_inside_a_skill_of_another_source_is_qualified() -> None:
     assert (await catalog.read_file("skill://b/outer/inner/notes.md")).data == b"from b"
 
 
+@rule("N1")
 async def test_a_label_that_looks_like_a_path_is_qualified_again() -> None:
-    """N1: the qualified name is itself taken."""
+    """The qualified name is itself taken."""
     catalog = combined(a=[skill("x", "a")], b=[skill("x", "b"), skill("a/x", "trap")])
     found = await listing(catalog)
     assert sorted(found.values()) == ["a", "b", "trap"]
@@ -101,8 +105,8 @@ async def test_a_label_that_looks_like_a_path_is_qualified_again() -> None:
         assert (await catalog.get_skill(f"skill://{path}/SKILL.md")).description == description
 
 
+@rule("S1", "N1")
 async def test_a_collision_that_comes_and_goes_tells_what_moved() -> None:
-    """S1, N1."""
     one, two = MemoryCatalog([skill("x")]), MemoryCatalog()
     catalog = CombinedCatalog([Mount(one, "a"), Mount(two, "b")])
     with catalog.changes() as changes, anyio.fail_after(5):
@@ -127,8 +131,9 @@ async def test_labels_must_differ_and_be_paths() -> None:
         CombinedCatalog([Mount(MemoryCatalog(), "a", prefix="../x")])
 
 
+@rule("B1")
 async def test_a_path_made_of_labels_costs_bounded_work() -> None:
-    """B1: names are settled once a request, however they are stacked."""
+    """Names are settled once a request, however they are stacked."""
     asked: list[str] = []
 
     class Counting(MemoryCatalog):
@@ -145,9 +150,10 @@ async def test_a_path_made_of_labels_costs_bounded_work() -> None:
 PATHS = st.lists(st.sampled_from(["x", "y", "a/x", "b/x", "a/b/x", "x/y", "y/x"]), unique=True, max_size=4)
 
 
+@rule("N1", "E5")
 @given(st.lists(PATHS, min_size=2, max_size=3))
 async def test_every_skill_has_exactly_one_uri_and_is_found_by_it(sources: list[list[str]]) -> None:
-    """N1, E5: whatever collides with whatever."""
+    """Whatever collides with whatever."""
     labels = ["a", "b", "c"]
     mounts = [
         Mount(MemoryCatalog([skill(path, f"{label}:{path}") for path in sorted(paths)]), label)
@@ -188,8 +194,9 @@ async def test_s1_a_change_whose_name_could_not_be_settled_is_told_by_the_next_q
         assert not await changes.pending()
 
 
+@rule("E2")
 async def test_peeking_makes_no_dynamic_skill_anew() -> None:
-    """E2: a function runs when somebody reads, not when somebody looks."""
+    """A function runs when somebody reads, not when somebody looks."""
     calls: list[str] = []
     made = GeneratedCatalog()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import DirectoryCatalog, NotFoundError
 from skillwire.skill import digest_of
 from trees import skill_md, small_tree, write_tree
@@ -34,8 +35,8 @@ def current(catalog: DirectoryCatalog, path: str) -> SkillEntry:
     return record.entry
 
 
+@rule("F1", "L2", "E4")
 async def test_skills_are_found_at_any_depth_and_nested(tmp_path: Path) -> None:
-    """F1, L2, E4."""
     write_tree(tmp_path, {"a/b/c/d/deep/SKILL.md": skill_md("deep"), "a/b/c/d/deep/in/SKILL.md": skill_md("in")})
     catalog = DirectoryCatalog(tmp_path)
     assert await paths_in(catalog) == ["a/b/c/d/deep", "a/b/c/d/deep/in"]
@@ -45,8 +46,8 @@ async def test_skills_are_found_at_any_depth_and_nested(tmp_path: Path) -> None:
     ]
 
 
+@rule("U3")
 async def test_a_folder_that_is_itself_a_skill_is_served_under_its_name(tmp_path: Path) -> None:
-    """U3."""
     root = write_tree(tmp_path / "solo", {"SKILL.md": skill_md("solo"), "refs/a.md": b"a"})
     catalog = DirectoryCatalog(root)
     assert await paths_in(catalog) == ["solo"]
@@ -55,8 +56,8 @@ async def test_a_folder_that_is_itself_a_skill_is_served_under_its_name(tmp_path
     assert (await catalog.read_file("skill://solo/refs/a.md")).data == b"changed"
 
 
+@rule("D1")
 async def test_an_empty_directory_is_an_empty_page(tmp_path: Path) -> None:
-    """D1."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})
     (tmp_path / "a/empty").mkdir()
     assert list((await DirectoryCatalog(tmp_path).read_directory("skill://a/empty")).items) == []
@@ -90,8 +91,9 @@ async def test_litter_is_left_out_and_told(tmp_path: Path) -> None:
     assert await catalog.ignored() == [".git", *ignored]
 
 
+@rule("E4", "U6")
 async def test_links_are_never_followed(tmp_path: Path) -> None:
-    """E4, U6: out of the tree is an error, inside it a warning; the rest of the skill is served."""
+    """Out of the tree is an error, inside it a warning; the rest of the skill is served."""
     outside = write_tree(tmp_path / "outside", {"secret.txt": b"secret", "evil/SKILL.md": skill_md("evil")})
     root = write_tree(tmp_path / "skills", {"a/SKILL.md": skill_md("a"), "a/real.md": b"real"})
     (root / "a/out.txt").symlink_to(outside / "secret.txt")
@@ -114,9 +116,10 @@ async def test_links_are_never_followed(tmp_path: Path) -> None:
             await catalog.read_file(f"skill://a/{name}")
 
 
+@rule("R2", "U6")
 @pytest.mark.parametrize("swapped", ["a/refs", "a", "a/refs/one.md"])
 async def test_a_folder_swapped_for_a_link_after_the_scan_leads_nowhere(tmp_path: Path, swapped: str) -> None:
-    """R2, U6: between check and read nothing is trusted by name, even if the bytes would match."""
+    """Between check and read nothing is trusted by name, even if the bytes would match."""
     tree = {"a/SKILL.md": skill_md("a"), "a/refs/one.md": b"one"}
     root = write_tree(tmp_path / "skills", tree)
     outside = write_tree(tmp_path / "outside", tree)
@@ -128,8 +131,9 @@ async def test_a_folder_swapped_for_a_link_after_the_scan_leads_nowhere(tmp_path
         await catalog.read_file("skill://a/refs/one.md")
 
 
+@rule("R2")
 async def test_a_changed_file_is_never_served_against_an_old_entry(tmp_path: Path) -> None:
-    """R2: without any watching."""
+    """Without any watching."""
     write_tree(tmp_path, small_tree())
     catalog = DirectoryCatalog(tmp_path)
     before = await catalog.get_skill("skill://acme/release/SKILL.md")
@@ -147,8 +151,8 @@ async def test_a_changed_file_is_never_served_against_an_old_entry(tmp_path: Pat
     assert (uri, digest_of(b"-  "), 3) in after.files
 
 
+@rule("R2")
 async def test_a_deleted_file_is_not_found_and_leaves_the_entry(tmp_path: Path) -> None:
-    """R2."""
     write_tree(tmp_path, small_tree())
     catalog = DirectoryCatalog(tmp_path)
     catalog.load()
@@ -170,8 +174,9 @@ async def test_a_deleted_skill_is_gone_and_its_neighbours_stay(tmp_path: Path) -
     assert "windows" in await paths_in(catalog)
 
 
+@rule("R2")
 async def test_reads_agree_with_the_entry_while_files_change(tmp_path: Path) -> None:
-    """R2: a writer rewrites one file, in place and by rename, as fast as it can."""
+    """A writer rewrites one file, in place and by rename, as fast as it can."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a"), "a/data.txt": b"0" * 4000})
     catalog = DirectoryCatalog(tmp_path)
     catalog.load()
@@ -207,8 +212,9 @@ async def test_reads_agree_with_the_entry_while_files_change(tmp_path: Path) -> 
         writer.join()
 
 
+@rule("S1")
 async def test_a_refresh_reads_only_what_is_named(tmp_path: Path) -> None:
-    """S1: work in proportion to what changed. What was not named is still as it was."""
+    """Work in proportion to what changed. What was not named is still as it was."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a"), "b/SKILL.md": skill_md("b")})
     catalog = DirectoryCatalog(tmp_path)
     catalog.load()
@@ -220,11 +226,12 @@ async def test_a_refresh_reads_only_what_is_named(tmp_path: Path) -> None:
     assert (await catalog.refresh()).changed == {"skill://b/SKILL.md"}
 
 
+@rule("R2")
 @pytest.mark.parametrize("keep_times", [False, True])
 async def test_an_unchanged_stamp_is_trusted_only_when_it_proves_something(
     tmp_path: Path, keep_times: bool
 ) -> None:
-    """R2: a rewrite that keeps size and times is still seen by a read."""
+    """A rewrite that keeps size and times is still seen by a read."""
     place = write_tree(tmp_path, {"a/SKILL.md": skill_md("a"), "a/x.txt": b"one"}) / "a/x.txt"
     os.utime(place, (1_000_000, 1_000_000))
     catalog = DirectoryCatalog(tmp_path)
@@ -245,8 +252,9 @@ async def test_a_plain_file_outside_every_skill_changes_nothing(tmp_path: Path) 
     assert catalog.snapshot().keys is before
 
 
+@rule("F1", "E4")
 async def test_a_folder_becomes_a_skill_and_stops_being_one(tmp_path: Path) -> None:
-    """F1, E4: the enclosing entry comes and goes, the nested skill stays."""
+    """The enclosing entry comes and goes, the nested skill stays."""
     write_tree(tmp_path, {"outer/inner/SKILL.md": skill_md("inner"), "outer/x.txt": b"x"})
     catalog = DirectoryCatalog(tmp_path)
     assert await paths_in(catalog) == ["outer/inner"]
@@ -270,8 +278,8 @@ async def test_the_root_becomes_a_skill(tmp_path: Path) -> None:
     assert await paths_in(catalog) == ["inner"]
 
 
+@rule("F7", "S1")
 async def test_a_skill_is_mended_while_it_is_served(tmp_path: Path) -> None:
-    """F7, S1."""
     write_tree(tmp_path, {"a/SKILL.md": b"no frontmatter", "b/SKILL.md": skill_md("b")})
     catalog = DirectoryCatalog(tmp_path)
     assert await paths_in(catalog) == ["b"]
@@ -281,8 +289,8 @@ async def test_a_skill_is_mended_while_it_is_served(tmp_path: Path) -> None:
     assert list(await catalog.problems()) == []
 
 
+@rule("B5")
 async def test_a_collision_that_comes_and_goes_moves_both_sides(tmp_path: Path) -> None:
-    """B5."""
     write_tree(tmp_path, {"Team/one/SKILL.md": skill_md("one")})
     catalog = DirectoryCatalog(tmp_path)
     assert await paths_in(catalog) == ["Team/one"]
@@ -294,8 +302,9 @@ async def test_a_collision_that_comes_and_goes_moves_both_sides(tmp_path: Path) 
     assert (await catalog.refresh(["team"])).added == {"skill://Team/one/SKILL.md"}
 
 
+@rule("B5", "S1")
 async def test_a_folder_renamed_in_case_only_is_no_collision_with_itself(tmp_path: Path) -> None:
-    """B5, S1: one leaves and the other comes in one batch of events."""
+    """One leaves and the other comes in one batch of events."""
     write_tree(tmp_path, {"Team/one/SKILL.md": skill_md("one")})
     catalog = DirectoryCatalog(tmp_path)
     catalog.load()
@@ -305,9 +314,10 @@ async def test_a_folder_renamed_in_case_only_is_no_collision_with_itself(tmp_pat
     assert await paths_in(catalog) == ["team/one"]
 
 
+@rule("U7", "S1", "B1")
 @pytest.mark.parametrize("folder", ["ba\\d", "a\nb", ".git", "/".join(["d"] * 70)])
 async def test_a_refresh_finds_nothing_that_a_whole_scan_would_not(tmp_path: Path, folder: str) -> None:
-    """U7, S1, B1: bad names, ignored names and depth are refused on the way down, too."""
+    """Bad names, ignored names and depth are refused on the way down, too."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})
     catalog = DirectoryCatalog(tmp_path)
     catalog.load()
@@ -317,8 +327,9 @@ async def test_a_refresh_finds_nothing_that_a_whole_scan_would_not(tmp_path: Pat
     assert await paths_in(catalog) == ["a"]
 
 
+@rule("S1")
 async def test_changes_on_disk_are_seen_by_watching(tmp_path: Path) -> None:
-    """S1: with the operating system's events."""
+    """With the operating system's events."""
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a")})
     catalog = DirectoryCatalog(tmp_path)
     catalog.load()

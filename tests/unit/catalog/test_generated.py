@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import (
     CombinedCatalog,
     GeneratedCatalog,
@@ -46,8 +47,8 @@ async def test_a_stable_skill_is_made_once() -> None:
     assert await catalog.get_skill(entry.uri) != entry
 
 
+@rule("E2")
 async def test_a_dynamic_skill_is_made_on_every_read_and_claims_nothing() -> None:
-    """E2."""
     catalog = GeneratedCatalog()
     calls: list[int] = []
 
@@ -82,8 +83,9 @@ async def test_listing_calls_each_function_once() -> None:
     assert calls == ["a", "b"]
 
 
+@rule("E2")
 async def test_listing_beside_another_source_calls_no_function_again() -> None:
-    """E2: to know that a dynamic skill exists, it is not made."""
+    """To know that a dynamic skill exists, it is not made."""
     generated, calls = GeneratedCatalog(), list[int]()
     generated.add("now", lambda: calls.append(1) or {"SKILL.md": skill_md("now")}, dynamic=True)
     catalog = CombinedCatalog([Mount(MemoryCatalog(), "files"), Mount(generated, "code")])
@@ -92,8 +94,9 @@ async def test_listing_beside_another_source_calls_no_function_again() -> None:
     assert calls == [1]
 
 
+@rule("S1")
 async def test_a_skill_discarded_while_it_is_made_stays_away() -> None:
-    """S1: neither back in the listing, nor a foreign error."""
+    """Neither back in the listing, nor a foreign error."""
     catalog, begun, go_on = GeneratedCatalog(), anyio.Event(), anyio.Event()
     calls: list[int] = []
 
@@ -117,8 +120,9 @@ async def test_a_skill_discarded_while_it_is_made_stays_away() -> None:
         await catalog.get_skill("skill://now/SKILL.md")
 
 
+@rule("B4")
 async def test_a_question_about_no_skill_makes_nothing() -> None:
-    """B4: however deep below a dynamic skill it points."""
+    """However deep below a dynamic skill it points."""
     catalog, calls = GeneratedCatalog(), list[int]()
     catalog.add("now", lambda: calls.append(1) or {"SKILL.md": skill_md("now")}, dynamic=True)
     await catalog.list_skills()
@@ -128,8 +132,8 @@ async def test_a_question_about_no_skill_makes_nothing() -> None:
     assert calls == [1]
 
 
+@rule("L2", "G1")
 async def test_an_unlisted_skill_is_served_and_absent_from_the_listing() -> None:
-    """L2, G1."""
     catalog = GeneratedCatalog()
     catalog.add("hidden", lambda: {"SKILL.md": skill_md("hidden")}, meta=SkillMeta(listed=False))
     assert [entry async for entry in catalog.entries()] == []
@@ -155,9 +159,10 @@ BAD = {
 }
 
 
+@rule("F7")
 @pytest.mark.parametrize("reason", BAD)
 async def test_a_function_that_fails_costs_only_its_own_skill(reason: str) -> None:
-    """F7: and its message, which may hold secrets, goes nowhere."""
+    """And its message, which may hold secrets, goes nowhere."""
     catalog = GeneratedCatalog(limits=Limits(max_generate_seconds=0.2))
     catalog.add("good", lambda: {"SKILL.md": skill_md("good")})
     catalog.add("bad", BAD[reason])  # pyright: ignore[reportArgumentType] - on purpose
@@ -170,23 +175,24 @@ async def test_a_function_that_fails_costs_only_its_own_skill(reason: str) -> No
         await catalog.regenerate("bad")
 
 
+@rule("F7")
 async def test_a_generated_skill_that_breaks_a_rule_is_reported() -> None:
-    """F7."""
     catalog = GeneratedCatalog()
     catalog.add("bad", lambda: {"SKILL.md": skill_md("other")})
     assert [entry async for entry in catalog.entries()] == []
     assert [problem.reference for problem in await catalog.problems()] == ["name-mismatch"]
 
 
+@rule("U7")
 @pytest.mark.parametrize("path", ["../x", "a//b", "", "a\\b"])
 async def test_a_path_that_could_not_be_served_is_refused_at_once(path: str) -> None:
-    """U7."""
     with pytest.raises(Exception, match="path-invalid"):
         GeneratedCatalog().add(path, dict)
 
 
+@rule("F1")
 async def test_a_function_may_return_a_folder_or_a_skill(tmp_path: Path) -> None:
-    """F1: the folder may have any name; links and litter stay out of it."""
+    """The folder may have any name; links and litter stay out of it."""
     write_tree(tmp_path / "any-name", {"SKILL.md": skill_md("a"), "refs/x.md": b"x", ".git/config": b""})
     (tmp_path / "any-name/link").symlink_to("/etc/passwd")
     catalog = GeneratedCatalog()

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 
+from rules import rule
 from skillwire import FormatError, MemoryCatalog, NotFoundError, PackageCatalog, Skill, SkillMeta
 from trees import skill_md
 
 pytestmark = pytest.mark.anyio
 
 
+@rule("F7")
 async def test_a_skill_that_breaks_a_rule_is_refused_and_nothing_changes() -> None:
-    """F7: in code, the author is there to hear it."""
+    """In code, the author is there to hear it."""
     catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")})])
     for files in ({"SKILL.md": skill_md("b")}, {"SKILL.md": b"none"}, {"README.md": b""}, {}):
         with pytest.raises(FormatError, match="'a'"):
@@ -21,15 +23,15 @@ async def test_a_skill_that_breaks_a_rule_is_refused_and_nothing_changes() -> No
         MemoryCatalog([Skill("a", {"SKILL.md": b"none"})])
 
 
+@rule("U7")
 @pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a\\b", "", "x\0"])
 async def test_a_file_name_that_could_not_be_served_is_refused(name: str) -> None:
-    """U7."""
     with pytest.raises(FormatError):
         MemoryCatalog().put(Skill("a", {"SKILL.md": skill_md("a"), name: b""}))
 
 
+@rule("E4")
 async def test_putting_a_nested_skill_changes_the_enclosing_entry() -> None:
-    """E4."""
     catalog = MemoryCatalog([Skill("outer", {"SKILL.md": skill_md("outer")})])
     catalog.put(Skill("outer/inner", {"SKILL.md": skill_md("inner")}))
     outer = await catalog.get_skill("skill://outer/SKILL.md")
@@ -38,8 +40,8 @@ async def test_putting_a_nested_skill_changes_the_enclosing_entry() -> None:
     assert len((await catalog.get_skill("skill://outer/SKILL.md")).files) == 1
 
 
+@rule("L2", "G1")
 async def test_an_unlisted_skill_answers_and_is_not_listed() -> None:
-    """L2, G1."""
     catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")}, SkillMeta(listed=False))])
     assert [entry async for entry in catalog.entries()] == []
     assert (await catalog.get_skill("skill://a/SKILL.md")).name == "a"
@@ -47,8 +49,8 @@ async def test_an_unlisted_skill_answers_and_is_not_listed() -> None:
     assert [entry.path async for entry in catalog.entries()] == ["a"]
 
 
+@rule("U5")
 async def test_another_scheme_carries_skills_too() -> None:
-    """U5."""
     catalog = MemoryCatalog([Skill("owner/a", {"SKILL.md": skill_md("a")})], scheme="github")
     entry = await catalog.get_skill("github://owner/a/SKILL.md")
     assert (await catalog.read_file(entry.uri)).data == skill_md("a")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import (
     CombinedCatalog,
     MemoryCatalog,
@@ -50,8 +51,8 @@ def catalog(**files: bytes) -> Counting:
     return Counting([Skill("one", {"SKILL.md": skill_md("one"), **files}), Skill("acme/two", two)])
 
 
+@rule("I2")
 async def test_an_archive_hashes_to_its_digest_and_holds_the_files() -> None:
-    """I2"""
     skills, packer = catalog(), Packer()
     entry = await skills.get_skill(TWO)
     digests = await packer.digests(skills, entry)
@@ -63,8 +64,9 @@ async def test_an_archive_hashes_to_its_digest_and_holds_the_files() -> None:
         assert unpack(data, form) == {"SKILL.md": skill_md("two"), "a b/\u00e9.md": b"more"}
 
 
+@rule("I2")
 async def test_digests_are_remembered_by_what_a_skill_holds() -> None:
-    """I2: wherever it is, and whatever else changes."""
+    """Wherever it is, and whatever else changes."""
     skills, packer = catalog(), Packer()
     first = await packer.digests(skills, await skills.get_skill(TWO))
     reads = skills.reads
@@ -75,8 +77,8 @@ async def test_digests_are_remembered_by_what_a_skill_holds() -> None:
     assert await packer.digests(skills, await skills.get_skill(TWO)) != first
 
 
+@rule("I2")
 async def test_archives_are_kept_up_to_a_bound_the_ones_used_last_longest() -> None:
-    """I2"""
     skills = catalog()
     one, two = await skills.get_skill(ONE), await skills.get_skill(TWO)
     sizes = [len(await Packer().archive(skills, entry, "zip") or b"") for entry in (one, two)]
@@ -94,14 +96,16 @@ async def test_archives_are_kept_up_to_a_bound_the_ones_used_last_longest() -> N
     assert [await reads(one), await reads(one)] == [1, 1]
 
 
+@rule("I2")
 async def test_a_large_skill_is_packed_like_a_small_one() -> None:
-    """I2: in a thread, which is nobody's business."""
+    """In a thread, which is nobody's business."""
     skills, packer = catalog(large=bytes(1_000_000)), Packer()
     entry = await skills.get_skill(ONE)
     digests = await packer.digests(skills, entry)
     assert digest_of(await packer.archive(skills, entry, "tar.gz") or b"") == digests["tar.gz"]
 
 
+@rule("I3")
 @pytest.mark.parametrize(
     "limits",
     [
@@ -111,15 +115,15 @@ async def test_a_large_skill_is_packed_like_a_small_one() -> None:
     ],
 )
 async def test_a_skill_that_nobody_would_unpack_is_not_packed(limits: object) -> None:
-    """I3"""
     skills, packer = catalog(more=bytes(1000)), Packer(limits)  # pyright: ignore
     entry = await skills.get_skill(ONE)
     assert await packer.digests(skills, entry) == {}
     assert [await packer.archive(skills, entry, form) for form in FORMS] == [None, None]
 
 
+@rule("E2", "V7")
 async def test_what_was_not_promised_is_not_packed() -> None:
-    """E2, V7: a dynamic skill, some files of one, and one without digests."""
+    """A dynamic skill, some files of one, and one without digests."""
     skills, packer = catalog(), Packer()
     entry = await skills.get_skill(ONE)
     for resources in (DYNAMIC, Partial(entry.files), (entry.files[0]._replace(digest=None),)):
@@ -129,8 +133,9 @@ async def test_what_was_not_promised_is_not_packed() -> None:
     assert skills.reads == 0
 
 
+@rule("R2", "V1")
 async def test_nothing_is_packed_that_is_not_what_the_entry_says() -> None:
-    """R2, V1: and nothing is remembered of it."""
+    """And nothing is remembered of it."""
     skills, packer = catalog(), Packer()
     entry = await skills.get_skill(ONE)
     skills.put(Skill("one", {"SKILL.md": skill_md("one", body="Other.\n")}))
@@ -144,9 +149,10 @@ async def test_nothing_is_packed_that_is_not_what_the_entry_says() -> None:
     assert len(await packer.digests(skills, entry)) == 2
 
 
+@rule("V5")
 @pytest.mark.parametrize("around", [False, True])
 async def test_what_is_on_another_server_is_not_fetched_for_an_archive(around: bool) -> None:
-    """V5: an index of a gateway would otherwise read every file of every upstream."""
+    """An index of a gateway would otherwise read every file of every upstream."""
     skills, packer = catalog(), Packer()
     async with connect(build_server(Skills(skills))) as client:
         remote: Catalog = RemoteCatalog(client)
@@ -159,9 +165,9 @@ async def test_what_is_on_another_server_is_not_fetched_for_an_archive(around: b
     assert skills.reads == 0
 
 
+@rule("I2")
 @pytest.mark.parametrize("path", [ONE, TWO])
 async def test_what_is_here_is_packed_whatever_stands_around_it(path: str) -> None:
-    """I2"""
     skills = catalog()
     around = VisibleCatalog(CombinedCatalog([Mount(skills, "here")]), ["one", "acme"])
     entry = await around.get_skill(path)
@@ -169,8 +175,8 @@ async def test_what_is_here_is_packed_whatever_stands_around_it(path: str) -> No
     assert not await around.is_at_hand("skill://nothing/SKILL.md")
 
 
+@rule("B3")
 async def test_what_is_remembered_is_bounded() -> None:
-    """B3"""
     skills, packer = catalog(), Packer(replace(DEFAULT_LIMITS, max_entries=1))
     one, two = await skills.get_skill(ONE), await skills.get_skill(TWO)
     for entry, reads in ((one, 1), (one, 1), (two, 3), (one, 4)):
@@ -178,8 +184,9 @@ async def test_what_is_remembered_is_bounded() -> None:
         assert skills.reads == reads
 
 
+@rule("I2")
 async def test_many_who_ask_for_one_archive_get_it_packed_once_and_the_room_stays() -> None:
-    """I2: what is kept is counted once, however many asked at the same time."""
+    """What is kept is counted once, however many asked at the same time."""
     held = Counting([Skill("one", {"SKILL.md": skill_md("one"), "big.bin": bytes(300_000)})])
     packer = Packer(kept_bytes=1_000_000)
     entry = await held.get_skill(ONE)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.catalog import ahead, beneath
 from skillwire.catalog.ahead import ReadAhead, keep, load_remembered, tell
 from skillwire.catalog.directory import DirectoryCatalog
@@ -242,9 +243,10 @@ def test_what_is_listed_is_decided_anew(root: Path) -> None:
         assert catalog.snapshot().record("flat") is not None
 
 
+@rule("R2")
 @pytest.mark.anyio
 async def test_a_digest_that_was_remembered_wrongly_serves_no_wrong_byte(root: Path) -> None:
-    """R2: every byte is compared with what its entry says, whoever said so."""
+    """Every byte is compared with what its entry says, whoever said so."""
     catalog = loaded(root)
     right = (await catalog.get_skill("skill://flat/SKILL.md")).files[0].digest
     assert right is not None

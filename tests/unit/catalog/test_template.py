@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import (
     CombinedCatalog,
     FormatError,
@@ -61,8 +62,9 @@ def few(beginning: str) -> list[str]:
     return [f"{beginning}x", "not/one", ".."]
 
 
+@rule("G1", "L2", "D1")
 async def test_a_skill_is_made_for_each_of_its_values_and_none_is_listed() -> None:
-    """G1, L2, D1: by every method, though no listing has it."""
+    """By every method, though no listing has it."""
     catalog = catalog_of()
     assert (await catalog.list_skills()).items == []
     assert [entry async for entry in catalog.entries()] == []
@@ -77,8 +79,9 @@ async def test_a_skill_is_made_for_each_of_its_values_and_none_is_listed() -> No
         await catalog.list_skills("garbage")
 
 
+@rule("E2")
 async def test_it_is_made_on_every_read_and_claims_nothing() -> None:
-    """E2; to peek makes nothing."""
+    """To peek makes nothing."""
     catalog = catalog_of()
     expected = await catalog.peek_skill(PUMP)
     assert expected is not None
@@ -104,9 +107,9 @@ UNKNOWN = [
 ]
 
 
+@rule("G1", "U7")
 @pytest.mark.parametrize("uri", UNKNOWN)
 async def test_whatever_else_is_unknown(uri: str) -> None:
-    """G1, U7."""
     catalog = catalog_of()
     assert await catalog.peek_skill(uri) is None
     for ask in (catalog.get_skill, catalog.read_file, catalog.read_directory):
@@ -114,8 +117,9 @@ async def test_whatever_else_is_unknown(uri: str) -> None:
             await ask(uri)
 
 
+@rule("G1", "T1")
 async def test_where_a_function_completes_the_maker_says_what_there_is() -> None:
-    """G1, T1: any segment may be a value; ``None`` is "there is none"."""
+    """Any segment may be a value; ``None`` is "there is none"."""
     catalog = catalog_of(few)
     assert (await catalog.get_skill("skill://docs/lever/SKILL.md")).name == "lever"
     for uri in ("skill://docs/none/SKILL.md", "skill://docs/none/parts/list.md"):
@@ -128,8 +132,9 @@ async def test_where_a_function_completes_the_maker_says_what_there_is() -> None
     assert await catalog.suggest("docs/") == []
 
 
+@rule("T1")
 async def test_values_are_completed_from_their_list() -> None:
-    """T1: for a variable, and for people who type a path."""
+    """For a variable, and for people who type a path."""
     catalog = catalog_of(["valve", "pump", "pulley"])
     [template] = catalog.templates()
     assert (template.path, template.name, template.stem) == ("docs/{product}", "docs", "docs")
@@ -142,8 +147,9 @@ async def test_values_are_completed_from_their_list() -> None:
     assert calls == []
 
 
+@rule("T1")
 async def test_a_coroutine_function_makes_and_completes_and_a_folder_is_a_skill(tmp_path: Path) -> None:
-    """T1; two variables, and a literal at the end (U3)."""
+    """Two variables, and a literal at the end (U3)."""
     write_tree(tmp_path, {"SKILL.md": skill_md("manual")})
     catalog = TemplateCatalog()
 
@@ -161,8 +167,9 @@ async def test_a_coroutine_function_makes_and_completes_and_a_folder_is_a_skill(
     assert await template.complete("lang", "d") == ["de"]
 
 
+@rule("U3")
 async def test_a_name_that_is_not_the_last_segment_is_refused() -> None:
-    """U3: the author's fault, said as such."""
+    """The author's fault, said as such."""
     catalog = catalog_of(make=lambda product: {"SKILL.md": skill_md("other")})
     for ask in (catalog.get_skill, catalog.read_file):
         with pytest.raises(UpstreamError, match=r"docs/pump.*'other'") as caught:
@@ -178,16 +185,17 @@ async def sleeps(product: str) -> Files:
 MAKERS = [(sleeps, "took longer"), (lambda product: {}, "SKILL.md"), (lambda product: 7, "returned int")]
 
 
+@rule("B4")
 @pytest.mark.parametrize(("make", "why"), MAKERS)
 async def test_a_function_that_fails_costs_its_own_skill(make: Any, why: str) -> None:
-    """B4: in time, whatever it does."""
+    """In time, whatever it does."""
     with pytest.raises(UpstreamError, match=why):
         await catalog_of(make=make).get_skill(PUMP)
 
 
+@rule("T1")
 @pytest.mark.parametrize("answer", [7, "pump", None])
 async def test_a_completion_that_is_no_list_is_said(answer: Any) -> None:
-    """T1."""
     [template] = catalog_of(lambda beginning: answer).templates()
     with pytest.raises(UpstreamError, match="not a list"):
         await template.complete("product", "p")
@@ -213,18 +221,19 @@ WRONG: list[tuple[str, Any, Any]] = [
 ]
 
 
+@rule("I1", "U7")
 @pytest.mark.parametrize(("path", "values", "make"), WRONG)
 def test_a_wrong_template_is_refused_when_it_is_declared(path: str, values: Any, make: Any) -> None:
-    """I1, U7."""
     catalog = TemplateCatalog()
     with pytest.raises(FormatError):
         catalog.add(path, make, values=values, description="")
     assert catalog.is_empty
 
 
+@rule("N1", "E4")
 @pytest.mark.parametrize("path", ["docs/{product}", "{product}/pump", "docs/{product}/more", "{product}"])
 def test_no_two_templates_can_make_one_path(path: str) -> None:
-    """N1, E4: nor one inside the other's."""
+    """Nor one inside the other's."""
     catalog = catalog_of()
     with pytest.raises(FormatError, match="one path"):
         catalog.add(path, manual, values=PRODUCTS, description="")
@@ -232,8 +241,9 @@ def test_no_two_templates_can_make_one_path(path: str) -> None:
     assert [template.name for template in catalog.templates()] == ["docs", "other"]
 
 
+@rule("N1", "I1")
 async def test_a_mount_puts_its_prefix_before_a_template() -> None:
-    """N1, I1: and its label, where the first name is another source's."""
+    """And its label, where the first name is another source's."""
     mounts = [Mount(catalog_of(), "a", "acme"), Mount(catalog_of(), "docs", "docs"), Mount(catalog_of(few), "b")]
     catalog = CombinedCatalog(mounts)
     paths = ["acme/docs/{product}", "docs/docs/{product}", "b/docs/{product}"]
@@ -245,8 +255,9 @@ async def test_a_mount_puts_its_prefix_before_a_template() -> None:
     assert await catalog.suggest("acme/") == ["acme/docs/pump", "acme/docs/valve"]
 
 
+@rule("N1")
 async def test_a_name_of_a_template_and_of_a_folder_collide_like_any_other() -> None:
-    """N1: nothing is shadowed, and to list makes nothing."""
+    """Nothing is shadowed, and to list makes nothing."""
     folder = MemoryCatalog([Skill(f"docs/{name}", {"SKILL.md": skill_md(name)}) for name in ("pump", "lever")])
     catalog = CombinedCatalog([Mount(folder, "files"), Mount(catalog_of(), "made")])
     assert [entry.path async for entry in catalog.entries()] == ["docs/lever", "files/docs/pump"]
@@ -256,8 +267,8 @@ async def test_a_name_of_a_template_and_of_a_folder_collide_like_any_other() -> 
     assert (await catalog.get_skill("skill://made/docs/pump/SKILL.md")).is_dynamic
 
 
+@rule("I1", "G1")
 async def test_a_template_shows_only_to_whoever_may_see_all_its_skills() -> None:
-    """I1, G1."""
     inner = catalog_of()
     assert len(VisibleCatalog(inner, ["docs"]).templates()) == 1
     for prefixes in (["other"], ["docs/pump"], ["doc"]):
@@ -270,8 +281,8 @@ async def test_a_template_shows_only_to_whoever_may_see_all_its_skills() -> None
     assert VisibleCatalog(catalog_of(path="{product}"), ["pump"]).templates() == []
 
 
+@rule("B2")
 async def test_what_is_remembered_is_bounded() -> None:
-    """B2."""
     catalog = catalog_of(few)
     for number in range(300):
         await catalog.get_skill(f"skill://docs/p{number}/SKILL.md")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, NotFoundError, Skill
 from skillwire.catalog.visible import VisibleCatalog
 from trees import skill_md, write_tree
@@ -45,8 +46,8 @@ async def test_only_what_lies_under_the_prefixes_is_seen() -> None:
         await catalog.read_directory("skill://b")
 
 
+@rule("S1")
 async def test_the_listing_follows_what_comes_and_goes() -> None:
-    """S1."""
     inner = MemoryCatalog([skill("a/x"), skill("b")])
     catalog = VisibleCatalog(inner, ["a"])
     assert await paths(catalog) == ["a/x"]
@@ -56,8 +57,8 @@ async def test_the_listing_follows_what_comes_and_goes() -> None:
     assert await paths(catalog) == ["a/new"]
 
 
+@rule("S1")
 async def test_changes_of_what_is_not_seen_are_not_told() -> None:
-    """S1."""
     inner = MemoryCatalog()
     catalog = VisibleCatalog(inner, ["a"])
     with catalog.changes() as changes, anyio.fail_after(5):
@@ -71,8 +72,9 @@ async def test_changes_of_what_is_not_seen_are_not_told() -> None:
         )
 
 
+@rule("N1")
 async def test_an_ambiguous_name_does_not_tell_who_else_has_it() -> None:
-    """N1: the candidates are not the caller's to know."""
+    """The candidates are not the caller's to know."""
     sources = [Mount(MemoryCatalog([skill("refunds")]), label) for label in ("team-a", "secret-team")]
     catalog = VisibleCatalog(CombinedCatalog(sources), ["refunds"])
     for ask in (catalog.get_skill, catalog.read_file):
@@ -81,8 +83,8 @@ async def test_an_ambiguous_name_does_not_tell_who_else_has_it() -> None:
         assert "secret" not in str(caught.value)
 
 
+@rule("S1")
 async def test_changes_of_combined_sources_have_the_uris_a_caller_sees() -> None:
-    """S1."""
     inner = MemoryCatalog()
     catalog = VisibleCatalog(CombinedCatalog([Mount(inner, "x", prefix="acme")]), ["acme"])
     with catalog.changes() as changes, anyio.fail_after(5):
@@ -96,8 +98,9 @@ async def test_a_caller_with_no_prefix_sees_nothing() -> None:
     assert await catalog.suggest("") == []
 
 
+@rule("B5", "N1")
 async def test_a_problem_that_names_what_may_not_be_seen_is_not_told(tmp_path: Path) -> None:
-    """B5, N1: the path of the other one is not the caller's to know."""
+    """The path of the other one is not the caller's to know."""
     same = {"open/x/SKILL.md": skill_md("x"), "Open/x/SKILL.md": skill_md("x")}
     colliding = DirectoryCatalog(write_tree(tmp_path, same))
     contested = CombinedCatalog([Mount(MemoryCatalog([skill("open/x")]), label) for label in ("here", "secret")])

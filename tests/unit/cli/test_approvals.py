@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.opening import open_store
 from skillwire.skill.approval import Approval
@@ -69,10 +70,10 @@ def test_approvals_are_a_table(
     assert fingerprint == approval().fingerprint
 
 
+@rule("A1")
 def test_an_export_is_imported_as_it_was(
     state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1"""
     remember(approval("acme", REFUNDS, ONE, "Read"), approval("acme", "repo://x/skill-a/SKILL.md", TWO))
     before = exported(state, capsys)
     (tmp_path / "export.json").write_text(json.dumps(before))
@@ -87,10 +88,11 @@ def test_an_export_is_imported_as_it_was(
         assert (line["by"], line["facts"]["from"], line["facts"]["note"]) == ("bob", "ada", "moved")
 
 
+@rule("A1")
 def test_an_import_does_not_bring_back_what_was_revoked_here(
     state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1: nor if another content was decided on since."""
+    """Nor if another content was decided on since."""
     other = "skill://other/SKILL.md"
     remember(approval("acme", REFUNDS, ONE), approval("acme", other, ONE))
     (tmp_path / "export.json").write_text(json.dumps(exported(state, capsys)))
@@ -106,10 +108,11 @@ def test_an_import_does_not_bring_back_what_was_revoked_here(
     assert exported(state, capsys)["approvals"] == []
 
 
+@rule("A2")
 def test_what_only_a_host_revoked_can_be_imported_again(
     state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A2: it saw another content; nobody said no to this one."""
+    """It saw another content; nobody said no to this one."""
     remember(approval())
     before = exported(state, capsys)
     (tmp_path / "export.json").write_text(json.dumps(before))
@@ -125,10 +128,11 @@ def test_what_only_a_host_revoked_can_be_imported_again(
     assert exported(state, capsys) == before
 
 
+@rule("A1", "O1")
 def test_an_import_overrules_nothing_and_reaches_no_other_origin(
     state: Path, tmp_path: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1, O1: the same content gets the grants of both; another content, or an unknown label, is left out."""
+    """The same content gets the grants of both; another content, or an unknown label, is left out."""
     same = "skill://same/SKILL.md"
     remember(approval("acme", REFUNDS, ONE), approval("acme", same, ONE, "Read"), approval("gone", REFUNDS, ONE))
     export = exported(state, capsys)
@@ -150,6 +154,7 @@ def test_an_import_overrules_nothing_and_reaches_no_other_origin(
     assert len(kept) == 2
 
 
+@rule("A1")
 @pytest.mark.parametrize(
     "change",
     [
@@ -177,7 +182,7 @@ def test_a_wrong_export_is_refused_as_a_whole(
     change: dict[str, Any],
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A1: what stands before the mistake is not stored either."""
+    """What stands before the mistake is not stored either."""
     remember(approval(), approval("acme", "skill://b/SKILL.md"))
     export = exported(state, capsys)
     export["approvals"] = [export["approvals"][1], {**export["approvals"][0], **change}]
@@ -202,10 +207,10 @@ def test_what_is_no_export_is_said_in_a_line(
     assert "[export-unreadable]" in capsys.readouterr().err
 
 
+@rule("A2", "N1")
 def test_a_revocation_needs_a_name_that_means_one(
     state: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A2, N1"""
     remember(approval(), approval("other"), origins=("acme", "other"))
     assert run(["revoke", "refunds", "--state", str(state)]) == 2
     assert "acme:skill://acme/refunds/SKILL.md, other:skill://acme/refunds/SKILL.md" in capsys.readouterr().err
@@ -218,10 +223,11 @@ def test_a_revocation_needs_a_name_that_means_one(
     assert [(line["what"], line["by"]) for line in lines] == [("approved", "ada"), ("revoked", "bob")]
 
 
+@rule("B6")
 def test_the_newest_line_of_the_log_is_last(
     state: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """B6: whatever a model or a server called something."""
+    """Whatever a model or a server called something."""
     hostile = {"what": "x\n\x1b[2J\udc80", "rule": ""}
     remember(
         lines=(

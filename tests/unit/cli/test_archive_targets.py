@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from archives import pack_tar_gz, pack_zip
+from rules import rule
 from skillwire import connect
 from skillwire.cli.main import run
 from trees import skill_md, small_tree, write_tree
@@ -37,8 +38,8 @@ def bad(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "bad.zip"
 
 
+@rule("I2")
 def test_a_packed_skill_is_listed_verified_and_drawn(archive: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """I2"""
     assert run(["list", archive, "--json"]) == 0
     [entry] = json.loads(capsys.readouterr().out)["skills"]
     assert entry["uri"] == "skill://pdf-tools/SKILL.md"
@@ -52,8 +53,9 @@ def test_a_packed_skill_is_listed_verified_and_drawn(archive: str, capsys: pytes
     assert capsys.readouterr().out == "# More\n"
 
 
+@rule("U6", "I2")
 def test_a_packed_skill_is_checked_like_a_folder(archive: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """U6, I2: with the place inside the archive, and the line."""
+    """With the place inside the archive, and the line."""
     assert run(["check", archive]) == 1
     out = capsys.readouterr().out
     assert f"{archive}/SKILL.md:6:" in out
@@ -61,9 +63,10 @@ def test_a_packed_skill_is_checked_like_a_folder(archive: str, capsys: pytest.Ca
     assert "See [more](more.md)" in out
 
 
+@rule("I3")
 @pytest.mark.parametrize("verb", ["list", "check", "verify", "tree"])
 def test_what_is_refused_is_named_with_its_reason(verb: str, bad: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """I3: and nothing of it is shown."""
+    """And nothing of it is shown."""
     assert run([verb, bad]) == (0 if verb == "tree" else 1)
     said = "".join(capsys.readouterr())
     assert "bad.zip" in said
@@ -80,9 +83,10 @@ def test_an_archive_that_is_not_there_is_a_wrong_word(
     assert "hint:" in capsys.readouterr().err
 
 
+@rule("I2", "I3")
 @pytest.mark.anyio
 async def test_folders_and_archives_are_served_by_one_command(archive: str, bad: str, tmp_path: Path) -> None:
-    """I2, I3: under one prefix, and a bad one costs itself only."""
+    """Under one prefix, and a bad one costs itself only."""
     write_tree(tmp_path / "skills", small_tree())
     words = ["-m", "skillwire", "serve", str(tmp_path / "skills"), str(tmp_path / archive), str(tmp_path / bad)]
     async with connect([sys.executable, *words, "--prefix", "team"]) as client:

@@ -8,6 +8,7 @@ from typing import Any
 
 from rich.console import Console
 
+from rules import rule
 from skillwire.cli.asking import page
 from skillwire.cli.printer import Printer
 from skillwire.cli.review import _compared
@@ -39,8 +40,8 @@ def shown(
     return stream.getvalue()
 
 
+@rule("V6")
 def test_a_harmless_skill_has_a_short_page() -> None:
-    """V6"""
     text = shown(request(entry()))
     titles = [line for line in text.splitlines() if not line.startswith(" ")]
     assert titles == [
@@ -51,8 +52,8 @@ def test_a_harmless_skill_has_a_short_page() -> None:
     assert "standing    unapproved" in text
 
 
+@rule("A4")
 def test_what_widens_is_listed_one_by_one() -> None:
-    """A4"""
     fields = {"allowed-tools": "Read Bash(git add:*)", "hooks": {"start": "rm\n-rf"}}
     text = shown(request(entry(**fields)))
     assert "  tool Read\n  tool Bash(git add:*)\n" in text
@@ -60,8 +61,8 @@ def test_what_widens_is_listed_one_by_one() -> None:
     assert '  allowed-tools: {"all": true}\n' in shown(request(entry(**{"allowed-tools": {"all": True}})))
 
 
+@rule("B6")
 def test_nothing_in_a_skill_acts_on_the_terminal_or_forges_a_line() -> None:
-    """B6"""
     nasty = "\x1b[2J\n  standing    approved\u202e"
     text = shown(request(entry(description=nasty, hooks=nasty), target=nasty))
     assert "\x1b" not in text
@@ -73,8 +74,9 @@ def test_markup_is_not_read() -> None:
     assert "[bold red]hi[/] :smile:" in shown(request(entry(description="[bold red]hi[/] :smile:")), colour=True)
 
 
+@rule("B6")
 def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
-    """B6: in a question; the page of its own shows all."""
+    """In a question; the page of its own shows all."""
     flood = entry(*(f"file-{number}.md" for number in range(1000)), description="x" * 10_000)
     asked = request(flood, review=replace(review_entry(flood), hidden=("SKILL.md:1: psst",)))
     text = shown(asked, at_most=5)
@@ -85,8 +87,8 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     assert len(shown(asked).splitlines()) > 1000
 
 
+@rule("A2")
 def test_a_difference_is_coloured_by_what_it_is() -> None:
-    """A2"""
     change = ContentChange(("skill://acme/refunds/new.md",), (), ("skill://acme/refunds/SKILL.md",))
     text = shown(request(entry(), change=change, diff=("@@ -1 +1 @@", "-old", "+new\x1b")), colour=True)
     assert "standing    changed: another content was approved" in text.replace("\x1b[2m", "").replace(
@@ -96,8 +98,8 @@ def test_a_difference_is_coloured_by_what_it_is() -> None:
         assert piece in text
 
 
+@rule("A1", "A4")
 def test_an_approval_is_told_with_who_and_what_was_granted() -> None:
-    """A1, A4"""
     about = entry()
     approval = Approval("acme", about.uri, contents_of(about), "ada\n", 0.0, frozenset({"execute"}))
     text = shown(request(about), approval)
@@ -107,16 +109,17 @@ def test_an_approval_is_told_with_who_and_what_was_granted() -> None:
     assert "standing    changed: another content was approved by ada" in shown(request(about), other)
 
 
+@rule("V7")
 def test_what_cannot_be_verified_says_so_last() -> None:
-    """V7"""
     about = build_entry("acme/refunds", {"name": "refunds", "description": "Pays back."}, "dynamic")
     lines = shown(request(about)).splitlines()
     assert lines[-3] == "NOTHING ABOUT IT CAN BE VERIFIED (V7)"
     assert not any("fingerprint" in line for line in lines)
 
 
+@rule("B1")
 def test_only_what_can_be_compared_quickly_is() -> None:
-    """B1: a server chooses the lines, and how many."""
+    """A server chooses the lines, and how many."""
     many = b"line\n" * 5000
     assert list(_compared("a.md", many, many + b"x\n")) == [
         "~ a.md: too long to compare, 5000 lines before, 5001 now"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.opening import open_cache
 from skillwire.skill.digest import digest_of
@@ -43,8 +44,8 @@ def test_what_is_kept_is_shown_by_origin(state: Path, capsys: pytest.CaptureFixt
     assert capsys.readouterr() == ("acme\t16 B\n", "2 files, 16 B\n")
 
 
+@rule("C1")
 def test_damage_is_found_said_and_removed(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """C1"""
     assert asked(capsys, 0, "verify", "--state", state) == {"files": 2, "damaged": []}
     damaged = next((state / "cache" / "o-acme").iterdir())
     damaged.write_bytes(b"other")
@@ -60,10 +61,10 @@ def test_pruning_keeps_what_fits(state: Path, capsys: pytest.CaptureFixture[str]
     assert asked(capsys, 0, "prune", "--max", "0", "--state", state)["bytes"] == 0
 
 
+@rule("C1")
 def test_a_cache_that_others_can_open_is_refused_in_a_line(
     state: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """C1"""
     (state / "cache").chmod(0o755)
     for words in (["show"], ["verify"], ["prune"]):
         assert run(["cache", *words, "--state", str(state)]) == 2

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.skill import KINDS
 from trees import skill_md, small_tree, write_tree
@@ -35,8 +36,8 @@ def test_a_clean_tree_exits_with_0(clean: Path, capsys: pytest.CaptureFixture[st
     assert capsys.readouterr().out == "6 skills checked: no problems\n"
 
 
+@rule("U6")
 def test_problems_exit_with_1_and_show_line_and_caret(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """U6."""
     write_tree(clean, {"broken/SKILL.md": BROKEN})
     assert run(["check", str(clean)]) == 1
     out = capsys.readouterr().out.splitlines()
@@ -47,8 +48,8 @@ def test_problems_exit_with_1_and_show_line_and_caret(clean: Path, capsys: pytes
     assert out[-1] == "7 skills checked: 1 error"
 
 
+@rule("B6")
 def test_warnings_fail_only_when_strict(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """B6."""
     write_tree(clean, {"quiet/SKILL.md": COMMENT})
     assert run(["check", str(clean)]) == 0
     assert "warning hidden-text (B6)" in capsys.readouterr().out
@@ -126,8 +127,9 @@ def test_sarif_names_every_rule_and_place(clean: Path, capsys: pytest.CaptureFix
     assert " " not in sarif["results"][1]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
 
 
+@rule("B6")
 def test_hostile_text_cannot_act_on_the_terminal(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """B6: escape sequences and rich markup in a skill are only text."""
+    """Escape sequences and rich markup in a skill are only text."""
     evil = skill_md("evil", body="[red]\x1b[2J\x1b]0;owned\x07[/red] [x](no.md)\n")
     write_tree(clean, {"evil/SKILL.md": evil})
     assert run(["check", str(clean)]) == 1
@@ -174,8 +176,8 @@ def read_until(descriptor: int, wanted: str, seconds: float = 20) -> str:
     return seen
 
 
+@rule("S1")
 def test_watch_checks_again_and_ends_on_interrupt(clean: Path) -> None:
-    """S1."""
     process = subprocess.Popen(
         [sys.executable, "-m", "skillwire", "check", str(clean), "--watch"],
         stdout=subprocess.PIPE,

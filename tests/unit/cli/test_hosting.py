@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from rules import rule
 from skillwire.cli.cache import size
 from skillwire.cli.hosting import line, seconds, stamp, state_of
 from skillwire.cli.main import run
@@ -50,8 +51,8 @@ def test_what_is_no_size_is_a_wrong_word(text: str, capsys: pytest.CaptureFixtur
     assert "Traceback" not in capsys.readouterr().err
 
 
+@rule("B6")
 def test_a_strangers_text_is_one_line_that_does_nothing() -> None:
-    """B6"""
     assert line("a\n\n  b\x1b[2J\u2028c\rd") == "a b<U+001B>[2J c d"
 
 
@@ -66,10 +67,11 @@ def test_wrong_words_exit_with_2(words: list[str]) -> None:
     assert caught.value.code == 2
 
 
+@rule("A1")
 def test_a_memory_that_others_can_write_is_refused_in_a_line(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A1: they could approve in the person's name."""
+    """They could approve in the person's name."""
     shared = tmp_path / "shared"
     shared.mkdir()
     shared.chmod(0o777)

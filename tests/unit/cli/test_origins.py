@@ -10,6 +10,7 @@ from typing import Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.cli.trying import where_of
 from skillwire.host.opening import open_store
@@ -41,8 +42,9 @@ def stored() -> dict[str, Any]:
     return anyio.run(read)
 
 
+@rule("O1")
 def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Path) -> None:
-    """O1: a variable is stored as it is written."""
+    """A variable is stored as it is written."""
     url = ["origins", "add", "web", "https://example.com/mcp", "--no-test"]
     assert run([*url, "--header", "Authorization: Bearer ${HOME}"]) == 0
     assert (
@@ -60,6 +62,7 @@ def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Pa
     }
 
 
+@rule("O1", "C2")
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
@@ -85,7 +88,6 @@ def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Pa
 def test_what_cannot_be_an_origin_is_refused_and_not_stored(
     own: Path, words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """O1, C2"""
     assert run(["origins", "add", "--no-test", *words]) == 2
     err = capsys.readouterr().err
     assert f"[{reference}" in err
@@ -95,8 +97,9 @@ def test_what_cannot_be_an_origin_is_refused_and_not_stored(
     assert stored() == {}
 
 
+@rule("O1")
 def test_a_label_is_given_once(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """O1: another server under the same label would inherit what was approved."""
+    """Another server under the same label would inherit what was approved."""
     assert run(["origins", "add", "mine", "own"]) == 0
     assert run(["origins", "add", "mine", "https://example.com/mcp", "--no-test"]) == 2
     assert "[origin-taken, rule O1]" in capsys.readouterr().err
@@ -120,16 +123,17 @@ def test_a_folder_is_an_origin_of_every_host(own: Path, capsys: pytest.CaptureFi
     assert "[folder-unknown]" in capsys.readouterr().err
 
 
+@rule("F7")
 def test_a_folder_with_a_bad_skill_is_added_and_said(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """F7"""
     write_tree(own, {"bad/SKILL.md": b"no frontmatter\n"})
     assert run(["origins", "add", "mine", "own"]) == 1
     assert "left out bad/SKILL.md" in capsys.readouterr().err
     assert run(["skills"]) == 1
 
 
+@rule("A1")
 def test_a_config_file_cannot_name_a_folder(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A1: what is in a folder needs no approval, so only a person makes it an origin."""
+    """What is in a folder needs no approval, so only a person makes it an origin."""
     Path("servers.json").write_text(json.dumps({"mcpServers": {"sly": {"folder": str(own)}}}))
     assert run(["skills", "--config", "servers.json"]) == 1
     out, err = capsys.readouterr()
@@ -137,8 +141,8 @@ def test_a_config_file_cannot_name_a_folder(own: Path, capsys: pytest.CaptureFix
     assert "[server-invalid]" in err
 
 
+@rule("O1")
 def test_two_origins_with_one_label_are_said_in_a_line(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """O1"""
     Path("servers.json").write_text(json.dumps({"mcpServers": {"local": {"command": "true"}}}))
     assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 2
     err = capsys.readouterr().err
@@ -146,13 +150,15 @@ def test_two_origins_with_one_label_are_said_in_a_line(own: Path, capsys: pytest
     assert "Traceback" not in err
 
 
+@rule("O1")
 def test_a_name_in_a_file_that_is_no_label_becomes_one(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """O1: labels are the host's; what a file calls a server is only where they come from."""
+    """Labels are the host's; what a file calls a server is only where they come from."""
     Path("servers.json").write_text(json.dumps({"mcpServers": {"My Server": {"command": "true"}}}))
     assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 1
     assert "My-Server" in capsys.readouterr().err
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     ("target", "shown"),
     [
@@ -165,7 +171,6 @@ def test_a_name_in_a_file_that_is_no_label_becomes_one(own: Path, capsys: pytest
     ],
 )
 def test_where_an_origin_is_holds_no_secret(target: dict[str, Any], shown: str) -> None:
-    """O1"""
     assert where_of(target) == shown
 
 

@@ -7,6 +7,7 @@ from io import StringIO
 import pytest
 from rich.console import Console
 
+from rules import rule
 from skillwire.cli.printer import Printer, counted, size_of, visible
 
 
@@ -44,6 +45,6 @@ def test_counts_agree_with_their_noun() -> None:
     assert [counted(count, "skill") for count in (0, 1, 2000)] == ["0 skills", "1 skill", "2,000 skills"]
 
 
+@rule("B6")
 def test_characters_that_act_on_a_terminal_are_spelled_out() -> None:
-    """B6."""
     assert visible("a\x1b[31mb\tc\u202ed") == "a<U+001B>[31mb c<U+202E>d"

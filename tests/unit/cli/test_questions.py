@@ -10,6 +10,7 @@ import anyio
 import pytest
 
 from host.stage import entry_of
+from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.opening import open_store
 from skillwire.skill.approval import fingerprint_of
@@ -89,8 +90,9 @@ def test_questions_are_listed_for_people_and_for_programs(state: Path, capsys: p
     assert second["target"] == "Bash"
 
 
+@rule("B6")
 def test_one_is_shown_with_everything_there_is_to_know(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """B6: the first letters of its id are enough."""
+    """The first letters of its id are enough."""
     ask(state, question(hidden=("SKILL.md:3: a comment",)))
     assert run_questions(state, "ab") == 0
     out = capsys.readouterr().out
@@ -99,8 +101,9 @@ def test_one_is_shown_with_everything_there_is_to_know(state: Path, capsys: pyte
     assert "scripts/x.sh" in out
 
 
+@rule("A1", "A4")
 def test_a_yes_to_a_skill_is_an_approval_of_its_content(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A1, A4: it answers all who ask about it, whether or not their server is known here."""
+    """It answers all who ask about it, whether or not their server is known here."""
     ask(state, question(), question("def2"))
     words = ["abc", "--yes", "--grant", "Read", "--by", "ada", "--note", "fine"]
     assert run_questions(state, *words) == 0
@@ -122,9 +125,10 @@ def test_a_no_to_a_skill_is_a_no_to_its_content(state: Path, capsys: pytest.Capt
     assert "note=not here" in capsys.readouterr().out
 
 
+@rule("A5", "V7")
 @pytest.mark.parametrize(("kind", "words"), [("execute", []), ("load", ["--once"]), ("dynamic", ["--once"])])
 def test_other_answers_are_for_the_one_who_asked(state: Path, kind: str, words: list[str]) -> None:
-    """A5, V7: nothing is remembered here."""
+    """Nothing is remembered here."""
     ask(state, question(kind=kind), question("def2", kind))
     assert run_questions(state, "abc", "--yes", *words) == 0
     first, second = answers(state, "abc1", "def2")

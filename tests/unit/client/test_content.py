@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from answering import Answering, serving
+from rules import rule
 from skillwire.client.content import decode_content, read_content, read_if_there
 from skillwire.errors import LimitError, NotFoundError, ProtocolError, SkillwireError, UpstreamError
 
@@ -35,45 +36,49 @@ def refusal(result: dict[str, Any], at_most: int = LARGE) -> SkillwireError:
     return caught.value
 
 
+@rule("R1", "F6")
 @pytest.mark.parametrize("words", ["", "x", "a\r\nb\n", "\ufeffnaïve 日本語 😀", "\x00\x1b"])
 def test_text_comes_out_as_its_bytes(words: str) -> None:
-    """R1, F6"""
     assert decode_content(answer(text(words)), URI, LARGE) == words.encode()
 
 
+@rule("R1")
 @pytest.mark.parametrize("data", [b"", b"x", b"xy", b"xyz", bytes(range(256))])
 def test_base64_comes_out_as_its_bytes(data: bytes) -> None:
-    """R1"""
     assert decode_content(answer(blob(data)), URI, LARGE) == data
 
 
+@rule("R1", "U7")
 @pytest.mark.parametrize("said", [URI, "SKILL://acme/refunds/%61%20b.md", "skill://acme/refunds/a b.md"])
 def test_an_answer_about_the_resource_is_taken_in_any_spelling(said: str) -> None:
-    """R1, U7"""
     assert decode_content(answer({"uri": said, "text": "x"}), URI, LARGE) == b"x"
 
 
+@rule("R1")
 def test_an_answer_that_does_not_say_what_it_is_about_is_about_what_was_asked() -> None:
-    """R1: some servers leave it out."""
+    """Some servers leave it out."""
     assert decode_content(answer({"text": "x"}), URI, LARGE) == b"x"
 
 
+@rule("R1")
 def test_the_content_that_is_about_the_resource_is_found_among_others() -> None:
-    """R1: the first that is."""
+    """The first that is."""
     others = [{"uri": "skill://acme/refunds/other.md", "text": "no"}, {"uri": 5, "text": "no"}]
     assert decode_content(answer(*others, text("yes"), text("second")), URI, LARGE) == b"yes"
 
 
+@rule("R1", "V2")
 @pytest.mark.parametrize(
     "said", ["skill://acme/refunds/A%20b.md", "skill://acme/refunds", "", None, 5, "file:///x", "x"]
 )
 def test_an_answer_about_something_else_is_none(said: object) -> None:
-    """R1, V2: whatever it holds."""
+    """Whatever it holds."""
     error = refusal(answer({"uri": said, "text": "x"}))
     assert (error.reference, error.rule) == ("content-invalid", "R1")
     assert URI in error.message
 
 
+@rule("R1")
 @pytest.mark.parametrize(
     "result",
     [
@@ -92,26 +97,27 @@ def test_an_answer_about_something_else_is_none(said: object) -> None:
     ],
 )
 def test_an_answer_of_another_shape_is_refused(result: dict[str, Any]) -> None:
-    """R1"""
     error = refusal(result)
     assert (type(error), error.reference, error.rule) == (ProtocolError, "content-invalid", "R1")
 
 
+@rule("R1")
 @pytest.mark.parametrize("bad", ["x", "eA=", "eA", "eA==eA==", "eA==\n", "e A=", "éééé", "eA*=", "====", "-_-_"])
 def test_base64_that_cannot_be_decoded_is_refused(bad: str) -> None:
-    """R1: nothing is skipped over and nothing is guessed."""
+    """Nothing is skipped over and nothing is guessed."""
     assert refusal(answer({"uri": URI, "blob": bad})).reference == "content-invalid"
 
 
+@rule("R1")
 @pytest.mark.parametrize("bad", ["\ud800", "a\udfffb"])
 def test_text_that_is_no_unicode_is_refused(bad: str) -> None:
-    """R1"""
     assert refusal(answer(text(bad))).reference == "content-invalid"
 
 
+@rule("B1")
 @pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 100])
 def test_so_many_bytes_and_no_more(size: int) -> None:
-    """B1: to the byte, in both forms."""
+    """To the byte, in both forms."""
     data = b"x" * size
     for item in (text("x" * size), blob(data)):
         assert decode_content(answer(item), URI, size) == data
@@ -122,21 +128,22 @@ def test_so_many_bytes_and_no_more(size: int) -> None:
             assert str(size - 1) in error.message
 
 
+@rule("B1")
 def test_bytes_are_counted_not_characters() -> None:
-    """B1"""
     assert decode_content(answer(text("日")), URI, 3) == "日".encode()
     assert refusal(answer(text("日")), 2).reference == "file-too-large"
 
 
+@rule("B1")
 def test_what_is_too_large_is_refused_before_it_is_decoded() -> None:
-    """B1: neither of these could be decoded."""
+    """Neither of these could be decoded."""
     assert refusal(answer({"uri": URI, "blob": "*" * 1000}), 10).reference == "file-too-large"
     assert refusal(answer(text("\ud800" * 1000)), 10).reference == "file-too-large"
 
 
+@rule("R1")
 @pytest.mark.anyio
 async def test_content_is_asked_for_by_its_uri() -> None:
-    """R1"""
     connection = serving({URI: answer(text("x"))})
     assert await read_content(connection, URI, 5) == b"x"
     assert connection.asked == [("resources/read", {"uri": URI})]
@@ -151,13 +158,14 @@ ABSENT = [
 ]
 
 
+@rule("I4")
 @pytest.mark.anyio
 @pytest.mark.parametrize("error", ABSENT, ids=lambda error: error.reference)
 async def test_a_resource_that_may_not_be_there_is_none_however_the_server_says_so(error: Exception) -> None:
-    """I4"""
     assert await read_if_there(Answering(lambda *_: error), URI, LARGE) is None
 
 
+@rule("I4", "L2")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "error",
@@ -171,15 +179,15 @@ async def test_a_resource_that_may_not_be_there_is_none_however_the_server_says_
     ids=lambda error: error.reference,
 )
 async def test_a_failure_is_not_taken_for_absence(error: SkillwireError) -> None:
-    """I4, L2: a server that cannot answer may well have it."""
+    """A server that cannot answer may well have it."""
     with pytest.raises(type(error)) as caught:
         await read_if_there(Answering(lambda *_: error), URI, LARGE)
     assert caught.value is error
 
 
+@rule("R1", "B1")
 @pytest.mark.anyio
 async def test_a_resource_that_is_there_and_broken_is_not_taken_for_absent() -> None:
-    """R1, B1"""
     assert await read_if_there(serving({URI: answer(text("x"))}), URI, 1) == b"x"
     with pytest.raises(ProtocolError):
         await read_if_there(serving({URI: answer()}), URI, LARGE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import httpx2
 import pytest
 
+from rules import rule
 from skillwire.client.failures import CONNECTING, as_ours
 from skillwire.client.meter import Meter
 from skillwire.client.opening import connect
@@ -24,9 +25,10 @@ def refused_by_a_codec() -> Exception:
     return caught.value
 
 
+@rule("O1")
 @pytest.mark.parametrize("raised", [refused_by_http(), refused_by_a_codec()], ids=lambda each: type(each).__name__)
 def test_an_error_that_may_quote_a_header_is_named_and_not_repeated(raised: Exception) -> None:
-    """O1: headers are secrets."""
+    """Headers are secrets."""
     error = as_ours(raised, Meter(DEFAULT_LIMITS), CONNECTING)
     assert error.reference == "connection-lost"
     assert error.message == f"cannot connect to the server ({type(raised).__name__})"
@@ -37,9 +39,10 @@ def test_what_else_went_wrong_is_said() -> None:
     assert "ConnectError: no route" in error.message
 
 
+@rule("O1")
 @pytest.mark.anyio
 async def test_a_line_that_was_written_as_one_word_is_not_repeated_when_it_cannot_be_started() -> None:
-    """O1: arguments may be secrets."""
+    """Arguments may be secrets."""
     with pytest.raises(NotFoundError, match="'no-such-program …' cannot be started") as caught:
         async with connect([f"no-such-program --key {SECRET}"]):
             pass

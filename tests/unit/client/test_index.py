@@ -11,6 +11,7 @@ import pytest
 
 from answering import Answering, serving, text
 from archives import pack_tar_gz, pack_zip
+from rules import rule
 from skillwire.client.dialects.index import INDEX_URI, Archive, IndexDialect, parse_index, parse_index_entry
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -51,8 +52,9 @@ def refusal(item: dict[str, Any]) -> FormatError:
 # ── one entry ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I1")
 def test_an_entry_of_the_older_generation_has_a_name_a_description_and_a_place() -> None:
-    """I1: what it does not say is not promised."""
+    """What it does not say is not promised."""
     skill = parse_index_entry(OLDER)
     assert skill.archive is None
     assert skill.entry.uri == URI
@@ -61,45 +63,48 @@ def test_an_entry_of_the_older_generation_has_a_name_a_description_and_a_place()
     assert skill.entry.gaps == {"manifest", "size", "frontmatter"}
 
 
+@rule("I1")
 def test_an_entry_of_the_newer_generation_has_the_whole_frontmatter() -> None:
-    """I1"""
     skill = parse_index_entry(NEWER)
     assert skill.entry.frontmatter == FIELDS
     assert skill.entry.whole_frontmatter
     assert skill.entry.gaps == {"manifest", "size"}
 
 
+@rule("I1", "V1")
 @pytest.mark.parametrize("item", [OLDER, NEWER])
 def test_without_a_digest_none_is_promised(item: dict[str, Any]) -> None:
-    """I1, V1"""
     for given in (without(item, "digest"), item | {"digest": None}):
         skill = parse_index_entry(given)
         assert skill.entry.files == (Resource(URI, None, None),)
         assert "digest" in skill.entry.gaps
 
 
+@rule("I1")
 def test_a_document_may_serve_both_generations_at_once() -> None:
-    """I1: the newer reading wins, since it promises more."""
+    """The newer reading wins, since it promises more."""
     assert parse_index_entry(OLDER | NEWER | {"description": "other"}) == parse_index_entry(NEWER)
 
 
+@rule("I1", "I2")
 def test_an_archive_of_the_older_generation_is_the_skill_beside_it() -> None:
-    """I1, I2: its digest is the archive's, not the SKILL.md's."""
+    """Its digest is the archive's, not the SKILL.md's."""
     skill = parse_index_entry(OLDER_ARCHIVE | {"mimeType": "application/gzip"})
     assert skill.archive == Archive(TAR_URI, "application/gzip", digest_of(TAR))
     assert skill.entry.uri == URI
     assert skill.entry.files == (Resource(URI, None, None),)
 
 
+@rule("I2")
 def test_a_skill_that_is_only_packed_has_its_place_from_the_archive() -> None:
-    """I2"""
     skill = parse_index_entry(NEWER_ARCHIVE)
     assert skill.entry.uri == URI
     assert skill.archive == Archive(TAR_URI, "application/gzip", digest_of(TAR))
 
 
+@rule("I1", "I2")
 def test_a_skill_may_be_there_as_files_and_packed() -> None:
-    """I1, I2: of several archives the first is taken."""
+    """Of several archives the first is taken."""
     packed = [PACKED | {"url": ZIP_URI, "mimeType": "application/zip"}, PACKED]
     skill = parse_index_entry(NEWER | {"archives": packed})
     assert skill.archive is not None
@@ -110,8 +115,9 @@ def test_a_skill_may_be_there_as_files_and_packed() -> None:
 MIXED = OLDER_ARCHIVE | {"frontmatter": FIELDS, "url": ZIP_URI, "digest": digest_of(ZIP)}
 
 
+@rule("I1", "I2")
 def test_an_archive_may_have_the_fields_of_both_generations() -> None:
-    """I1, I2: its digest is the archive's; of the archives that it lists, the first is taken."""
+    """Its digest is the archive's; of the archives that it lists, the first is taken."""
     skill = parse_index_entry(MIXED)
     assert (skill.entry.uri, skill.entry.frontmatter, skill.entry.whole_frontmatter) == (URI, FIELDS, True)
     assert skill.entry.files == (Resource(URI, None, None),)
@@ -120,6 +126,7 @@ def test_an_archive_may_have_the_fields_of_both_generations() -> None:
     assert (listed.entry, listed.archive) == (skill.entry, Archive(TAR_URI, "application/gzip", digest_of(TAR)))
 
 
+@rule("I1", "I2", "E5")
 @pytest.mark.anyio
 @pytest.mark.parametrize("plain", [OLDER, NEWER])
 @pytest.mark.parametrize("packed", [OLDER_ARCHIVE, NEWER_ARCHIVE, MIXED])
@@ -127,7 +134,7 @@ def test_an_archive_may_have_the_fields_of_both_generations() -> None:
 async def test_a_skill_may_be_listed_once_for_each_kind(
     plain: dict[str, Any], packed: dict[str, Any], is_first: bool
 ) -> None:
-    """I1, I2, E5: together they promise what each of them does."""
+    """Together they promise what each of them does."""
     index = Index(*((plain, packed) if is_first else (packed, plain)))
     [entry] = await index.listed()
     assert (entry.files, index.problems) == ((Resource(URI, DIGEST, None),), [])
@@ -137,16 +144,18 @@ async def test_a_skill_may_be_listed_once_for_each_kind(
     assert {file.uri.rpartition("/")[2] for file in got.files} == {"SKILL.md", "c.md", "data.bin"}
 
 
+@rule("I1")
 @pytest.mark.parametrize("field", ["name", "description"])
 def test_the_older_generation_may_leave_out_labels(field: str) -> None:
-    """I1: servers do; the name is in the URL."""
+    """Servers do; the name is in the URL."""
     entry = parse_index_entry(without(OLDER, field)).entry
     assert entry.name == "refunds"
     assert entry.description == ("" if field == "description" else "Refund an order.")
 
 
+@rule("V4")
 def test_a_skill_without_a_description_in_the_index_can_be_verified() -> None:
-    """V4: what was not sent cannot differ."""
+    """What was not sent cannot differ."""
     entry = parse_index_entry(without(OLDER, "description")).entry
     assert verify_skill(entry, SKILL_MD).document.frontmatter["description"] == "Refund an order."
     lying = parse_index_entry(OLDER | {"description": "Steal."}).entry
@@ -154,6 +163,7 @@ def test_a_skill_without_a_description_in_the_index_can_be_verified() -> None:
         verify_skill(lying, SKILL_MD)
 
 
+@rule("I1", "U5")
 @pytest.mark.parametrize(
     ("url", "uri"),
     [
@@ -166,25 +176,26 @@ def test_a_skill_without_a_description_in_the_index_can_be_verified() -> None:
     ],
 )
 def test_a_relative_url_is_one_beside_the_index(url: str, uri: str) -> None:
-    """I1, U5: and no scheme makes a skill."""
+    """And no scheme makes a skill."""
     assert parse_index_entry(OLDER | {"url": url}).entry.uri == uri
     assert parse_index_entry(NEWER | {"url": url}).entry.uri == uri
 
 
+@rule("I1", "U1", "U7")
 @pytest.mark.parametrize(
     "url",
     ["../refunds/SKILL.md", "x/../refunds/SKILL.md", "%2e%2e/refunds/SKILL.md", "a\\refunds/SKILL.md", "refunds",
      "refunds/skill.md", "SKILL.md", "./", "skill://"],
 )  # fmt: skip
 def test_a_url_that_leads_elsewhere_or_to_no_skill_is_refused(url: str) -> None:
-    """I1, U1, U7"""
     assert refusal(OLDER | {"url": url}).reference == "uri-invalid"
     assert refusal(NEWER | {"url": url}).reference == "uri-invalid"
 
 
+@rule("O3")
 @pytest.mark.parametrize("url", ["file:///refunds/SKILL.md", "FILE:/refunds/SKILL.md", "file:refunds/SKILL.md"])
 def test_a_url_that_names_a_file_of_a_machine_is_refused(url: str) -> None:
-    """O3: of a skill or of an archive."""
+    """Of a skill or of an archive."""
     packed = url.replace("/SKILL.md", ".zip")
     for item in (
         OLDER | {"url": url}, NEWER | {"url": url}, OLDER_ARCHIVE | {"url": packed},
@@ -193,17 +204,18 @@ def test_a_url_that_names_a_file_of_a_machine_is_refused(url: str) -> None:
         assert refusal(item).rule == "O3"
 
 
+@rule("I1")
 @pytest.mark.parametrize("url", ["left out", None, "", 5, ["x"]])
 def test_an_entry_needs_a_url(url: object) -> None:
-    """I1"""
     for item in (OLDER, NEWER, OLDER_ARCHIVE):
         error = refusal(without(item, "url") if url == "left out" else item | {"url": url})
         assert (error.reference, error.rule) == ("entry-invalid", "I1")
 
 
+@rule("U3")
 @pytest.mark.parametrize("name", ["refund", "Refunds", "acme/refunds", None, 5])
 def test_a_name_that_is_not_the_folders_is_refused(name: object) -> None:
-    """U3: in both generations, packed or not."""
+    """In both generations, packed or not."""
     for item in (
         OLDER | {"name": name},
         OLDER_ARCHIVE | {"name": name},
@@ -214,17 +226,19 @@ def test_a_name_that_is_not_the_folders_is_refused(name: object) -> None:
     assert refusal(NEWER | {"frontmatter": without(FIELDS, "name")}).rule == "U3"
 
 
+@rule("E1")
 @pytest.mark.parametrize("description", [None, 5, ["x"]])
 def test_a_description_is_text(description: object) -> None:
-    """E1: the newer generation has to have one."""
+    """The newer generation has to have one."""
     assert refusal(OLDER | {"description": description}).rule == "E1"
     assert refusal(NEWER | {"frontmatter": FIELDS | {"description": description}}).rule == "E1"
     assert refusal(NEWER | {"frontmatter": without(FIELDS, "description")}).rule == "E1"
 
 
+@rule("E3", "V1")
 @pytest.mark.parametrize("digest", ["", "0" * 64, "sha256:" + "A" * 64, DIGEST[:-1], 5, [DIGEST], False])
 def test_a_broken_digest_is_no_missing_digest(digest: object) -> None:
-    """E3, V1: whether of the file or of the archive."""
+    """Whether of the file or of the archive."""
     for item in (
         OLDER | {"digest": digest},
         NEWER | {"digest": digest},
@@ -235,30 +249,33 @@ def test_a_broken_digest_is_no_missing_digest(digest: object) -> None:
         assert (error.reference, error.rule) == ("digest-invalid", "E3")
 
 
+@rule("I1")
 @pytest.mark.parametrize("item", [OLDER, NEWER])
 def test_a_template_is_no_skill(item: dict[str, Any]) -> None:
-    """I1: it says what a person can do with it."""
+    """It says what a person can do with it."""
     error = refusal(item | {"type": "mcp-resource-template", "url": "skill://{region}/refunds/SKILL.md"})
     assert (error.reference, error.rule) == ("entry-template", "I1")
     assert "template" in error.hint
 
 
+@rule("I1")
 @pytest.mark.parametrize("item", [{}, {"frontmatter": None}, {"type": 5}, {"archives": [PACKED]}])
 def test_an_entry_of_another_shape_is_refused(item: dict[str, Any]) -> None:
-    """I1"""
     assert refusal(item).reference == "entry-invalid"
 
 
 # ── the document ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I1")
 def test_an_index_is_an_object_with_a_list_of_skills() -> None:
-    """I1: whatever else it has; what is no object is an empty entry, to be refused as one."""
+    """Whatever else it has; what is no object is an empty entry, to be refused as one."""
     document = {"$schema": "x", "skills": [OLDER, 5, None, NEWER], "more": 1}
     assert parse_index(json.dumps(document).encode()) == [OLDER, {}, {}, NEWER]
     assert parse_index(b'\xef\xbb\xbf{"skills": []}') == []
 
 
+@rule("I1")
 @pytest.mark.parametrize(
     "data",
     [b"", b"{", b"null", b"[]", b"{}", b'{"skills": null}', b'{"skills": {}}', b"# Skills\n", b"\xff\xfe",
@@ -266,14 +283,13 @@ def test_an_index_is_an_object_with_a_list_of_skills() -> None:
     ids=["empty", "cut", "null", "list", "no skills", "null skills", "object", "prose", "bytes", "deep", "number"],
 )  # fmt: skip
 def test_anything_else_is_no_index(data: bytes) -> None:
-    """I1"""
     with pytest.raises(ProtocolError) as caught:
         parse_index(data)
     assert (caught.value.reference, caught.value.rule, caught.value.side) == ("index-invalid", "I1", "remote")
 
 
+@rule("B3")
 def test_an_index_may_have_so_many_entries_and_no_more() -> None:
-    """B3"""
     data = json.dumps({"skills": [OLDER] * 3}).encode()
     assert len(parse_index(data, Limits(max_entries=3))) == 3
     with pytest.raises(LimitError) as caught:
@@ -312,19 +328,20 @@ class Index:
         return [params["uri"] for _, params in self.connection.asked]
 
 
+@rule("V5", "I1")
 @pytest.mark.anyio
 @pytest.mark.parametrize("item", [OLDER, NEWER, OLDER_ARCHIVE, NEWER_ARCHIVE])
 async def test_listing_reads_the_index_and_nothing_else(item: dict[str, Any]) -> None:
-    """V5, I1"""
     index = Index(item)
     assert [entry.uri for entry in await index.listed()] == [URI]
     assert index.asked == [INDEX_URI]
     assert index.problems == []
 
 
+@rule("I1", "L2")
 @pytest.mark.anyio
 async def test_what_cannot_be_used_is_reported_and_spoils_nothing() -> None:
-    """I1, L2: each with its rule."""
+    """Each with its rule."""
     other = "skill://b/other/SKILL.md"
     index = Index(
         OLDER | {"url": other}, 5, OLDER | {"digest": "x"}, NEWER, {**OLDER, "type": "mcp-resource-template"}
@@ -338,12 +355,13 @@ async def test_what_cannot_be_used_is_reported_and_spoils_nothing() -> None:
     ]
 
 
+@rule("I1", "E5")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "items", [(OLDER, OLDER_ARCHIVE), (OLDER_ARCHIVE, OLDER), (NEWER, NEWER_ARCHIVE), (NEWER_ARCHIVE, NEWER)]
 )
 async def test_a_skill_listed_as_a_file_and_packed_is_one_skill(items: tuple[dict[str, Any], ...]) -> None:
-    """I1, E5: in either order; the file's promise and the archive's are both kept."""
+    """In either order; the file's promise and the archive's are both kept."""
     index = Index(*items)
     [entry] = await index.listed()
     assert entry.files == (Resource(URI, DIGEST, None),)
@@ -353,6 +371,7 @@ async def test_a_skill_listed_as_a_file_and_packed_is_one_skill(items: tuple[dic
     assert got.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD))
 
 
+@rule("E5", "N1")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "items",
@@ -367,12 +386,13 @@ async def test_a_skill_listed_as_a_file_and_packed_is_one_skill(items: tuple[dic
     ],
 )
 async def test_a_skill_that_comes_twice_counts_once_the_first_time(items: tuple[dict[str, Any], ...]) -> None:
-    """E5, N1: and the other is reported, not dropped in silence."""
+    """And the other is reported, not dropped in silence."""
     index = Index(*items)
     assert await index.listed() == [parse_index_entry(items[0]).entry]
     assert [(problem.reference, problem.rule) for problem in index.problems] == [("entry-repeated", "E5")]
 
 
+@rule("E5")
 @pytest.mark.anyio
 @pytest.mark.parametrize("items", [(OLDER, OLDER_ARCHIVE), (OLDER_ARCHIVE, OLDER)])
 @pytest.mark.parametrize(
@@ -381,7 +401,6 @@ async def test_a_skill_that_comes_twice_counts_once_the_first_time(items: tuple[
 async def test_a_third_entry_replaces_neither_of_the_two_that_are_one(
     items: tuple[dict[str, Any], ...], third: dict[str, Any]
 ) -> None:
-    """E5"""
     index = Index(*items, third)
     [entry] = await index.listed()
     assert entry.files == (Resource(URI, DIGEST, None),)
@@ -391,13 +410,14 @@ async def test_a_third_entry_replaces_neither_of_the_two_that_are_one(
     assert index.asked[-1] == TAR_URI
 
 
+@rule("I2", "V1")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "item",
     [OLDER_ARCHIVE, NEWER_ARCHIVE, NEWER | {"archives": [{"url": ZIP_URI, "digest": digest_of(ZIP)}]}],
 )
 async def test_a_packed_skill_is_complete_once_it_was_unpacked(item: dict[str, Any]) -> None:
-    """I2, V1: the digest of the archive promises every file in it."""
+    """The digest of the archive promises every file in it."""
     index = Index(item)
     entry = await index.dialect.get_skill(URI)
     assert entry.is_complete
@@ -416,9 +436,10 @@ async def test_a_packed_skill_is_complete_once_it_was_unpacked(item: dict[str, A
     assert len(index.asked) == 2  # the index and the archive, once each
 
 
+@rule("I2", "V1")
 @pytest.mark.anyio
 async def test_an_archive_without_a_digest_promises_nothing() -> None:
-    """I2, V1: its files are known, not vouched for."""
+    """Its files are known, not vouched for."""
     index = Index(OLDER_ARCHIVE | {"digest": None})
     entry = await index.dialect.get_skill(URI)
     assert not entry.is_complete
@@ -428,9 +449,10 @@ async def test_an_archive_without_a_digest_promises_nothing() -> None:
         verify_skill(entry, SKILL_MD)
 
 
+@rule("V1")
 @pytest.mark.anyio
 async def test_the_digest_of_a_skill_md_is_kept_when_its_archive_has_none() -> None:
-    """V1: a promise that was made is not forgotten."""
+    """A promise that was made is not forgotten."""
     index = Index(NEWER | {"archives": [PACKED | {"digest": None}]})
     entry = await index.dialect.get_skill(URI)
     assert entry.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD))
@@ -438,19 +460,21 @@ async def test_the_digest_of_a_skill_md_is_kept_when_its_archive_has_none() -> N
     assert [file.digest for file in entry.files if file.uri != URI] == [None, None]
 
 
+@rule("V1")
 @pytest.mark.anyio
 @pytest.mark.parametrize("packed", [PACKED, PACKED | {"digest": None}])
 async def test_an_archive_with_another_skill_md_than_the_index_says_is_refused(packed: dict[str, Any]) -> None:
-    """V1: two promises about one file, of which one is broken."""
+    """Two promises about one file, of which one is broken."""
     index = Index(NEWER | {"digest": digest_of(b"other"), "archives": [packed]})
     with pytest.raises(VerificationError) as caught:
         await index.dialect.get_skill(URI)
     assert (caught.value.reference, caught.value.rule) == ("digest-mismatch", "V1")
 
 
+@rule("V1")
 @pytest.mark.anyio
 async def test_an_archive_that_is_not_what_the_index_says_is_not_unpacked() -> None:
-    """V1: the digest is looked at first; this is no archive at all."""
+    """The digest is looked at first; this is no archive at all."""
     index = Index(OLDER_ARCHIVE, tar=b"rotated")
     for act in (index.dialect.get_skill(URI), index.dialect.read(URI, 10**6)):
         with pytest.raises(VerificationError) as caught:
@@ -460,9 +484,9 @@ async def test_an_archive_that_is_not_what_the_index_says_is_not_unpacked() -> N
         assert caught.value.hint
 
 
+@rule("I2", "I3")
 @pytest.mark.anyio
 async def test_an_archive_of_another_kind_or_broken_is_refused() -> None:
-    """I2, I3"""
     for index, reference in (
         (Index(OLDER_ARCHIVE | {"digest": digest_of(ZIP)}, tar=ZIP), "archive-refused"),
         (Index(NEWER_ARCHIVE | {"archives": [PACKED | {"mimeType": "application/zip"}]}), "archive-refused"),
@@ -476,27 +500,29 @@ async def test_an_archive_of_another_kind_or_broken_is_refused() -> None:
         assert caught.value.reference == reference
 
 
+@rule("B1", "I3")
 @pytest.mark.anyio
 async def test_an_archive_that_is_too_large_is_not_decoded() -> None:
-    """B1, I3"""
     index = Index(OLDER_ARCHIVE, limits=Limits(max_archive_bytes=len(TAR) - 1))
     with pytest.raises(LimitError) as caught:
         await index.dialect.get_skill(URI)
     assert caught.value.reference == "file-too-large"
 
 
+@rule("I2")
 @pytest.mark.anyio
 async def test_a_file_that_the_archive_does_not_have_is_not_asked_for_elsewhere() -> None:
-    """I2: contents populate the skill exactly as files would."""
+    """Contents populate the skill exactly as files would."""
     index = Index(OLDER_ARCHIVE)
     with pytest.raises(NotFoundError):
         await index.dialect.read("skill://acme/refunds/more.md", 10**6)
     assert index.asked == [INDEX_URI, TAR_URI]
 
 
+@rule("B1")
 @pytest.mark.anyio
 async def test_archives_are_kept_up_to_the_size_of_one_skill() -> None:
-    """B1: the ones used last; others are fetched again."""
+    """The ones used last; others are fetched again."""
     others = {f"skill://x/s{number}.zip": pack_zip({"SKILL.md": skill_md(f"s{number}"), "big": b"x" * 900})
               for number in range(3)}  # fmt: skip
     items = [
@@ -515,9 +541,9 @@ async def test_archives_are_kept_up_to_the_size_of_one_skill() -> None:
     assert fetched == [f"skill://x/s{number}.zip" for number in (0, 1, 2, 0)]
 
 
+@rule("I1")
 @pytest.mark.anyio
 async def test_a_plain_skill_is_read_as_any_resource() -> None:
-    """I1"""
     index = Index(OLDER)
     entry = await index.dialect.get_skill("SKILL://acme/%72efunds/SKILL.md")
     assert entry == parse_index_entry(OLDER).entry
@@ -525,9 +551,10 @@ async def test_a_plain_skill_is_read_as_any_resource() -> None:
     assert verify_skill(entry, SKILL_MD).entry is entry
 
 
+@rule("G1", "I5")
 @pytest.mark.anyio
 async def test_a_skill_that_the_index_does_not_list_is_asked_for_itself() -> None:
-    """G1, I5: a template makes skills that no index lists; nothing is promised about them."""
+    """A template makes skills that no index lists; nothing is promised about them."""
     entry = await Index().dialect.get_skill(URI)
     assert entry.frontmatter == FIELDS
     assert entry.gaps == {"manifest", "digest", "size"}
@@ -535,18 +562,18 @@ async def test_a_skill_that_the_index_does_not_list_is_asked_for_itself() -> Non
         await Index().dialect.get_skill("skill://acme/gone/SKILL.md")
 
 
+@rule("I1", "I4")
 @pytest.mark.anyio
 async def test_a_server_without_an_index_says_so() -> None:
-    """I1, I4"""
     dialect = IndexDialect(serving({}), lambda _: None)
     with pytest.raises(ProtocolError) as caught:
         await dialect.get_skill(URI)
     assert (caught.value.reference, caught.value.rule) == ("index-missing", "I1")
 
 
+@rule("B1")
 @pytest.mark.anyio
 async def test_an_index_that_is_too_large_is_not_parsed() -> None:
-    """B1"""
     index = Index(OLDER, limits=replace(DEFAULT_LIMITS, max_index_bytes=50))
     with pytest.raises(LimitError) as caught:
         await index.listed()

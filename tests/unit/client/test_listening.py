@@ -9,6 +9,7 @@ import pytest
 from mcp.server.lowlevel import Server
 from mcp_types import SubscriptionsListenRequestParams
 
+from rules import rule
 from skillwire.client.opening import connect
 
 if TYPE_CHECKING:
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.anyio
 
 
+@rule("S1")
 async def test_a_server_that_ends_its_stream_at_once_is_not_a_lost_connection() -> None:
-    """S1: it agreed to tell nothing, so whoever waits asks again after a while."""
+    """It agreed to tell nothing, so whoever waits asks again after a while."""
     asked: list[str] = []
 
     async def end_at_once(

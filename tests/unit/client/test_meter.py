@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from rules import rule
 from skillwire.client.meter import Meter
 from skillwire.errors import LimitError, UpstreamError
 from skillwire.limits import Limits
 
 
+@rule("B2")
 def test_a_server_may_send_so_many_bytes_and_no_more() -> None:
-    """B2: all messages together."""
+    """All messages together."""
     meter = Meter(Limits(max_server_bytes=10))
     for size in (4, 0, 6):
         meter.count(size)
@@ -23,17 +25,19 @@ def test_a_server_may_send_so_many_bytes_and_no_more() -> None:
     assert "Limits.max_server_bytes" in error.hint
 
 
+@rule("B2")
 def test_a_spent_budget_stays_spent() -> None:
-    """B2: a new connection to the same server does not fill it again."""
+    """A new connection to the same server does not fill it again."""
     meter = Meter(Limits(max_server_bytes=10))
     for _ in range(3):
         with pytest.raises(LimitError):
             meter.count(11)
 
 
+@rule("B1")
 @pytest.mark.parametrize(("size", "refused"), [(0, False), (10, False), (11, True), (10**12, True)])
 def test_one_message_may_be_so_large_and_no_larger(size: int, refused: bool) -> None:
-    """B1: whatever the others were."""
+    """Whatever the others were."""
     meter = Meter(Limits(max_message_bytes=10))
     if not refused:
         meter.check_message(size)
@@ -46,15 +50,17 @@ def test_one_message_may_be_so_large_and_no_larger(size: int, refused: bool) -> 
     assert "Limits.max_message_bytes" in caught.value.hint
 
 
+@rule("B1", "B2")
 def test_checking_a_message_counts_nothing() -> None:
-    """B1, B2: a body is counted as it arrives, compressed; its size is checked as it comes out."""
+    """A body is counted as it arrives, compressed; its size is checked as it comes out."""
     meter = Meter(Limits())
     meter.check_message(1000)
     assert meter.received == 0
 
 
+@rule("B1", "B2")
 def test_why_a_stream_ended_is_told_once() -> None:
-    """B1, B2: a transport can only end a stream; the call that suffers from it asks why."""
+    """A transport can only end a stream; the call that suffers from it asks why."""
     meter = Meter(Limits(max_message_bytes=1, max_server_bytes=1))
     assert meter.take_failure() is None
     with pytest.raises(LimitError) as caught:
@@ -63,8 +69,8 @@ def test_why_a_stream_ended_is_told_once() -> None:
     assert meter.take_failure() is None
 
 
+@rule("B4")
 def test_the_last_reason_counts() -> None:
-    """B4"""
     meter = Meter(Limits())
     slow, lost = UpstreamError("timed-out", "slow"), UpstreamError("connection-lost", "gone")
     assert meter.stop(slow) is slow
@@ -72,7 +78,7 @@ def test_the_last_reason_counts() -> None:
     assert meter.take_failure() is lost
 
 
+@rule("B2")
 def test_a_new_meter_knows_nothing() -> None:
-    """B2"""
     meter = Meter(Limits())
     assert (meter.received, meter.status, meter.last_words) == (0, None, "")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from answering import Answering
+from rules import rule
 from skillwire.client.pages import each_page
 from skillwire.errors import LimitError, ProtocolError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -41,8 +42,9 @@ async def refusal(connection: Answering) -> SkillwireError:
     return caught.value
 
 
+@rule("L1", "L3")
 async def test_every_page_is_asked_for_with_the_cursor_of_the_one_before() -> None:
-    """L1, L3: an empty page is a page, and a cursor may be empty text."""
+    """An empty page is a page, and a cursor may be empty text."""
     connection = paging(
         {"skills": [ITEM, ITEM], "nextCursor": "1"}, {"skills": [], "nextCursor": ""}, {"skills": [ITEM]}
     )
@@ -52,36 +54,38 @@ async def test_every_page_is_asked_for_with_the_cursor_of_the_one_before() -> No
     ]  # fmt: skip
 
 
+@rule("V5")
 async def test_a_page_is_given_before_the_next_is_asked_for() -> None:
-    """V5"""
     connection = paging({"skills": [ITEM], "nextCursor": "1"}, {"skills": []})
     async for _ in each_page(connection, "skills/list", "skills"):
         break
     assert len(connection.asked) == 1
 
 
+@rule("L1")
 async def test_an_item_that_is_no_object_is_an_empty_one() -> None:
-    """L1: it is refused as an entry, and does not spoil the others."""
+    """It is refused as an entry, and does not spoil the others."""
     assert await read(paging({"skills": [1, None, "x", [], ITEM]})) == [[{}, {}, {}, {}, ITEM]]
 
 
+@rule("L1")
 @pytest.mark.parametrize("page", [{}, {"skills": None}, {"skills": {}}, {"skills": "x"}, {"resources": []}])
 async def test_an_answer_without_the_list_is_refused(page: dict[str, Any]) -> None:
-    """L1"""
     error = await refusal(paging(page))
     assert (error.reference, error.rule) == ("answer-invalid", "L1")
 
 
+@rule("L3", "B1")
 @pytest.mark.parametrize("cursor", [5, True, [], {}, "c" * (DEFAULT_LIMITS.max_cursor_length + 1)])
 async def test_a_cursor_that_is_no_short_text_is_refused(cursor: object) -> None:
-    """L3, B1"""
     error = await refusal(paging({"skills": [], "nextCursor": cursor}))
     assert (error.reference, error.rule) == ("answer-invalid", "L3")
 
 
+@rule("B3")
 @pytest.mark.parametrize("cursors", ["a", "ab", "abc"])
 async def test_a_cursor_that_comes_again_ends_it(cursors: str) -> None:
-    """B3: at once, or after some others."""
+    """At once, or after some others."""
     pages = [{"skills": [], "nextCursor": cursor} for cursor in [*cursors, cursors[0]]]
     connection = paging(*pages)
     error = await refusal(connection)
@@ -89,8 +93,8 @@ async def test_a_cursor_that_comes_again_ends_it(cursors: str) -> None:
     assert len(connection.asked) == len(cursors) + 1
 
 
+@rule("B3")
 async def test_so_many_pages_and_no_more() -> None:
-    """B3"""
     pages = [{"skills": [], "nextCursor": f"{number}"} for number in range(9)]
     connection = paging(*pages, {"skills": []}, limits=Limits(max_pages=10))
     assert len(await read(connection)) == 10
@@ -100,8 +104,9 @@ async def test_so_many_pages_and_no_more() -> None:
     assert len(connection.asked) == 9
 
 
+@rule("B3")
 async def test_so_many_items_and_no_more() -> None:
-    """B3: over all pages."""
+    """Over all pages."""
     pages = ({"skills": [ITEM] * 3, "nextCursor": "1"}, {"skills": [ITEM] * 2})
     assert len(await read(paging(*pages, limits=Limits(max_entries=5)))) == 2
     error = await refusal(paging(*pages, limits=Limits(max_entries=4)))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from answering import Answering, serving, text
+from rules import rule
 from skillwire.client.dialects.plain import PlainDialect, is_manifest, parse_manifest
 from skillwire.errors import FormatError, NotFoundError, VerificationError
 from skillwire.skill.digest import digest_of
@@ -44,8 +45,9 @@ def refusal(data: bytes) -> FormatError:
     return caught.value
 
 
+@rule("E2", "E3")
 def test_a_manifest_lists_every_file_with_digest_and_size() -> None:
-    """E2, E3: sorted, and with URIs as the skill's other files have them."""
+    """Sorted, and with URIs as the skill's other files have them."""
     found = parse_manifest(manifest(file("z/a b.md", digest_of(b""), 0), file("SKILL.md")), ROOT)
     assert found == (
         Resource(URI, HASH, len(SKILL_MD)),
@@ -53,28 +55,30 @@ def test_a_manifest_lists_every_file_with_digest_and_size() -> None:
     )
 
 
+@rule("E3")
 @pytest.mark.parametrize("digest", [HASH, HASH[7:], HASH[7:].upper(), HASH.upper()])
 def test_a_hash_may_be_written_bare_or_in_capitals(digest: str) -> None:
-    """E3: as FastMCP and others wrote it."""
+    """As FastMCP and others wrote it."""
     assert parse_manifest(manifest(file("SKILL.md", digest)), ROOT)[0].digest == HASH
 
 
+@rule("E3")
 @pytest.mark.parametrize(
     "digest", ["", None, 5, HASH[:-1], HASH + "0", "md5:" + "0" * 32, "sha256:", [HASH], "g" * 64]
 )
 def test_a_hash_that_is_none_is_refused(digest: object) -> None:
-    """E3"""
     assert refusal(manifest(file("SKILL.md", digest))).rule == "E3"
 
 
+@rule("E3")
 @pytest.mark.parametrize("size", [None, -1, 1.5, "5", True, []])
 def test_a_size_that_is_none_is_refused(size: object) -> None:
-    """E3"""
     error = refusal(manifest(file("SKILL.md"), file("x", HASH, size)))
     assert error.rule == "E3"
     assert "'x'" in error.message
 
 
+@rule("E4", "U7")
 @pytest.mark.parametrize(
     "path",
     [
@@ -96,42 +100,44 @@ def test_a_size_that_is_none_is_refused(size: object) -> None:
     ],
 )
 def test_a_path_that_leads_elsewhere_is_refused(path: object) -> None:
-    """E4, U7"""
     assert refusal(manifest(file("SKILL.md"), file(path))).reference == "path-invalid"
 
 
+@rule("U7", "B1")
 @pytest.mark.parametrize("path", ["a" * 5000, "a/" * 130 + "x"], ids=["long", "deep"])
 def test_a_path_too_long_for_a_uri_is_refused(path: str) -> None:
-    """U7, B1: no entry may have a file that cannot be asked for."""
+    """No entry may have a file that cannot be asked for."""
     assert refusal(manifest(file("SKILL.md"), file(path))).reference == "uri-invalid"
 
 
+@rule("E2")
 def test_a_file_that_comes_twice_is_refused() -> None:
-    """E2: each file once, with one digest."""
+    """Each file once, with one digest."""
     for other in (file("x"), file("x", digest_of(b"other"))):
         error = refusal(manifest(file("SKILL.md"), file("x"), other))
         assert error.rule == "E2"
         assert "'x'" in error.message
 
 
+@rule("E2")
 @pytest.mark.parametrize(
     "data",
     [b"", b"{", b"[]", b"null", b"{}", b'{"files": {}}', b'{"files": []}', b"# prose", b"\xff", b"[" * 100_000,
      manifest(file("other.md")), manifest(file("skill.md")), manifest(file("x/SKILL.md"))],
 )  # fmt: skip
 def test_a_manifest_without_the_skill_md_is_none(data: bytes) -> None:
-    """E2"""
     assert refusal(data).rule == "E2"
 
 
+@rule("E2")
 @pytest.mark.parametrize("item", [None, 5, "SKILL.md", [], {}])
 def test_an_item_of_another_shape_is_refused(item: object) -> None:
-    """E2"""
     refusal(manifest(file("SKILL.md"), item))
 
 
+@rule("E1")
 def test_a_manifest_that_names_itself_or_other_fields_is_read() -> None:
-    """E1: what is not known is left out."""
+    """What is not known is left out."""
     data = json.dumps({"files": [file("SKILL.md") | {"mode": 5}, file("_manifest")], "version": 3}).encode()
     assert len(parse_manifest(data, ROOT)) == 2
 
@@ -155,9 +161,10 @@ async def listed(dialect: PlainDialect) -> list[SkillEntry]:
     return [entry async for page in dialect.pages() for entry in page]
 
 
+@rule("I4")
 @pytest.mark.anyio
 async def test_every_resource_that_is_a_skill_md_is_taken_for_a_skill() -> None:
-    """I4: with the files listed around it, wherever they stand; nothing is promised."""
+    """With the files listed around it, wherever they stand; nothing is promised."""
     entries = await listed(
         plain(
             {"uri": "skill://acme/refunds/z.md", "size": 7},
@@ -189,6 +196,7 @@ async def test_every_resource_that_is_a_skill_md_is_taken_for_a_skill() -> None:
     assert all({"manifest", "digest", "frontmatter"} <= entry.gaps for entry in entries)
 
 
+@rule("I4", "O3", "U7")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "uri",
@@ -196,7 +204,7 @@ async def test_every_resource_that_is_a_skill_md_is_taken_for_a_skill() -> None:
      "skill://a/SKILL.md?x", "", None, 5, "mailto:SKILL.md"],
 )  # fmt: skip
 async def test_other_resources_are_no_skills_and_no_mistake(uri: object) -> None:
-    """I4, O3, U7: a server has resources of its own."""
+    """A server has resources of its own."""
     assert [entry.uri for entry in await listed(plain({"uri": uri}, {}, {"uri": URI}))] == [URI]
 
 
@@ -207,26 +215,26 @@ def with_manifest(files: bytes | None, data: bytes = SKILL_MD) -> PlainDialect:
     return PlainDialect(serving(resources), ignored)
 
 
+@rule("E2", "V1")
 @pytest.mark.anyio
 async def test_a_skill_with_a_manifest_is_promised_whole() -> None:
-    """E2, V1"""
     entry = await with_manifest(manifest(file("SKILL.md"), file("x", digest_of(b"x"), 1))).get_skill(URI)
     assert entry.gaps == frozenset()
     assert entry.name == "refunds"
     assert len(entry.files) == 2
 
 
+@rule("I4", "V1")
 @pytest.mark.anyio
 async def test_a_skill_without_a_manifest_promises_no_digest() -> None:
-    """I4, V1"""
     entry = await with_manifest(None).get_skill(URI)
     assert entry.resources == Partial((Resource(URI, None, None),))
     assert entry.whole_frontmatter
 
 
+@rule("V1")
 @pytest.mark.anyio
 async def test_a_skill_md_that_is_not_what_its_manifest_says_is_refused() -> None:
-    """V1"""
     with pytest.raises(VerificationError) as caught:
         await with_manifest(manifest(file("SKILL.md")), SKILL_MD[:-1] + b"!").get_skill(URI)
     assert caught.value.reference == "digest-mismatch"
@@ -239,36 +247,38 @@ BROKEN = [manifest({"path": "SKILL.md"}), manifest(file("x")), manifest(file("SK
           manifest(file("SKILL.md"), file("../x")), manifest(file(None))]  # fmt: skip
 
 
+@rule("I4", "V7")
 @pytest.mark.anyio
 @pytest.mark.parametrize("data", NO_MANIFEST)
 async def test_a_file_that_only_has_the_name_is_no_manifest(data: bytes) -> None:
-    """I4, V7: an author may call a file so."""
+    """An author may call a file so."""
     assert not is_manifest(data)
     assert (await with_manifest(data).get_skill(URI)).resources == Partial((Resource(URI, None, None),))
 
 
+@rule("E2")
 @pytest.mark.anyio
 @pytest.mark.parametrize("data", BROKEN)
 async def test_a_broken_manifest_is_not_taken_for_a_missing_one(data: bytes) -> None:
-    """E2: less would be promised than the server meant."""
+    """Less would be promised than the server meant."""
     assert is_manifest(data)
     with pytest.raises(FormatError):
         await with_manifest(data).get_skill(URI)
 
 
+@rule("U3")
 @pytest.mark.anyio
 async def test_a_skill_md_with_another_name_is_refused() -> None:
-    """U3"""
     with pytest.raises(FormatError) as caught:
         await with_manifest(None, skill_md("other")).get_skill(URI)
     assert caught.value.rule == "U3"
 
 
+@rule("G1")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "uri", ["skill://acme/gone/SKILL.md", "skill://acme/refunds", "skill://acme/refunds/x.md"]
 )
 async def test_what_is_no_skill_is_not_found(uri: str) -> None:
-    """G1"""
     with pytest.raises(NotFoundError):
         await with_manifest(None).get_skill(uri)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.client.refresh import compare, is_same
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry
@@ -23,8 +24,8 @@ def names(entries: tuple[SkillEntry, ...]) -> list[str]:
     return [entry.name for entry in entries]
 
 
+@rule("A2")
 def test_each_skill_is_new_changed_gone_or_unchanged() -> None:
-    """A2"""
     refresh = compare(
         [entry("a"), entry("b"), entry("c"), entry("d")], [entry("e"), entry("d"), entry("c", b"2"), entry("a")]
     )
@@ -35,24 +36,25 @@ def test_each_skill_is_new_changed_gone_or_unchanged() -> None:
     assert refresh
 
 
+@rule("A2")
 def test_what_changed_is_told_as_it_is_now_and_what_is_gone_as_it_was() -> None:
-    """A2"""
     refresh = compare([entry("a", b"old"), entry("b")], [entry("a", b"new")])
     assert refresh.changed == (entry("a", b"new"),)
     assert refresh.gone == (entry("b"),)
 
 
+@rule("A2")
 @pytest.mark.parametrize("entries", [[], [entry("a"), entry("b")]])
 def test_nothing_changed_is_false(entries: list[SkillEntry]) -> None:
-    """A2: and listings may be anything that can be gone through once."""
+    """And listings may be anything that can be gone through once."""
     refresh = compare(iter(entries), iter(entries))
     assert not refresh
     assert refresh.unchanged == tuple(entries)
 
 
+@rule("A2")
 @pytest.mark.parametrize("side", ["new", "changed", "gone"])
 def test_any_difference_is_true(side: str) -> None:
-    """A2"""
     before, now = {"new": ([], ["a"]), "gone": (["a"], []), "changed": (["a"], ["a"])}[side]
     assert compare([entry(name) for name in before], [entry(name, b"2") for name in now])
 
@@ -61,6 +63,7 @@ def changed(**changes: Any) -> SkillEntry:
     return replace(entry("a"), **changes)
 
 
+@rule("A2")
 @pytest.mark.parametrize(
     "other",
     [
@@ -80,11 +83,12 @@ def changed(**changes: Any) -> SkillEntry:
     ],
 )
 def test_any_other_claim_is_a_change(other: SkillEntry) -> None:
-    """A2: rotated, added, removed, renamed, or no longer promised."""
+    """Rotated, added, removed, renamed, or no longer promised."""
     assert not is_same(entry("a"), other)
     assert not is_same(other, entry("a"))
 
 
+@rule("A2", "E1")
 @pytest.mark.parametrize(
     "other",
     [
@@ -96,11 +100,11 @@ def test_any_other_claim_is_a_change(other: SkillEntry) -> None:
     ids=["itself", "files in another order", "fields in another order", "what is no part of the claim"],
 )
 def test_the_same_claim_is_no_change(other: SkillEntry) -> None:
-    """A2, E1"""
     assert is_same(entry("a"), other)
     assert compare([entry("a")], [other]).unchanged == (other,)
 
 
+@rule("A2", "V4")
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
@@ -113,19 +117,20 @@ def test_the_same_claim_is_no_change(other: SkillEntry) -> None:
     ],
 )
 def test_fields_are_compared_as_json_compares(one: Any, other: Any, same: bool) -> None:
-    """A2, V4: a boolean that became a number is another claim; a number written otherwise is not."""
+    """A boolean that became a number is another claim; a number written otherwise is not."""
     assert is_same(entry("a", extra=one), entry("a", extra=other)) is same
 
 
+@rule("V7")
 def test_a_skill_without_digests_changes_only_in_what_it_says() -> None:
-    """V7"""
     one = changed(resources=DYNAMIC)
     assert is_same(one, changed(resources=DYNAMIC))
     assert not is_same(one, changed(resources=DYNAMIC, frontmatter={"name": "a", "description": "new"}))
 
 
+@rule("E5")
 def test_a_name_that_moved_is_another_skill() -> None:
-    """E5: identity is the URI."""
+    """Identity is the URI."""
     moved = build_entry("other/a", {"name": "a", "description": "x"}, FILES)
     refresh = compare([entry("a")], [moved])
     assert (names(refresh.new), names(refresh.gone)) == (["a"], ["a"])

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rules import rule
 from skillwire.client.servers import (
     CommandServer,
     UrlServer,
@@ -67,33 +68,36 @@ SHAPES: dict[str, tuple[dict[str, Any], object]] = {
 }  # fmt: skip
 
 
+@rule("O1")
 @pytest.mark.parametrize("name", SHAPES)
 def test_the_file_of_each_host_is_read(name: str, tmp_path: Path) -> None:
-    """O1: labels are the host's; what else stands in an entry is not ours."""
+    """Labels are the host's; what else stands in an entry is not ours."""
     document, expected = SHAPES[name]
     servers = read_servers(write(tmp_path / "mcp.json", document))
     assert servers.keys() == {"it"}
     assert parse_server(servers["it"], VARIABLES) == expected
 
 
+@rule("O1")
 def test_both_spellings_in_one_file_are_read(tmp_path: Path) -> None:
-    """O1"""
     path = write(tmp_path / "x", {"mcpServers": {"a": {"url": URL}}, "servers": {"b": {"url": URL}}})
     assert read_servers(path).keys() == {"a", "b"}
 
 
+@rule("F6")
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
-    """F6: editors on Windows write one."""
+    """Editors on Windows write one."""
     path = tmp_path / "x"
     path.write_bytes(b"\xef\xbb\xbf" + json.dumps({"mcpServers": {"a": {"url": URL}}}).encode())
     assert read_servers(path).keys() == {"a"}
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     "document", [{}, [], 5, None, {"mcpServers": []}, {"servers": None}, {"mcpServers": {"a": "x"}}]
 )
 def test_a_file_without_servers_has_none(document: Any, tmp_path: Path) -> None:
-    """O1: another file of the host's is no mistake."""
+    """Another file of the host's is no mistake."""
     assert read_servers(write(tmp_path / "x", json.dumps(document))) == {}
 
 
@@ -118,9 +122,10 @@ HIDDEN = {
 }  # fmt: skip
 
 
+@rule("N1", "O1")
 @pytest.mark.parametrize("name", HIDDEN)
 def test_who_means_all_servers_learns_of_one_that_would_be_dropped(name: str, tmp_path: Path) -> None:
-    """N1, O1: and who only looks through a host's file can use it all the same."""
+    """And who only looks through a host's file can use it all the same."""
     text, reference, named = HIDDEN[name]
     path = write(tmp_path / "mcp.json", text)
     error = refusal(lambda: read_servers(path, strict=True))
@@ -130,8 +135,9 @@ def test_who_means_all_servers_learns_of_one_that_would_be_dropped(name: str, tm
     read_servers(path)
 
 
+@rule("O1")
 def test_what_hides_nothing_is_read_strictly_too(tmp_path: Path) -> None:
-    """O1: the same server in both spellings, and whatever else a host keeps in its file."""
+    """The same server in both spellings, and whatever else a host keeps in its file."""
     entry = f'{{"url": "{URL}", "n": 1, "n": 1}}'
     text = f'{{"x": 1, "x": {{"y": 1, "y": 2}}, "mcpServers": {{"a": {entry}}}, "servers": {{"a": {entry}}}}}'
     assert read_servers(write(tmp_path / "x", text), strict=True) == {"a": {"url": URL, "n": 1}}
@@ -141,6 +147,7 @@ def test_what_hides_nothing_is_read_strictly_too(tmp_path: Path) -> None:
 # ── variables ────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     ("written", "filled"),
     [
@@ -152,19 +159,20 @@ def test_what_hides_nothing_is_read_strictly_too(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_variables_are_filled_in_once(written: str, filled: str) -> None:
-    """O1: set, by default, in either spelling; what a value holds is not filled in again."""
+    """Set, by default, in either spelling; what a value holds is not filled in again."""
     entry = {"command": "srv", "args": [written], "env": {"X": written}, "cwd": f"/x{written}"}
     assert parse_server(entry, VARIABLES) == CommandServer(("srv", filled), {"X": filled}, f"/x{filled}")
     headers = {"url": f"{URL}?x={written}", "headers": {"X": written}}
     assert parse_server(headers, VARIABLES) == UrlServer(f"{URL}?x={filled}", {"X": filled})
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     "written", ["${UNSET}", "${env:UNSET}", "a${TOKEN}${UNSET}", "${workspaceFolder}", "${token}"]
 )
 @pytest.mark.parametrize("where", ["url", "headers.X", "command", "env.X", "cwd"])
 def test_a_variable_that_is_not_set_is_an_error_never_empty_text(written: str, where: str) -> None:
-    """O1: it says which, and where it is needed."""
+    """It says which, and where it is needed."""
     error = refusal(lambda: parse_server(entry_with(where, written), VARIABLES))
     name = written.rpartition("${")[2].removeprefix("env:").rstrip("}")
     assert error.reference == "variable-unset"
@@ -172,11 +180,12 @@ def test_a_variable_that_is_not_set_is_an_error_never_empty_text(written: str, w
     assert name in error.hint
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     "written", ["${input:key}", "${command:x}", "${}", "${1}", "${a b}", "${config:x.y}", "${/}"]
 )
 def test_a_variable_that_only_the_host_knows_is_refused_by_name(written: str) -> None:
-    """O1: guessing would send something else to the server."""
+    """Guessing would send something else to the server."""
     error = refusal(lambda: parse_server(entry_with("env.X", written), VARIABLES))
     assert error.reference == "variable-unknown"
     assert written in error.message
@@ -190,8 +199,8 @@ def entry_with(where: str, text: str) -> dict[str, Any]:
     return entry | {field: {key: text} if key else text}
 
 
+@rule("O1")
 def test_variables_come_from_the_environment_unless_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    """O1"""
     monkeypatch.setenv("SKILLWIRE_TEST", "set")
     entry = {"command": "${SKILLWIRE_TEST}"}
     assert parse_server(entry) == CommandServer(("set",))
@@ -201,8 +210,9 @@ def test_variables_come_from_the_environment_unless_given(monkeypatch: pytest.Mo
 # ── secrets ──────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("O1")
 def test_what_may_be_secret_is_in_no_representation() -> None:
-    """O1: tracebacks and logs show these."""
+    """Tracebacks and logs show these."""
     url = parse_server(
         {"url": "https://me:${TOKEN}@example.com/mcp?key=${TOKEN}", "headers": {"Authorization": "${TOKEN}"}},
         VARIABLES,
@@ -219,6 +229,7 @@ def test_what_may_be_secret_is_in_no_representation() -> None:
     assert url.url == f"https://me:{SECRET}@example.com/mcp?key={SECRET}"
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     "entry",
     [
@@ -241,10 +252,10 @@ def test_what_may_be_secret_is_in_no_representation() -> None:
     ],
 )
 def test_no_refusal_tells_a_secret(entry: dict[str, Any]) -> None:
-    """O1"""
     assert SECRET not in repr(refusal(lambda: parse_server(entry, VARIABLES)))
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     ("value", "why"),
     [
@@ -255,7 +266,7 @@ def test_no_refusal_tells_a_secret(entry: dict[str, Any]) -> None:
     ],
 )  # fmt: skip
 def test_a_header_that_http_would_refuse_is_named_without_its_value(value: str, why: str) -> None:
-    """O1: HTTP's own refusal repeats the value; a token from a file of Windows has such a line end."""
+    """HTTP's own refusal repeats the value; a token from a file of Windows has such a line end."""
     entry = {"url": URL, "headers": {"X": "y", "Authorization": "${HEADER}"}}
     for act in (
         lambda: parse_server(entry, {"HEADER": value}),
@@ -267,21 +278,22 @@ def test_a_header_that_http_would_refuse_is_named_without_its_value(value: str, 
         assert why in error.message
 
 
+@rule("O1")
 @pytest.mark.parametrize("name", ["", " ", "X Y", "X:", "X\n", "É", "X\0"])
 def test_a_name_that_no_header_has_is_refused(name: str) -> None:
-    """O1"""
     error = refusal(lambda: UrlServer(URL, {name: "x"}))
     assert (error.reference, "'headers'" in error.message) == ("server-invalid", True)
 
 
+@rule("O1")
 @pytest.mark.parametrize("value", ["", "x", "Bearer a b", "a\tb", "!~"])
 def test_every_header_that_http_takes_is_taken(value: str) -> None:
-    """O1"""
     assert UrlServer(URL, {"X-A_b.1": value}).headers == {"X-A_b.1": value}
 
 
+@rule("O1")
 def test_a_program_that_was_given_its_arguments_is_not_shown_with_them() -> None:
-    """O1: some write the whole line where the program belongs."""
+    """Some write the whole line where the program belongs."""
     place = parse_server({"command": "srv --key ${TOKEN}"}, VARIABLES)
     assert "srv …" in repr(place)
     assert SECRET not in repr(place)
@@ -290,6 +302,7 @@ def test_a_program_that_was_given_its_arguments_is_not_shown_with_them() -> None
 # ── what is wrong ────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("O1")
 @pytest.mark.parametrize(
     ("entry", "reference", "named"),
     [
@@ -325,26 +338,26 @@ def test_a_program_that_was_given_its_arguments_is_not_shown_with_them() -> None
 def test_an_entry_that_cannot_be_used_says_what_is_wrong(
     entry: dict[str, Any], reference: str, named: str
 ) -> None:
-    """O1"""
     error = refusal(lambda: parse_server(entry, VARIABLES))
     assert isinstance(error, FormatError)
     assert error.reference == reference
     assert named in error.message
 
 
+@rule("B1")
 def test_a_long_address_makes_a_short_message() -> None:
-    """B1"""
     assert len(refusal(lambda: UrlServer("x" * 100_000)).message) < 300
 
 
+@rule("O1")
 def test_a_command_of_no_words_is_refused() -> None:
-    """O1"""
     assert refusal(lambda: CommandServer(())).reference == "server-invalid"
 
 
 # ── files ────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("B1")
 @pytest.mark.parametrize(
     "text",
     ["", "{", "{'mcpServers': {}}", '{"mcpServers": {},}', '// comment\n{"mcpServers": {}}', "[" * 100_000,
@@ -352,22 +365,23 @@ def test_a_command_of_no_words_is_refused() -> None:
     ids=["empty", "cut", "quotes", "comma", "comment", "deep", "noise", "a number too long"],
 )  # fmt: skip
 def test_a_file_that_is_no_json_is_refused_by_name(text: str, tmp_path: Path) -> None:
-    """B1: comments and trailing commas are the usual reason."""
+    """Comments and trailing commas are the usual reason."""
     error = refusal(lambda: read_servers(write(tmp_path / "mcp.json", text)))
     assert (type(error), error.reference) == (FormatError, "config-invalid")
     assert "'mcp.json'" in error.message
     assert "comment" in error.hint
 
 
+@rule("B1")
 def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
-    """B1"""
     path = tmp_path / "mcp.json"
     path.write_bytes(b'{"mcpServers": {"\xff": {}}}')
     assert refusal(lambda: read_servers(path)).reference == "config-invalid"
 
 
+@rule("B1")
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
-    """B1: whatever is in it."""
+    """Whatever is in it."""
     path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {"a": {"url": URL}}}) + " " * 5_000_000)
     error = refusal(lambda: read_servers(path))
     assert error.reference == "config-invalid"
@@ -392,24 +406,25 @@ PLACES = [
 ]  # fmt: skip
 
 
+@rule("O1")
 def test_files_are_found_nearest_first(tmp_path: Path) -> None:
-    """O1: of the project, then of the person; made in another order."""
+    """Of the project, then of the person; made in another order."""
     for place in sorted(PLACES, reverse=True):
         write(tmp_path / place, {})
     found = list(find_configs(tmp_path / "work", tmp_path / "home"))
     assert [str(path.relative_to(tmp_path)) for path in found] == PLACES
 
 
+@rule("O1")
 def test_what_is_not_there_and_what_is_no_file_is_passed_over(tmp_path: Path) -> None:
-    """O1"""
     (tmp_path / "work/.mcp.json").mkdir(parents=True)
     write(tmp_path / "home/.claude.json", {})
     assert [path.name for path in find_configs(tmp_path / "work", tmp_path / "home")] == [".claude.json"]
     assert list(find_configs(tmp_path / "x", tmp_path / "y")) == []
 
 
+@rule("O1")
 def test_a_label_is_found_in_the_nearest_file_that_has_it(tmp_path: Path) -> None:
-    """O1"""
     write(tmp_path / "work/.mcp.json", {"mcpServers": {"other": {"url": f"{URL}/0"}}})
     near = write(tmp_path / "work/.cursor/mcp.json", {"mcpServers": {"it": {"url": f"{URL}/1"}}})
     write(tmp_path / "home/.claude.json", {"mcpServers": {"it": {"url": f"{URL}/2"}}})
@@ -417,15 +432,16 @@ def test_a_label_is_found_in_the_nearest_file_that_has_it(tmp_path: Path) -> Non
     assert (path, entry) == (near, {"url": f"{URL}/1"})
 
 
+@rule("V5")
 def test_files_behind_the_one_that_has_it_are_not_read(tmp_path: Path) -> None:
-    """V5: a broken file further away is no hindrance."""
+    """A broken file further away is no hindrance."""
     write(tmp_path / "work/.mcp.json", {"mcpServers": {"it": {"url": URL}}})
     write(tmp_path / "home/.claude.json", "broken")
     assert find_server("it", find_configs(tmp_path / "work", tmp_path / "home"))[1] == {"url": URL}
 
 
+@rule("O1")
 def test_a_label_that_nobody_has_is_answered_with_those_there_are(tmp_path: Path) -> None:
-    """O1"""
     write(tmp_path / "work/.mcp.json", {"mcpServers": {"zeta": {"env": {"KEY": SECRET}}, "alpha": {}}})
     write(tmp_path / "home/.claude.json", {"mcpServers": {"beta": {}}})
     error = refusal(lambda: find_server("Alpha", find_configs(tmp_path / "work", tmp_path / "home")))
@@ -435,14 +451,14 @@ def test_a_label_that_nobody_has_is_answered_with_those_there_are(tmp_path: Path
     assert ".mcp.json, .claude.json" in error.message
 
 
+@rule("O1")
 def test_no_file_at_all_is_said_too(tmp_path: Path) -> None:
-    """O1"""
     error = refusal(lambda: find_server("it", find_configs(tmp_path, tmp_path)))
     assert "no file has a server" in error.message
     assert "--config" in error.hint
 
 
+@rule("B1")
 def test_very_many_labels_make_a_bounded_message(tmp_path: Path) -> None:
-    """B1"""
     path = write(tmp_path / "x", {"mcpServers": {f"label-{number}": {} for number in range(5000)}})
     assert len(refusal(lambda: find_server("it" * 500, iter([path]))).message) < 800

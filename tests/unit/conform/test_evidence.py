@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.conform.evidence import Exchange, Redactor, shortened
 
 
@@ -21,8 +22,9 @@ def test_long_text_and_long_lists_are_begun() -> None:
     assert value["list"] == [0, 1, 2, 3, "… and 96 more"]
 
 
+@rule("B1")
 def test_a_large_answer_becomes_small_evidence() -> None:
-    """B1: a hostile server's answer is not what fills a report."""
+    """A hostile server's answer is not what fills a report."""
     deep: Any = "end"
     for _ in range(500):
         deep = {f"key-{number}": [deep] * 3 for number in range(2)}

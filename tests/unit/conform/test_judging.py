@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.conform.outcome import Ledger, Verdict
 from skillwire.conform.watching import bait
 from skillwire.conform.watching.bait import FIRST, PLAIN, REPEATING, SECOND
@@ -105,15 +106,17 @@ def test_a_duty_is_broken_and_no_other(duty: str, requests: tuple[Seen, ...]) ->
     assert {rule for rule, verdict in found.items() if verdict is Verdict.FAIL} == {duty}
 
 
+@rule("W3", "V2")
 def test_a_file_that_only_a_directory_showed_breaks_two_duties() -> None:
-    """W3, V2: it is not listed, and it was found where nothing becomes listed."""
+    """It is not listed, and it was found where nothing becomes listed."""
     shown = seen("resources/directory/read", uri=bait.GUIDE_REFERENCES)
     found = verdicts(*START, read(bait.GUIDE), shown, read(bait.UNLISTED))
     assert {rule for rule, verdict in found.items() if verdict is Verdict.FAIL} == {"V2", "W3"}
 
 
+@rule("K3")
 def test_a_client_that_declares_nothing_is_seen_in_both_eras() -> None:
-    """K3: with the request, or in the handshake before it."""
+    """With the request, or in the handshake before it."""
     silent = Seen(FIRST.label, "skills/list", {}, False)
     assert verdicts(opened(), silent)["K3"] is Verdict.FAIL
     handshake = Seen(FIRST.label, "initialize", {}, False)

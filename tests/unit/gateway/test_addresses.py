@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.gateway.addresses import Addresses, addresses_for
 from skillwire.skill.uri import SkillUri, parse_uri
 
@@ -15,6 +16,7 @@ URIS = st.builds(
 )
 
 
+@rule("U5")
 @pytest.mark.parametrize(
     ("theirs", "inside"),
     [
@@ -25,21 +27,20 @@ URIS = st.builds(
     ],
 )
 def test_another_scheme_stands_before_the_path(theirs: str, inside: str) -> None:
-    """U5."""
     assert str(Addresses().inside(parse_uri(theirs))) == inside
     assert Addresses().theirs(parse_uri(inside)) == parse_uri(theirs)
 
 
+@rule("P1", "E5")
 def test_skills_that_have_only_names_have_plain_addresses() -> None:
-    """P1, E5."""
     names = addresses_for(["named", "named"])
     assert str(names.inside(parse_uri("named://refunds/SKILL.md"))) == "skill://refunds/SKILL.md"
     assert addresses_for([]) == addresses_for(["named", "skill"]) == Addresses()
 
 
+@rule("N1", "U5")
 @given(URIS, URIS, st.sampled_from(["skill", "named"]))
 def test_two_addresses_never_become_one_and_each_reads_back(one: SkillUri, other: SkillUri, home: str) -> None:
-    """N1, U5."""
     addresses = Addresses(home)
     assert addresses.theirs(addresses.inside(one)) == one
     if one != other:

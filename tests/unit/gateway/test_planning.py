@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.planning import plan_gateway
 
@@ -28,8 +29,9 @@ def policy(tmp_path: Path, text: str) -> Path:
     return path
 
 
+@rule("O1")
 def test_servers_and_folders_have_labels(tmp_path: Path) -> None:
-    """O1: those that 'skillwire approve' has for the same file."""
+    """Those that 'skillwire approve' has for the same file."""
     config = servers(tmp_path, **{"My Server": WEB, "b": WEB})
     file = policy(tmp_path, '[upstream.mine]\nfolder = "tree"\n[upstream.b]\nenabled = false')
     plan = plan_gateway(policy=file, config=config, folders=[tmp_path / "more"])
@@ -42,6 +44,7 @@ def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> N
     assert set(plan_gateway(policy=policy(tmp_path, 'servers = "servers.json"')).servers) == {"a"}
 
 
+@rule("O1", "N1")
 @pytest.mark.parametrize(
     ("entries", "text", "folders", "reference", "says"),
     [
@@ -65,7 +68,7 @@ def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> N
 def test_a_mistake_is_found_before_anything_is_started(
     tmp_path: Path, entries: dict[str, object], text: str, folders: list[str], reference: str, says: str
 ) -> None:
-    """O1, N1: a clear message that names what does not fit."""
+    """A clear message that names what does not fit."""
     with pytest.raises(FormatError) as caught:
         plan_gateway(
             policy=policy(tmp_path, text),
@@ -77,8 +80,9 @@ def test_a_mistake_is_found_before_anything_is_started(
     assert caught.value.hint
 
 
+@rule("O1", "N1")
 def test_two_servers_with_one_label_in_one_file_are_an_error(tmp_path: Path) -> None:
-    """O1, N1: no reader of JSON would say so."""
+    """No reader of JSON would say so."""
     config = tmp_path / "servers.json"
     config.write_text('{"mcpServers": {"a": {"url": "https://x/1"}, "a": {"url": "https://x/2"}}}')
     with pytest.raises(FormatError, match="two servers called 'a'") as caught:
@@ -86,6 +90,7 @@ def test_two_servers_with_one_label_in_one_file_are_an_error(tmp_path: Path) -> 
     assert caught.value.reference == "label-duplicate"
 
 
+@rule("B3")
 @pytest.mark.parametrize(
     "setting",
     [
@@ -99,7 +104,7 @@ def test_two_servers_with_one_label_in_one_file_are_an_error(tmp_path: Path) -> 
 )
 @pytest.mark.parametrize("named", ["in the policy", "on the command line"])
 def test_a_setting_that_a_folder_does_not_have_is_an_error(tmp_path: Path, setting: str, named: str) -> None:
-    """B3: a bound that is written down and not kept is worse than none."""
+    """A bound that is written down and not kept is worse than none."""
     is_in_policy = named == "in the policy"
     file = policy(tmp_path, f"[upstream.tree]\n{setting}\n" + 'folder = "tree"' * is_in_policy)
     with pytest.raises(FormatError) as caught:

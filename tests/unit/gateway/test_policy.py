@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.gateway.policy import ApprovedContent, GatewayPolicy, parse_policy
 
@@ -76,8 +77,9 @@ def test_a_glob_allows_and_a_denial_is_stronger(label: str, path: str, allowed: 
     assert parse_policy(WHOLE).allows(label, path) is allowed
 
 
+@rule("A1")
 def test_a_yes_in_the_file_is_for_one_content_of_one_skill() -> None:
-    """A1: bound to content."""
+    """Bound to content."""
     policy = parse_policy(WHOLE)
     assert policy.is_approved("acme", "billing/refunds", PRINT)
     assert not policy.is_approved("acme", "billing/refunds", "sha256:" + "b" * 64)

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import StoreError
 from skillwire.host.cache import CacheUsage, ContentCache, DamagedFile
 from skillwire.skill.digest import digest_of
@@ -63,15 +64,17 @@ def used_at(root: Path, file: VerifiedFile, when: float) -> None:
     os.utime(path, (when, when))
 
 
+@rule("C1")
 def test_what_was_put_is_got_back(cache: ContentCache) -> None:
-    """C1: by origin, URI and digest."""
+    """By origin, URI and digest."""
     for data in (TEXT, b"", bytes(range(256)) * 1000):
         cache.put("acme", verified(data))
         assert held(cache, "acme", verified(data)) == data
 
 
+@rule("C3")
 def test_nothing_comes_for_another_origin_uri_or_digest(cache: ContentCache) -> None:
-    """C3: the same digest under another label or URI is not this content."""
+    """The same digest under another label or URI is not this content."""
     cache.put("acme", verified())
     assert cache.get("other", URI, digest_of(TEXT)) is None
     assert cache.get("acme", URI + "x", digest_of(TEXT)) is None
@@ -144,11 +147,12 @@ DAMAGES = [flipped, truncated, emptied, grown, swollen, linked, piped, made_a_fo
 damaged = pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
 
 
+@rule("C1")
 @damaged
 def test_what_is_damaged_is_removed_and_said_without_a_path_of_the_machine(
     cache: ContentCache, root: Path, damage: Callable[[Path], None], caplog: pytest.LogCaptureFixture
 ) -> None:
-    """C1: on a hit the bytes are hashed again; a link, a pipe and a folder are damage too."""
+    """On a hit the bytes are hashed again; a link, a pipe and a folder are damage too."""
     cache.put("acme", verified())
     path = only_path(root)
     damage(path)
@@ -160,9 +164,10 @@ def test_what_is_damaged_is_removed_and_said_without_a_path_of_the_machine(
     assert str(root) not in record.getMessage()
 
 
+@rule("C1")
 @damaged
 def test_verify_finds_each_damage_once(cache: ContentCache, root: Path, damage: Callable[[Path], None]) -> None:
-    """C1: everything can be hashed again at once."""
+    """Everything can be hashed again at once."""
     cache.put("acme", verified())
     path = only_path(root)
     cache.put("acme", verified(b"whole"))
@@ -225,10 +230,11 @@ def test_a_shortage_of_descriptors_removes_nothing(
     assert held(cache, "acme", verified()) == TEXT
 
 
+@rule("C1")
 def test_an_origins_folder_that_became_a_link_is_not_followed(
     cache: ContentCache, root: Path, tmp_path: Path
 ) -> None:
-    """C1: neither reading, counting, verifying, removing nor writing goes through it; writing replaces it."""
+    """Neither reading, counting, verifying, removing nor writing goes through it; writing replaces it."""
     cache.put("acme", verified())
     folder = only_path(root).parent
     outside = folder.rename(tmp_path / "outside")
@@ -253,9 +259,10 @@ def test_putting_what_is_there_writes_nothing(cache: ContentCache, root: Path) -
     assert only_path(root).stat().st_ino == before
 
 
+@rule("C2")
 @pytest.mark.parametrize("way", ["inside", "same", "above", "through-a-link", "other-case", "other-unicode-form"])
 def test_it_is_never_where_hosts_look_for_skills(tmp_path: Path, way: str) -> None:
-    """C2: not inside, not above, by no spelling."""
+    """Not inside, not above, by no spelling."""
     scanned = tmp_path / "home" / "Agenté"
     scanned.mkdir(parents=True)
     (tmp_path / "link").symlink_to(scanned)
@@ -274,8 +281,9 @@ def test_it_is_never_where_hosts_look_for_skills(tmp_path: Path, way: str) -> No
     assert list(scanned.iterdir()) == []
 
 
+@rule("C2")
 def test_it_is_not_above_a_scanned_folder_that_is_a_link(tmp_path: Path) -> None:
-    """C2: a scanned folder has the name it was given and the one it leads to."""
+    """A scanned folder has the name it was given and the one it leads to."""
     (tmp_path / "far").mkdir()
     (tmp_path / "near").mkdir()
     (tmp_path / "near" / "scanned").symlink_to(tmp_path / "far")
@@ -284,9 +292,10 @@ def test_it_is_not_above_a_scanned_folder_that_is_a_link(tmp_path: Path) -> None
             ContentCache(root, forbidden=[tmp_path / "near" / "scanned"])
 
 
+@rule("C2")
 @pytest.mark.parametrize("place", ["skills", "skills/cache", "Skills/a/b", "link/cache"])
 def test_no_part_of_its_path_is_called_skills(tmp_path: Path, place: str) -> None:
-    """C2: a folder of that name is scanned by somebody."""
+    """A folder of that name is scanned by somebody."""
     (tmp_path / "x" / "skills").mkdir(parents=True)
     (tmp_path / "link").symlink_to(tmp_path / "x" / "skills")
     with pytest.raises(StoreError) as caught:
@@ -294,16 +303,18 @@ def test_no_part_of_its_path_is_called_skills(tmp_path: Path, place: str) -> Non
     assert caught.value.reference == "cache-misplaced"
 
 
+@rule("C2")
 def test_beside_a_scanned_folder_is_fine(tmp_path: Path) -> None:
-    """C2: names that only begin alike are other folders, and a way around is judged by where it ends."""
+    """Names that only begin alike are other folders, and a way around is judged by where it ends."""
     (tmp_path / "agent").mkdir()
     cache = ContentCache(tmp_path / "agent" / ".." / "agent-cache", forbidden=[tmp_path / "agent"])
     cache.put("acme", verified())
     assert held(cache, "acme", verified()) == TEXT
 
 
+@rule("C2")
 def test_no_name_in_it_was_chosen_by_a_server_or_looks_like_a_skill(cache: ContentCache, root: Path) -> None:
-    """C2: a host that scanned it by mistake would find no skill; nothing can be run."""
+    """A host that scanned it by mistake would find no skill; nothing can be run."""
     cache.put("skills", verified(uri="skill://skills/../SKILL.md"))
     cache.put(".claude/skills", verified())
     for path in root.rglob("*"):
@@ -319,8 +330,9 @@ LABELS = [
 ]  # fmt: skip
 
 
+@rule("C3")
 def test_any_text_is_a_safe_label_and_no_two_share_a_folder(cache: ContentCache, root: Path) -> None:
-    """C3: also where case and Unicode forms do not count; each origin has its own, and takes only that along."""
+    """Also where case and Unicode forms do not count; each origin has its own, and takes only that along."""
     for label in LABELS:
         cache.put(label, verified(repr(label).encode()))
     for label in LABELS:
@@ -333,9 +345,10 @@ def test_any_text_is_a_safe_label_and_no_two_share_a_folder(cache: ContentCache,
         assert cache.usage().files == len(LABELS) - count
 
 
+@rule("C3")
 @given(label=st.text(max_size=80), other=st.text(max_size=80))
 def test_labels_never_meet(label: str, other: str) -> None:
-    """C3: what one origin put, no other gets; labels that are not very long can be read from the disk."""
+    """What one origin put, no other gets; labels that are not very long can be read from the disk."""
     with tempfile.TemporaryDirectory() as place:
         cache = ContentCache(Path(place) / "cache", forbidden=())
         cache.put(label, verified())
@@ -355,8 +368,9 @@ def test_usage_counts_files_and_bytes_by_label(cache: ContentCache) -> None:
     assert cache.usage() == CacheUsage(3, 9, {"Acme ../": 8, "技能": 1})
 
 
+@rule("C3")
 def test_removing_an_origin_removes_its_content_and_nobody_elses(cache: ContentCache, root: Path) -> None:
-    """C3: removing a server removes its content."""
+    """Removing a server removes its content."""
     cache.put("acme", verified())
     cache.put("acme", verified(b"more", "skill://acme/refunds/more.md"))
     cache.put("acme-2", verified())
@@ -374,11 +388,12 @@ def test_removing_an_origin_takes_along_what_is_being_written(cache: ContentCach
     assert list(root.iterdir()) == []
 
 
+@rule("C3")
 @pytest.mark.parametrize("number", [errno.EACCES, errno.ENOTEMPTY], ids=["forbidden", "never-empty"])
 def test_what_cannot_be_removed_is_an_error_and_not_found_any_more(
     cache: ContentCache, root: Path, number: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C3: a person who removes a server is not told that its content is gone when it is not."""
+    """A person who removes a server is not told that its content is gone when it is not."""
     cache.put("acme", verified())
 
     def failing(*_: object, **__: object) -> None:
@@ -605,10 +620,11 @@ def test_short_writes_are_finished(cache: ContentCache, monkeypatch: pytest.Monk
     assert held(cache, "acme", verified()) == TEXT
 
 
+@rule("C3")
 def test_an_origin_that_is_removed_while_its_file_is_written_stays_removed(
     cache: ContentCache, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C3: who still writes, writes into what is being removed."""
+    """Who still writes, writes into what is being removed."""
     really_write = os.write
 
     def removing(descriptor: int, data: bytes) -> int:
@@ -622,10 +638,11 @@ def test_an_origin_that_is_removed_while_its_file_is_written_stays_removed(
     assert list(root.iterdir()) == []
 
 
+@rule("C3")
 def test_an_origin_that_somebody_prunes_while_it_is_removed_is_removed(
     cache: ContentCache, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """C3: both remove the same folder; neither minds."""
+    """Both remove the same folder; neither minds."""
     cache.put("acme", verified())
     really_rename = os.rename
 

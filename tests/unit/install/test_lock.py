@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.install.lock import Installed, Lock, Server, format_lock, parse_lock
 
@@ -127,11 +128,12 @@ def test_what_was_edited_into_nonsense_is_refused(data: bytes) -> None:
     assert caught.value.hint
 
 
+@rule("A5")
 @pytest.mark.parametrize(
     "url", ["docs", "./skills", "http:docs", "file:///etc", "a://b", " https://a", "https:///"]
 )
 def test_a_url_that_is_none_is_refused(url: str) -> None:
-    """A5: a label there would start a program without being asked about."""
+    """A label there would start a program without being asked about."""
     with pytest.raises(FormatError) as caught:
         parse_lock(changed(server={"url": url}))
     assert caught.value.reference == "lock-invalid"
@@ -175,15 +177,15 @@ def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
         parse_lock(json.dumps(value).encode())
 
 
+@rule("B5")
 def test_names_that_differ_by_case_only_are_refused() -> None:
-    """B5"""
     with pytest.raises(FormatError) as caught:
         parse_lock(format_lock(Lock({"flat": skill("flat"), "Flat": skill("Flat")})))
     assert caught.value.rule == "B5"
 
 
+@rule("E5")
 def test_how_a_server_is_spoken_to_does_not_change_who_it_is() -> None:
-    """E5"""
     plain, spoken = Server("url", ("https://a",)), Server("url", ("https://a",), dialect="index")
     assert plain.origin == spoken.origin
     assert plain.origin != Server("label", ("https://a",)).origin

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.install.lock import Server
 from skillwire.install.places import Scope
@@ -145,8 +146,9 @@ def test_a_folder_does_not_take_the_place_of_a_server_of_that_label(project: Sco
     assert caught.value.reference == "label-shadowed"
 
 
+@rule("N1", "A5")
 def test_a_persons_own_lock_means_the_same_everywhere(project: Scope, everything: Scope) -> None:
-    """N1, A5: whatever the folder says in which it is used."""
+    """Whatever the folder says in which it is used."""
     (project.project / "skills").mkdir()
     (project.project / ".mcp.json").write_text(
         '{"mcpServers": {"acme": {"command": "a", "env": {"T": "secret"}}}}'

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError, StoreError
 from skillwire.install.folder import check_free, check_paths, compare, look
 from skillwire.install.swapping import swapping, tidy, was_put
@@ -195,17 +196,17 @@ def test_what_a_living_process_prepares_is_left_alone(tmp_path: Path) -> None:
     assert sorted(os.listdir(tmp_path)) == ["first", "second"]
 
 
+@rule("B5")
 @pytest.mark.parametrize("paths", [("a.md", "A.md"), ("A/x.md", "a/y.md"), ("é.md", "e\u0301.md")])
 def test_names_that_are_one_on_some_disks_are_refused(tmp_path: Path, paths: tuple[str, str]) -> None:
-    """B5"""
     with pytest.raises(FormatError) as caught:
         put(tmp_path, {"SKILL.md": b"", **dict.fromkeys(paths, b"")})
     assert caught.value.rule == "B5"
     assert os.listdir(tmp_path) == []
 
 
+@rule("B5")
 def test_a_name_that_differs_by_case_only_from_one_that_is_there_is_refused(tmp_path: Path) -> None:
-    """B5"""
     (tmp_path / "Flat").mkdir()
     with pytest.raises(FormatError) as caught:
         check_free(tmp_path, "flat")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire import (
     CombinedCatalog,
     DirectoryCatalog,
@@ -135,8 +136,8 @@ async def test_a_word_of_hidden_skills_does_not_hide_the_others(searching: Searc
     assert sorted(seen) == [f"s{n}" for n in range(5)]
 
 
+@rule("L2")
 async def test_an_unlisted_skill_is_never_found(searching: Searching) -> None:
-    """L2."""
     catalog = MemoryCatalog([skill("shown", "About pdf."), skill("hidden", "About pdf.", listed=False)])
     index = searching(catalog)
     assert await names(index, "pdf") == ["shown"]
@@ -146,8 +147,8 @@ async def test_an_unlisted_skill_is_never_found(searching: Searching) -> None:
     assert await names(index, "pdf") == []
 
 
+@rule("S1")
 async def test_what_comes_changes_and_goes_is_followed(searching: Searching) -> None:
-    """S1."""
     catalog = MemoryCatalog(OFFICE)
     index = searching(catalog)
     assert await names(index, "zebra") == []
@@ -163,8 +164,8 @@ async def test_what_comes_changes_and_goes_is_followed(searching: Searching) -> 
     assert await names(index, "lion") == []
 
 
+@rule("S1")
 async def test_many_changes_at_once_are_followed(searching: Searching) -> None:
-    """S1."""
     catalog = MemoryCatalog(OFFICE)
     index = searching(catalog)
     await index.search("x")
@@ -213,8 +214,8 @@ async def test_two_that_search_first_build_once(searching: Searching) -> None:
     assert len(catalog.read) == len(OFFICE)
 
 
+@rule("S1")
 async def test_a_change_during_the_build_is_not_lost(searching: Searching) -> None:
-    """S1."""
     catalog = Counting(OFFICE)
     late = iter([skill("refunds", "About a zebra.")])
     catalog.before = lambda: [catalog.put(one) for one in late] and None
@@ -240,8 +241,8 @@ async def test_a_skill_that_cannot_be_read_is_found_by_its_entry(searching: Sear
     assert await names(index, "invoice") == []
 
 
+@rule("V5")
 async def test_without_bodies_nothing_is_read(searching: Searching) -> None:
-    """V5."""
     catalog = Counting(OFFICE)
     index = searching(catalog, bodies=False)
     assert await names(index, "money") == ["refunds"]
@@ -249,8 +250,9 @@ async def test_without_bodies_nothing_is_read(searching: Searching) -> None:
     assert catalog.read == []
 
 
+@rule("V7")
 async def test_the_function_of_a_dynamic_skill_is_not_called_to_search(searching: Searching) -> None:
-    """V7: what it would say now is not what it will say."""
+    """What it would say now is not what it will say."""
     catalog, calls = GeneratedCatalog(), list[str]()
 
     @catalog.skill("weather", dynamic=True)
@@ -264,8 +266,8 @@ async def test_the_function_of_a_dynamic_skill_is_not_called_to_search(searching
     assert calls == ["called"]  # to list it
 
 
+@rule("S1")
 async def test_a_folder_is_searched_as_it_is_now(searching: Searching, tmp_path: Path) -> None:
-    """S1."""
     catalog = DirectoryCatalog(write_tree(tmp_path, {"refunds/SKILL.md": skill_md("refunds", body="Invoice.")}))
     index = searching(catalog)
     assert await names(index, "invoice") == ["refunds"]
@@ -275,8 +277,8 @@ async def test_a_folder_is_searched_as_it_is_now(searching: Searching, tmp_path:
     assert await names(index, "zebra") == ["refunds"]
 
 
+@rule("S1", "N1")
 async def test_a_combined_catalog_is_followed_under_its_own_names(searching: Searching) -> None:
-    """S1, N1."""
     first, second = MemoryCatalog([skill("refunds", "Of one.")]), GeneratedCatalog()
     index = searching(CombinedCatalog([Mount(first, "one"), Mount(second, "two")]))
     assert [hit.uri for hit in await index.search("refunds")] == ["skill://refunds/SKILL.md"]
@@ -288,8 +290,8 @@ async def test_a_combined_catalog_is_followed_under_its_own_names(searching: Sea
     assert [hit.uri for hit in await index.search("refunds")] == ["skill://refunds/SKILL.md"]
 
 
+@rule("S1")
 async def test_what_one_caller_sees_can_have_an_index_of_its_own(searching: Searching) -> None:
-    """S1."""
     inner = MemoryCatalog([skill("a/x", "About pdf."), skill("b/y", "About pdf.")])
     index = searching(VisibleCatalog(inner, ["a"]))
     assert await names(index, "pdf") == ["x"]

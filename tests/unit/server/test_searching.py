@@ -8,6 +8,7 @@ import pytest
 from mcp import Client
 from mcp.server.lowlevel import Server
 
+from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.search import index
 from skillwire.search.index import SearchIndex
@@ -17,10 +18,11 @@ from trees import skill_md
 pytestmark = pytest.mark.anyio
 
 
+@rule("X1")
 async def test_the_index_is_made_by_the_first_search_and_ends_with_the_last_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """X1: a connection that ends while another is open does not take it away."""
+    """A connection that ends while another is open does not take it away."""
     events: list[str] = []
 
     class Watched(SearchIndex):

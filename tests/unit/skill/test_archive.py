@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from archives import pack_tar_gz, pack_zip, tar_member, tar_of, zip_of
+from rules import rule
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import Limits
 from skillwire.skill.archive import ArchiveFormat, archive_format, archive_root, unpack
@@ -87,29 +88,31 @@ def zipped(name: str = "x", data: bytes = b"x", mode: int = 0, **fields: Any) ->
 # ── honest archives ──────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I2")
 @FORMATS
 def test_an_archive_comes_out_as_its_files(form: ArchiveFormat) -> None:
-    """I2: as individual files would: text, binary and empty ones, in folders."""
+    """As individual files would: text, binary and empty ones, in folders."""
     assert unpack(PACK[form](FILES), form) == FILES
 
 
+@rule("I2")
 @pytest.mark.parametrize("layout", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_every_layout_of_tar_is_read(layout: int) -> None:
-    """I2: with long and non-ASCII names, which each writes in its own way."""
+    """With long and non-ASCII names, which each writes in its own way."""
     files = FILES | {f"{'long/' * 18}{'n' * 60}.md": b"x"}
     if layout != tarfile.USTAR_FORMAT:
         files |= {"references/R\u00e9sum\u00e9 & notes #1?.md": b"y", f"{'d' * 200}/{'e' * 150}": b"z"}
     assert unpack(pack_tar_gz(files, layout), "tar.gz") == files
 
 
+@rule("I2")
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
 def test_stored_and_deflated_members_are_read(method: int) -> None:
-    """I2"""
     assert unpack(pack_zip(FILES, method), "zip") == FILES
 
 
+@rule("I2")
 def test_a_zip_may_have_a_comment_and_names_in_utf_8() -> None:
-    """I2"""
     raw = BytesIO()
     with zipfile.ZipFile(raw, "w") as archive:
         archive.comment = b"packed with care"
@@ -118,8 +121,9 @@ def test_a_zip_may_have_a_comment_and_names_in_utf_8() -> None:
     assert unpack(raw.getvalue(), "zip") == {"SKILL.md": SKILL_MD, "R\u00e9sum\u00e9.md": b"x"}
 
 
+@rule("I2")
 def test_a_zip_that_does_not_say_that_its_names_are_utf_8_is_read_as_if_it_did() -> None:
-    """I2: the Finder and others pack so; read as code page 437 the file would have another name."""
+    """The Finder and others pack so; read as code page 437 the file would have another name."""
     data = pack_zip({"SKILL.md": SKILL_MD, "R\u00e9sum\u00e9.md": b"x"})
     for head, place in ((b"PK\x03\x04", 6), (b"PK\x01\x02", 8)):
         second = data.index(head, data.index(head) + 4) + place
@@ -129,36 +133,41 @@ def test_a_zip_that_does_not_say_that_its_names_are_utf_8_is_read_as_if_it_did()
     assert unpack(data, "zip").keys() == {"SKILL.md", "R\u00e9sum\u00e9.md"}
 
 
+@rule("I2")
 def test_a_zip_of_an_old_tool_keeps_its_code_page() -> None:
-    """I2: bytes that are no UTF-8."""
+    """Bytes that are no UTF-8."""
     data = pack_zip({"SKILL.md": SKILL_MD, "caf?": b"x"}).replace(b"caf?", b"caf\x82")
     assert unpack(data, "zip").keys() == {"SKILL.md", "caf\u00e9"}
 
 
+@rule("I2")
 def test_several_gzip_streams_in_a_row_are_one() -> None:
-    """I2: parallel packers write so."""
+    """Parallel packers write so."""
     raw = tar_of([tar_member("SKILL.md", SKILL_MD)])
     assert unpack(gzip.compress(raw[:700]) + gzip.compress(raw[700:]), "tar.gz") == {"SKILL.md": SKILL_MD}
 
 
+@rule("I2")
 @pytest.mark.parametrize("start", ["./", "././"])
 @FORMATS
 def test_names_that_begin_with_a_dot_and_a_slash_are_the_names_behind(form: ArchiveFormat, start: str) -> None:
-    """I2: ``tar czf x.tar.gz .`` writes so."""
+    """``tar czf x.tar.gz .`` writes so."""
     assert unpack(PACK[form]({f"{start}{name}": data for name, data in FILES.items()}), form) == FILES
 
 
+@rule("I2")
 @pytest.mark.parametrize("root", [".", "./"])
 def test_folders_are_accepted_the_root_included(root: str) -> None:
-    """I2: an empty folder is no file."""
+    """An empty folder is no file."""
     folders = [tar_member(name, type=tarfile.DIRTYPE, mode=0o755) for name in (root, "a", "a/b/", "a")]
     assert unpack(tar_gz(*folders, tar_member("a/b/c", b"x")), "tar.gz") == {"SKILL.md": SKILL_MD, "a/b/c": b"x"}
     with_slash = [(f"{name.rstrip('/')}/", b"") for name in (root, "a", "a/b")]
     assert unpack(zip_of([*with_slash, ("SKILL.md", SKILL_MD)]), "zip") == {"SKILL.md": SKILL_MD}
 
 
+@rule("I3")
 def test_modes_owners_and_setuid_bits_are_dropped() -> None:
-    """I3: what comes out is bytes."""
+    """What comes out is bytes."""
     member = tar_member("run.sh", b"x", mode=0o6777, uid=0, gid=0, uname="root", mtime=2**33)
     assert unpack(tar_gz(member), "tar.gz") == {"SKILL.md": SKILL_MD, "run.sh": b"x"}
     assert unpack(zipped("run.sh", mode=0o106777), "zip") == {"SKILL.md": SKILL_MD, "run.sh": b"x"}
@@ -167,6 +176,7 @@ def test_modes_owners_and_setuid_bits_are_dropped() -> None:
 # ── which format ─────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I2")
 @pytest.mark.parametrize(
     ("uri", "media_type", "form"),
     [
@@ -182,16 +192,15 @@ def test_modes_owners_and_setuid_bits_are_dropped() -> None:
 def test_the_format_is_told_by_the_media_type_then_by_the_suffix(
     uri: str, media_type: str | None, form: str
 ) -> None:
-    """I2"""
     assert archive_format(uri, media_type) == form
 
 
+@rule("I2")
 @pytest.mark.parametrize(
     ("uri", "media_type"),
     [("skill://a.7z", None), ("skill://a", "text/plain"), ("skill://a.tar", "application/x-tar")],
 )
 def test_another_format_is_refused_by_name(uri: str, media_type: str | None) -> None:
-    """I2"""
     with pytest.raises(FormatError) as caught:
         archive_format(uri, media_type)
     assert (caught.value.reference, caught.value.rule) == ("archive-unknown", "I2")
@@ -199,13 +208,13 @@ def test_another_format_is_refused_by_name(uri: str, media_type: str | None) -> 
     assert caught.value.hint
 
 
+@rule("I2")
 @pytest.mark.parametrize(
     ("uri", "root"),
     [("skill://x/a.tar.gz", "skill://x/a"), ("skill://a.TGZ", "skill://a"), ("skill://a.b.zip", "skill://a.b"),
      ("skill://a", "skill://a"), ("skill://a.zip.zip", "skill://a.zip")],
 )  # fmt: skip
 def test_the_skill_is_where_its_archive_is_without_the_suffix(uri: str, root: str) -> None:
-    """I2"""
     assert archive_root(uri) == root
 
 
@@ -217,24 +226,26 @@ WAYS_OUT = [
 ]  # fmt: skip
 
 
+@rule("I3", "U7")
 @pytest.mark.parametrize("name", WAYS_OUT)
 def test_a_name_that_could_lead_elsewhere_is_refused(name: str) -> None:
-    """I3, U7: absolute, upwards, of a drive, of a network, with a backslash or a control character."""
+    """Absolute, upwards, of a drive, of a network, with a backslash or a control character."""
     if name != "/":  # a tar file has no name for it
         assert repr(name)[1:-1] in bad(tar_gz(tar_member(name, b"x")), "tar.gz").message
     assert repr(name)[1:-1] in bad(zipped(name), "zip").message
 
 
+@rule("I3")
 @pytest.mark.parametrize("name", ["a/../b", "../x", "/x"])
 @FORMATS
 def test_a_folder_that_could_lead_elsewhere_is_refused(form: ArchiveFormat, name: str) -> None:
-    """I3"""
     data = zipped(f"{name}/", b"") if form == "zip" else tar_gz(tar_member(name, type=tarfile.DIRTYPE))
     assert name in bad(data, form).message
 
 
+@rule("I3")
 def test_a_name_with_a_nul_is_refused() -> None:
-    """I3: what comes before it may be the name of something else."""
+    """What comes before it may be the name of something else."""
     data = zipped("SKILL.mdXexe").replace(b"SKILL.mdX", b"SKILL.md\0")
     assert "\\x00" in bad(data, "zip").message
     record = b"20 path=a\0b.md....\n"
@@ -242,17 +253,18 @@ def test_a_name_with_a_nul_is_refused() -> None:
     assert "\\x00" in bad(gzip.compress(raw), "tar.gz").message
 
 
+@rule("I3", "U7")
 def test_a_name_that_is_no_text_is_refused() -> None:
-    """I3, U7"""
     raw = tar_of([tar_member("SKILL.md", SKILL_MD), tar_member("caf\udcff", b"x")], tarfile.GNU_FORMAT)
     bad(gzip.compress(raw), "tar.gz")
     data = pack_zip({"SKILL.md": SKILL_MD, "caf\u00e9": b"x"})
     bad(data.replace("caf\u00e9".encode(), b"caf\xff\xfe"), "zip")
 
 
+@rule("I3")
 @pytest.mark.parametrize("name", ["", ".", "./"])
 def test_a_file_without_a_name_is_refused(name: str) -> None:
-    """I3: only a folder can be the root; and nothing is skipped by going through all that it claims to hold."""
+    """Only a folder can be the root; and nothing is skipped by going through all that it claims to hold."""
     raw = header(name, tarfile.REGTYPE, 0) + tar_of([tar_member("SKILL.md", SKILL_MD)])
     assert "root" in bad(gzip.compress(raw), "tar.gz").message
     huge = tar_member(name, size=2**60)[0].tobuf(tarfile.GNU_FORMAT)
@@ -261,10 +273,11 @@ def test_a_file_without_a_name_is_refused(name: str) -> None:
         bad(zipped(name), "zip")
 
 
+@rule("I3", "B1")
 @pytest.mark.parametrize("name", ["n" * 5000, "d/" * 64 + "x"], ids=["long", "deep"])
 @FORMATS
 def test_a_name_that_is_too_long_or_too_deep_is_refused(form: ArchiveFormat, name: str) -> None:
-    """I3, B1: and the message about it is short."""
+    """And the message about it is short."""
     error = refusal(PACK[form]({"SKILL.md": SKILL_MD, name: b"x"}), form)
     assert len(error.message) < 300
 
@@ -277,18 +290,20 @@ COLLISIONS = [
 ]  # fmt: skip
 
 
+@rule("B5")
 @pytest.mark.parametrize(("one", "other"), COLLISIONS)
 @FORMATS
 def test_names_that_a_disk_could_take_for_one_are_refused(form: ArchiveFormat, one: str, other: str) -> None:
-    """B5: case, Unicode form, a file where a folder is, in either order."""
+    """Case, Unicode form, a file where a folder is, in either order."""
     error = bad(PACK[form]({"SKILL.md": SKILL_MD, one: b"1", other: b"2"}), form)
     assert error.rule == "B5"
     assert "collides" in error.message
 
 
+@rule("B5")
 @pytest.mark.parametrize("name", ["x", "SKILL.md"])
 def test_a_file_that_comes_twice_is_refused(name: str) -> None:
-    """B5: whichever would win. The spelling does not matter, nor whether one is a folder."""
+    """Whichever would win. The spelling does not matter, nor whether one is a folder."""
     for again in (name, f"./{name}"):
         assert bad(tar_gz(tar_member("x", b"1"), tar_member(again, b"2")), "tar.gz").rule == "B5"
         with pytest.warns(UserWarning, match="Duplicate") if again == name else nullcontext():
@@ -301,6 +316,7 @@ def test_a_file_that_comes_twice_is_refused(name: str) -> None:
 # ── kinds of members ─────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I3")
 @pytest.mark.parametrize(
     ("kind", "link"),
     [
@@ -310,14 +326,14 @@ def test_a_file_that_comes_twice_is_refused(name: str) -> None:
     ],
 )  # fmt: skip
 def test_a_tar_with_anything_but_files_and_folders_is_refused(kind: bytes, link: str) -> None:
-    """I3: links, wherever they lead, hard links, devices, pipes, and what nobody knows."""
+    """Links, wherever they lead, hard links, devices, pipes, and what nobody knows."""
     error = bad(tar_gz(tar_member("odd", type=kind, linkname=link, devmajor=1, devminor=3)), "tar.gz")
     assert "'odd'" in error.message
 
 
+@rule("I3")
 @pytest.mark.parametrize("kind", [0o120000, 0o020000, 0o060000, 0o010000, 0o140000])
 def test_a_zip_with_anything_but_files_and_folders_is_refused(kind: int) -> None:
-    """I3"""
     assert "'odd'" in bad(zipped("odd", b"/etc/passwd", mode=kind | 0o777), "zip").message
 
 
@@ -342,6 +358,7 @@ def _record(key: str, value: str) -> bytes:
     return f"{length}".encode() + body
 
 
+@rule("I3")
 @pytest.mark.parametrize(
     "raw",
     [
@@ -354,58 +371,64 @@ def _record(key: str, value: str) -> bytes:
     ids=["old", "old and cut", "pax 0.1", "pax 0.0", "pax 1.0"],
 )
 def test_a_sparse_file_is_refused(raw: bytes) -> None:
-    """I3: holes are bytes that nobody packed."""
+    """Holes are bytes that nobody packed."""
     bad(gzip.compress(raw), "tar.gz")
 
 
 # ── limits ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I3")
 @FORMATS
 def test_an_archive_may_have_so_many_members_and_no_more(form: ArchiveFormat) -> None:
-    """I3: folders count; they cost too."""
+    """Folders count; they cost too."""
     files = {"SKILL.md": SKILL_MD, **{f"{number}": b"" for number in range(9)}}
     assert len(unpack(PACK[form](files), form, Limits(max_resources=10))) == 10
     error = too_much(PACK[form](files), form, Limits(max_resources=9))
     assert "9 members" in error.message
 
 
+@rule("I3", "B1")
 @FORMATS
 def test_an_archive_may_unpack_to_so_many_bytes_and_no_more(form: ArchiveFormat) -> None:
-    """I3, B1: all files together."""
+    """All files together."""
     files = {"SKILL.md": SKILL_MD, "a": b"x" * 1000, "b": b"y" * 1000}
     size = sum(map(len, files.values()))
     assert unpack(PACK[form](files), form, Limits(max_skill_bytes=size)) == files
     assert "'b'" in too_much(PACK[form](files), form, Limits(max_skill_bytes=size - 1)).message
 
 
+@rule("I3", "B1")
 @FORMATS
 def test_an_archive_may_itself_be_so_large_and_no_larger(form: ArchiveFormat) -> None:
-    """I3, B1: looked at before anything else."""
+    """Looked at before anything else."""
     data = PACK[form](FILES)
     assert unpack(data, form, Limits(max_archive_bytes=len(data))) == FILES
     assert str(len(data)) in too_much(data, form, Limits(max_archive_bytes=len(data) - 1)).message
     too_much(b"x" * 11, form, Limits(max_archive_bytes=10))
 
 
+@rule("I3")
 @FORMATS
 def test_a_bomb_goes_off_nowhere(form: ArchiveFormat) -> None:
-    """I3: 50 MB in 50 kB; it stops long before the bound of one skill."""
+    """50 MB in 50 kB; it stops long before the bound of one skill."""
     data = PACK[form]({"SKILL.md": SKILL_MD, "zeros": b"\0" * 50_000_000})
     assert len(data) < 100_000
     too_much(data, form, Limits(max_archive_ratio=20))
     assert "'zeros'" in too_much(data, form).message
 
 
+@rule("I3")
 def test_what_can_be_packed_tightly_still_comes_out() -> None:
-    """I3: a table that repeats itself is no bomb."""
+    """A table that repeats itself is no bomb."""
     files = {"SKILL.md": SKILL_MD, "table.csv": b"gold,500,yes,2026-01-01\n" * 4000}
     for form, pack in PACK.items():
         assert unpack(pack(files), form) == files
 
 
+@rule("I3")
 def test_zeros_between_or_behind_the_members_of_a_tar_count() -> None:
-    """I3: the stream is bounded, not only the files in it."""
+    """The stream is bounded, not only the files in it."""
     raw = tar_of([tar_member("SKILL.md", SKILL_MD)]) + b"\0" * 3_000_000
     limits = Limits(max_resources=10, max_skill_bytes=2_000_000)
     too_much(gzip.compress(raw), "tar.gz", limits)
@@ -421,30 +444,34 @@ EXTENDED = [
 ]
 
 
+@rule("I3")
 @pytest.mark.parametrize("kind", EXTENDED)
 @pytest.mark.parametrize("size", [10_000, 5_000_000, 8**11 - 1, -512])
 def test_a_header_that_describes_a_header_may_not_be_large(kind: bytes, size: int) -> None:
-    """I3: they are read whole, and searched; digits without end make that search slow."""
+    """They are read whole, and searched; digits without end make that search slow."""
     member = tar_member("x", type=kind, size=size)[0].tobuf(tarfile.GNU_FORMAT)
     too_much(gzip.compress(member + b"1" * min(max(size, 0), 5_000_000)), "tar.gz")
 
 
+@rule("I3")
 @pytest.mark.parametrize("kind", EXTENDED)
 def test_headers_that_describe_headers_may_not_be_many(kind: bytes) -> None:
-    """I3: one before each member."""
+    """One before each member."""
     one = header("x", kind, 4000) + block(b"1" * 4000)
     members = b"".join(one + header(f"{number}", tarfile.REGTYPE) for number in range(500))
     refusal(gzip.compress(members), "tar.gz")
 
 
+@rule("I3")
 @pytest.mark.parametrize("kind", EXTENDED)
 def test_headers_that_describe_headers_without_end_are_refused(kind: bytes) -> None:
-    """I3: the library calls itself for each."""
+    """The library calls itself for each."""
     refusal(gzip.compress((header("x", kind, 10) + block(b"6 a=bc\n")) * 5000), "tar.gz")
 
 
+@rule("I3")
 def test_global_headers_are_bounded_more_tightly() -> None:
-    """I3: each is applied to every member behind it. One, as git writes, is fine."""
+    """Each is applied to every member behind it. One, as git writes, is fine."""
     record = _record("comment", "0" * 40)
     one = header("pax_global_header", tarfile.XGLTYPE, len(record)) + block(record)
     rest = tar_of([tar_member("SKILL.md", SKILL_MD)])
@@ -454,14 +481,15 @@ def test_global_headers_are_bounded_more_tightly() -> None:
     too_much(gzip.compress(many + rest), "tar.gz")
 
 
+@rule("I3")
 def test_a_zip_of_very_many_members_is_refused_before_the_library_sees_it() -> None:
-    """I3: each would become an object; here there is not even an archive around them."""
+    """Each would become an object; here there is not even an archive around them."""
     too_much(b"PK\x01\x02" * 50_000, "zip")
     bad(b"PK\x01\x02" * 50, "zip")
 
 
+@rule("I3")
 def test_a_real_zip_of_fifty_thousand_members_is_refused_at_once() -> None:
-    """I3"""
     local = struct.pack("<4s5H3I2H", b"PK\x03\x04", 20, 0, 0, 0, 0, 0, 0, 0, 1, 0) + b"x"
     entry = struct.pack("<4s6H3I5H2I", b"PK\x01\x02", 20, 20, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0) + b"x"
     directory = entry * 50_000
@@ -472,31 +500,34 @@ def test_a_real_zip_of_fifty_thousand_members_is_refused_at_once() -> None:
 # ── damage and tricks ────────────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("I3")
 @FORMATS
 def test_an_archive_that_ends_too_early_is_refused(form: ArchiveFormat) -> None:
-    """I3: wherever it was cut, the very end included."""
+    """Wherever it was cut, the very end included."""
     data = PACK[form](FILES)
     for length in [*range(0, len(data), 37), len(data) - 1, len(data) - 4, len(data) - 8]:
         bad(data[:length], form)
 
 
+@rule("I3")
 @pytest.mark.parametrize("place", [-8, -5])
 def test_a_wrong_checksum_of_a_gzip_stream_is_refused(place: int) -> None:
-    """I3: it stands behind all files, where a reader in a hurry does not look."""
+    """It stands behind all files, where a reader in a hurry does not look."""
     data = bytearray(pack_tar_gz(FILES))
     data[place] ^= 1
     bad(bytes(data), "tar.gz")
 
 
+@rule("I3")
 def test_a_wrong_length_of_a_gzip_stream_is_refused() -> None:
-    """I3"""
     data = bytearray(pack_tar_gz(FILES))
     data[-1] ^= 1
     bad(bytes(data), "tar.gz")
 
 
+@rule("I3")
 def test_a_broken_header_between_members_is_not_taken_for_the_end() -> None:
-    """I3: the files behind it would be missing without a word."""
+    """The files behind it would be missing without a word."""
     raw = bytearray(tar_of([tar_member("SKILL.md", SKILL_MD), tar_member("more.md", b"x")]))
     place = raw.index(b"more.md")
     raw[place] ^= 1
@@ -509,43 +540,47 @@ def patched(data: bytes, head: bytes, place: int, packed: bytes) -> bytes:
     return data[:start] + packed + data[start + len(packed) :]
 
 
+@rule("I3")
 def test_a_wrong_checksum_of_a_zip_member_is_refused() -> None:
-    """I3"""
     bad(patched(zipped(), b"PK\x01\x02", 16, struct.pack("<I", 1)), "zip")
 
 
+@rule("I3")
 @pytest.mark.parametrize("size", [0, 1, 999, 1001, 4000, 2**31, 2**32 - 2])
 def test_a_zip_whose_directory_lies_about_a_size_is_refused(size: int) -> None:
-    """I3: smaller or larger than what comes out."""
+    """Smaller or larger than what comes out."""
     honest = zipped("x", b"y" * 1000)
     assert len(unpack(honest, "zip")["x"]) == 1000
     bad(patched(honest, b"PK\x01\x02", 24, struct.pack("<I", size)), "zip")
 
 
+@rule("I3")
 @pytest.mark.parametrize("size", [0, 1, 2**31])
 def test_a_zip_whose_directory_lies_about_a_packed_size_is_refused(size: int) -> None:
-    """I3"""
     bad(patched(zipped("x", bytes(range(256)) * 9), b"PK\x01\x02", 20, struct.pack("<I", size)), "zip")
 
 
+@rule("I3")
 @pytest.mark.parametrize("flags", [0x1, 0x41, 0x2001])
 def test_an_encrypted_zip_is_refused_and_named(flags: int) -> None:
-    """I3: a skill has no password."""
+    """A skill has no password."""
     data = patched(zipped("secret"), b"PK\x01\x02", 8, struct.pack("<H", flags))
     assert "'secret' is encrypted" in bad(data, "zip").message
 
 
+@rule("I3")
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, 9, 93, 99])
 def test_a_zip_packed_in_another_way_is_refused(method: int) -> None:
-    """I3: their output cannot be bounded while it is made."""
+    """Their output cannot be bounded while it is made."""
     data = zipped("x", b"x" * 100, compress_type=method) if method < 90 and method != 9 else zipped()
     for head, place in ((b"PK\x03\x04", 8), (b"PK\x01\x02", 10)):
         data = patched(data, head, place, struct.pack("<H", method))
     assert "'x'" in bad(data, "zip").message
 
 
+@rule("I3")
 def test_members_of_a_zip_that_share_bytes_are_refused() -> None:
-    """I3: the trick of the zip bombs that need no nesting."""
+    """The trick of the zip bombs that need no nesting."""
     kernel = zlib.compress(b"\0" * 100_000, 9)[2:-4]
     checksum = zlib.crc32(b"\0" * 100_000)
     sizes = (checksum, len(kernel), 100_000, 1, 0)
@@ -561,41 +596,43 @@ def test_members_of_a_zip_that_share_bytes_are_refused() -> None:
     assert "overlap" in bad(first[:start] + local + directory + end, "zip").message
 
 
+@rule("I3")
 def test_a_member_of_a_zip_that_reaches_into_the_directory_is_refused() -> None:
-    """I3"""
     data = pack_zip({"SKILL.md": SKILL_MD}, zipfile.ZIP_STORED)
     longer = struct.pack("<II", len(SKILL_MD) + 40, len(SKILL_MD) + 40)
     assert "overlap" in bad(patched(data, b"PK\x01\x02", 20, longer), "zip").message
 
 
+@rule("I3")
 @pytest.mark.parametrize(
     "junk",
     [b"x", b"junk" * 100, b"\0", pack_zip({"SKILL.md": b"other"})],
     ids=["a byte", "words", "a zero", "an archive"],
 )
 def test_data_around_a_zip_is_refused(junk: bytes) -> None:
-    """I3: another reader would see another archive."""
+    """Another reader would see another archive."""
     data = pack_zip(FILES)
     if not junk.startswith(b"PK"):
         bad(data + junk, "zip")
     bad(junk + data, "zip")
 
 
+@rule("I3")
 @pytest.mark.parametrize(
     "junk",
     [b"x", b"junk" * 1000, gzip.compress(b"more", mtime=0), pack_zip(FILES)],
     ids=["a byte", "words", "another stream", "a zip"],
 )
 def test_data_behind_a_tar_is_refused(junk: bytes) -> None:
-    """I3: behind the compressed stream, and inside it behind the last member."""
+    """Behind the compressed stream, and inside it behind the last member."""
     data = pack_tar_gz(FILES)
     bad(data + junk, "tar.gz")
     bad(gzip.compress(gzip.decompress(data) + junk), "tar.gz")
 
 
+@rule("I2", "I3")
 @FORMATS
 def test_what_is_no_archive_is_refused(form: ArchiveFormat) -> None:
-    """I2, I3"""
     other = PACK["zip" if form == "tar.gz" else "tar.gz"](FILES)
     for data in (
         b"",
@@ -610,21 +647,23 @@ def test_what_is_no_archive_is_refused(form: ArchiveFormat) -> None:
         bad(data, form)
 
 
+@rule("I2")
 @FORMATS
 def test_an_archive_without_a_skill_md_at_its_root_is_refused(form: ArchiveFormat) -> None:
-    """I2: empty, wrapped in a folder, or spelled otherwise."""
+    """Empty, wrapped in a folder, or spelled otherwise."""
     for files in ({}, {"refunds/SKILL.md": SKILL_MD}, {"skill.md": SKILL_MD}, {"SKILL.md/x": b""}, {"x": b""}):
         error = bad(PACK[form](files), form)
         assert error.rule == "I2"
         assert "SKILL.md" in error.message
 
 
+@rule("I2")
 def test_a_folder_called_skill_md_is_no_skill() -> None:
-    """I2"""
     assert bad(zip_of([("SKILL.md/", b"")]), "zip").rule == "I2"
 
 
+@rule("I3")
 def test_a_refusal_keeps_what_the_library_said() -> None:
-    """I3: for whoever has to mend the server."""
+    """For whoever has to mend the server."""
     assert isinstance(bad(b"no archive", "zip").__cause__, zipfile.BadZipFile)
     assert isinstance(bad(b"no archive", "tar.gz").__cause__, gzip.BadGzipFile)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.arguments import fill_in, parse_arguments
@@ -16,8 +17,8 @@ ORDER = Argument("order", description="The number", required=True)
 REASON = Argument("reason")
 
 
+@rule("P2")
 def test_values_are_taken_and_what_is_optional_is_empty() -> None:
-    """P2"""
     assert parse_arguments((ORDER, REASON), {"order": "7"}) == {"order": "7", "reason": ""}
     assert parse_arguments((ORDER,), {"order": ""}) == {"order": ""}
     assert parse_arguments((), None) == {}
@@ -41,9 +42,9 @@ WRONG: dict[str, tuple[Any, str, str]] = {
 }
 
 
+@rule("P2", "B1")
 @pytest.mark.parametrize("what", WRONG)
 def test_what_is_wrong_is_named_with_what_is_expected(what: str) -> None:
-    """P2, B1"""
     given, reference, words = WRONG[what]
     with pytest.raises(ProtocolError) as caught:
         parse_arguments((ORDER, REASON), given)
@@ -52,8 +53,8 @@ def test_what_is_wrong_is_named_with_what_is_expected(what: str) -> None:
     assert caught.value.hint
 
 
+@rule("P2")
 def test_a_hint_says_which_there_are() -> None:
-    """P2"""
     with pytest.raises(ProtocolError) as caught:
         parse_arguments((ORDER, REASON), {"x": "y"})
     assert caught.value.hint == "it takes order, reason"
@@ -65,6 +66,7 @@ def test_a_hint_says_which_there_are() -> None:
     assert "The number" in caught.value.hint
 
 
+@rule("P6")
 @pytest.mark.parametrize(
     ("text", "filled"),
     [
@@ -80,24 +82,24 @@ def test_a_hint_says_which_there_are() -> None:
     ],
 )
 def test_placeholders_are_replaced_and_other_braces_stay(text: str, filled: str) -> None:
-    """P6"""
     assert fill_in(text, {"order": "7"}) == filled
 
 
+@rule("P6")
 def test_a_value_is_never_expanded_again() -> None:
-    """P6: what a caller says is not a template."""
+    """What a caller says is not a template."""
     assert fill_in("{{a}} {{b}}", {"a": "{{b}}", "b": "{{a}}"}) == "{{b}} {{a}}"
     assert fill_in("{{a}}b}}", {"a": "{{", "b": "x"}) == "{{b}}"
 
 
+@rule("P6")
 def test_a_skill_without_arguments_keeps_every_byte() -> None:
-    """P6"""
     text = "{{ order }} {{ jinja }}\r\n"
     assert fill_in(text, {}) is text
 
 
+@rule("B1")
 def test_what_would_grow_without_measure_is_refused_before_it_does() -> None:
-    """B1"""
     limits = replace(DEFAULT_LIMITS, max_file_bytes=1000)
     with pytest.raises(ProtocolError, match="too long"):
         fill_in("{{a}}" * 20, {"a": "x" * 100}, limits)

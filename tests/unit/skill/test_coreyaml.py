@@ -9,6 +9,7 @@ import json
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.coreyaml import Json, Position, YamlDocument, parse_yaml_mapping
 
@@ -41,12 +42,13 @@ STAYS_TEXT = [
 ]  # fmt: skip
 
 
+@rule("F4")
 @pytest.mark.parametrize("written", STAYS_TEXT)
 def test_a_plain_scalar_without_core_meaning_stays_text(written: str) -> None:
-    """F4"""
     assert read(f"a: {written}\n") == {"a": written}
 
 
+@rule("F4")
 @pytest.mark.parametrize(
     ("written", "value"),
     [
@@ -56,12 +58,13 @@ def test_a_plain_scalar_without_core_meaning_stays_text(written: str) -> None:
     ],
 )  # fmt: skip
 def test_integers_are_decimal_octal_or_hexadecimal_as_yaml_1_2_spells_them(written: str, value: int) -> None:
-    """F4: a leading zero does not make an octal; ``0o`` does."""
+    """A leading zero does not make an octal; ``0o`` does."""
     got = read(f"a: {written}\n")["a"]
     assert got == value
     assert type(got) is int
 
 
+@rule("F4")
 @pytest.mark.parametrize(
     ("written", "value"),
     [
@@ -70,83 +73,87 @@ def test_integers_are_decimal_octal_or_hexadecimal_as_yaml_1_2_spells_them(writt
     ],
 )  # fmt: skip
 def test_floats_need_no_digit_on_both_sides_of_the_point(written: str, value: float) -> None:
-    """F4"""
     got = read(f"a: {written}\n")["a"]
     assert got == value
     assert type(got) in (int, float)
 
 
+@rule("F4")
 @pytest.mark.parametrize("written", ["", "~", "null", "Null", "NULL", "# a comment"])
 def test_null_has_five_spellings_and_nothing(written: str) -> None:
-    """F4"""
     assert read(f"a: {written}\nb: 1\n") == {"a": None, "b": 1}
 
 
+@rule("F4")
 @pytest.mark.parametrize(
     ("written", "value"),
     [("true", True), ("True", True), ("TRUE", True), ("false", False), ("False", False), ("FALSE", False)],
 )
 def test_booleans_are_true_and_false_in_three_cases(written: str, value: bool) -> None:
-    """F4"""
     assert read(f"a: {written}\n")["a"] is value
 
 
+@rule("F4")
 @pytest.mark.parametrize(
     "text", ["true", "12", "~", "null", "", ".inf", "1e999", "0x1F", "- a", "a: b", "&a", "!t"]
 )
 @pytest.mark.parametrize("quoted", ["'{}'", '"{}"', "|-\n  {}", ">-\n  {}"])
 def test_what_is_quoted_or_a_block_is_text(quoted: str, text: str) -> None:
-    """F4: only plain scalars have a type."""
+    """Only plain scalars have a type."""
     assert read("a: " + quoted.format(text) + "\n") == {"a": text}
 
 
+@rule("F4")
 def test_a_merge_key_is_an_ordinary_key() -> None:
-    """F4: merging is YAML 1.1."""
+    """Merging is YAML 1.1."""
     assert read("<<: {a: 1}\nb: 2\n") == {"<<": {"a": 1}, "b": 2}
 
 
+@rule("F4")
 def test_nested_values_keep_their_shape_and_order() -> None:
-    """F4"""
     text = "z: [1, {y: [], x: {}}, null]\na:\n  - - one\n    - two\n  - k: v\n"
     values = read(text)
     assert values == {"z": [1, {"y": [], "x": {}}, None], "a": [["one", "two"], {"k": "v"}]}
     assert list(values) == ["z", "a"]
 
 
+@rule("F4")
 @pytest.mark.parametrize("separator", ["\x85", "\u2028", "\u2029"])
 @pytest.mark.parametrize("form", ["a: x{}y\n", "a: 'x{}y'\n", 'a: "x{}y"\n', "a: |-\n  x{}y\n", "{{a: x{}y}}\n"])
 def test_unicode_line_separators_do_not_break_lines(form: str, separator: str) -> None:
-    """F4: YAML 1.1 breaks lines at U+0085, U+2028 and U+2029; YAML 1.2 does not."""
+    """YAML 1.1 breaks lines at U+0085, U+2028 and U+2029; YAML 1.2 does not."""
     assert read(form.format(separator)) == {"a": f"x{separator}y"}
 
 
+@rule("F4")
 def test_a_unicode_line_separator_survives_in_a_key_and_does_not_move_what_follows() -> None:
-    """F4"""
     document = parse_yaml_mapping("a\u2028b: 1\nc: 2\n", max_depth=4)
     assert document == YamlDocument({"a\u2028b": 1, "c": 2}, {"a\u2028b": Position(1, 6), "c": Position(2, 4)})
 
 
+@rule("F4")
 def test_a_number_next_to_a_unicode_line_separator_is_text() -> None:
-    """F4"""
     assert read("a: 1\u2028\nb: .\x85\n") == {"a": "1\u2028", "b": ".\x85"}
 
 
+@rule("F4")
 def test_private_use_characters_are_kept() -> None:
-    """F4"""
     assert read("a: \uf8f0\uf8f1\uf8f2\ue000\n") == {"a": "\uf8f0\uf8f1\uf8f2\ue000"}
 
 
+@rule("F4")
 def test_an_escaped_private_use_character_beside_a_line_separator_keeps_its_meaning() -> None:
-    """F4: refusing is fine, reading another character is not."""
+    """Refusing is fine, reading another character is not."""
     assert read_or_reference('a: "x\u2028\\uf8f0"\n') in ({"a": "x\u2028\uf8f0"}, "yaml-invalid")
 
 
+@rule("F4")
 def test_escapes_in_double_quotes_are_decoded() -> None:
-    """F4"""
     text = r'a: "\t\n\x41\u00e9\U0001F600\N\L\P\/\"\\"'
     assert read(text) == {"a": '\t\nAé\U0001f600\x85\u2028\u2029/"\\'}
 
 
+@rule("F4")
 @pytest.mark.parametrize(
     ("text", "reference", "place"),
     [
@@ -192,15 +199,14 @@ def test_escapes_in_double_quotes_are_decoded() -> None:
     ],
 )  # fmt: skip
 def test_what_json_cannot_carry_is_refused_at_its_place(text: str, reference: str, place: tuple[int, int]) -> None:
-    """F4"""
     error = refusal(text)
     assert (error.reference, (error.line, error.column)) == (reference, place)
     assert error.message
     assert error.hint
 
 
+@rule("F4")
 def test_keys_that_only_look_unlike_text_in_yaml_1_1_are_text() -> None:
-    """F4"""
     assert list(read("yes: 1\n2026-01-01: 2\n1:30: 3\n'1': 4\n\"true\": 5\n")) == [
         "yes",
         "2026-01-01",
@@ -210,15 +216,17 @@ def test_keys_that_only_look_unlike_text_in_yaml_1_1_are_text() -> None:
     ]
 
 
+@rule("F4", "B1")
 def test_the_laughs_of_a_yaml_bomb_are_not_expanded() -> None:
-    """F4, B1: the first anchor already refuses it."""
+    """The first anchor already refuses it."""
     lines = ["a0: &a0 [lol, lol]"] + [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12)]
     error = refusal("\n".join(lines))
     assert (error.reference, error.line) == ("yaml-alias", 1)
 
 
+@rule("B1")
 def test_depth_is_allowed_up_to_the_limit_and_refused_beyond() -> None:
-    """B1: the mapping itself is the first level."""
+    """The mapping itself is the first level."""
     lists: Json = []
     mappings: Json = {}
     for _ in range(30):
@@ -229,8 +237,8 @@ def test_depth_is_allowed_up_to_the_limit_and_refused_beyond() -> None:
         assert refusal(text).reference == "yaml-too-deep"
 
 
+@rule("B1")
 def test_depth_of_blocks_counts_like_depth_of_flows() -> None:
-    """B1"""
     blocks = "".join("  " * level + "k:\n" for level in range(5))
     assert read(blocks, max_depth=5) == {"k": {"k": {"k": {"k": {"k": None}}}}}
     error = refusal(blocks, max_depth=4)
@@ -238,36 +246,41 @@ def test_depth_of_blocks_counts_like_depth_of_flows() -> None:
     assert "4" in error.message
 
 
+@rule("B1")
 @pytest.mark.parametrize("text", ["[" * 200_000, "{" * 200_000, "- " * 100_000, "a:\n" + "- " * 100_000])
 def test_very_deep_text_is_refused_not_recursed_into(text: str) -> None:
-    """B1"""
     assert refusal(text).reference in {"yaml-too-deep", "frontmatter-not-mapping", "yaml-invalid", "yaml-key"}
 
 
+@rule("F4")
 def test_three_hundred_digits_are_kept_exactly() -> None:
-    """F4: an integer that a double can hold the size of is a JSON number; its digits stay as written."""
+    """An integer that a double can hold the size of is a JSON number; its digits stay as written."""
     digits = "7" * 300
     assert json.dumps(read(f"a: {digits}\n")) == f'{{"a": {digits}}}'
 
 
+@rule("F4", "B1")
 @pytest.mark.parametrize("written", ["0" * 5000 + "1", "-" + "0" * 9000, "0" * 5000 + ".5", "0." + "1" * 5000])
 def test_a_number_written_with_thousands_of_digits_reads_or_is_refused(written: str) -> None:
-    """F4, B1: Python's own limit on digits must not show through as another exception."""
+    """Python's own limit on digits must not show through as another exception."""
     assert read_or_reference(f"a: {written}\n") in ({"a": float(written)}, "yaml-number")
 
 
+@rule("F4")
 @pytest.mark.parametrize("tag", ["!<%ed%a0%80>", "!%ed%b0%80", "!<%f5%80%80%80>", "!<%c0%80>"])
 def test_a_tag_that_escapes_broken_utf_8_is_refused(tag: str) -> None:
-    """F4: the parser hands such bytes through; they end as a ``FormatError`` like all else."""
+    """The parser hands such bytes through; they end as a ``FormatError`` like all else."""
     assert refusal(f"a: {tag} x\n").reference in {"yaml-invalid", "yaml-tag"}
 
 
+@rule("F4")
 @pytest.mark.parametrize(("text", "meaning"), [("a: [?x]\n", ["?x"]), ("a: {?x: 1}\n", {"?x": 1})])
 def test_a_question_mark_without_a_space_does_not_make_a_key(text: str, meaning: Json) -> None:
-    """F4: ``?x`` is text in YAML 1.2, also inside brackets. Refusing is fine, dropping the mark is not."""
+    """``?x`` is text in YAML 1.2, also inside brackets. Refusing is fine, dropping the mark is not."""
     assert read_or_reference(text) in ({"a": meaning}, "yaml-invalid", "yaml-key")
 
 
+@rule("F4")
 @pytest.mark.parametrize(
     ("text", "values"),
     [("?x: 1\n", {"?x": 1}), ("a: 1\n?x: 2\n", {"a": 1, "?x": 2}), ("{a?: 1, b: c?}\n", {"a?": 1, "b": "c?"}),
@@ -275,24 +288,25 @@ def test_a_question_mark_without_a_space_does_not_make_a_key(text: str, meaning:
      ("a: [? b : 1]\n", {"a": [{"b": 1}]})],
 )  # fmt: skip
 def test_a_question_mark_elsewhere_is_text_or_marks_a_key_as_yaml_1_2_says(text: str, values: object) -> None:
-    """F4"""
     assert read_or_reference(text) == values
 
 
+@rule("F1")
 @pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "   \n"])
 def test_no_content_is_empty_frontmatter(text: str) -> None:
-    """F1"""
     assert refusal(text).reference == "frontmatter-empty"
 
 
+@rule("F1")
 @pytest.mark.parametrize("text", ["a: 1\n--- {b: 2}\n", "a: 1\n...\n--- b\n", "a: 1\n...\nb: 2\n"])
 def test_a_second_document_is_refused(text: str) -> None:
-    """F1: one mapping, not the first of several."""
+    """One mapping, not the first of several."""
     error = refusal(text)
     assert error.reference == "yaml-invalid"
     assert error.line in (2, 3)
 
 
+@rule("F7")
 @pytest.mark.parametrize(
     ("text", "place", "hint"),
     [
@@ -308,14 +322,14 @@ def test_a_second_document_is_refused(text: str) -> None:
     ],
 )
 def test_a_syntax_error_says_where_and_what_to_do(text: str, place: tuple[int, int], hint: str) -> None:
-    """F7: precise reports. Columns count characters, not bytes."""
+    """Precise reports. Columns count characters, not bytes."""
     error = refusal(text)
     assert (error.reference, (error.line, error.column)) == ("yaml-invalid", place)
     assert hint in error.hint
 
 
+@rule("F7")
 def test_positions_are_those_of_the_top_level_values() -> None:
-    """F7"""
     text = "name: x\ndescription:   y\nmetadata:\n  name: z\nlist:\n- 1\nnothing:\n"
     positions = parse_yaml_mapping(text, max_depth=8).positions
     assert {key: tuple(place) for key, place in positions.items()} == {
@@ -327,8 +341,8 @@ def test_positions_are_those_of_the_top_level_values() -> None:
     }
 
 
+@rule("F7")
 def test_lines_count_from_where_the_text_stands_in_its_file() -> None:
-    """F7"""
     assert parse_yaml_mapping("a: 1\nb: 2\n", max_depth=2, first_line=2).positions["b"] == Position(3, 4)
     for text in ("a: 1\na: 2\n", "a: 1\nb: \x01\n", "a: 1\nb: c: d\n"):
         with pytest.raises(FormatError) as caught:
@@ -336,7 +350,8 @@ def test_lines_count_from_where_the_text_stands_in_its_file() -> None:
         assert caught.value.line == 3
 
 
+@rule("B1")
 def test_a_long_key_or_number_is_cut_in_messages() -> None:
-    """B1: a message is for a person, whatever the size of the text."""
+    """A message is for a person, whatever the size of the text."""
     for text in (f"{'k' * 900}: 1\n{'k' * 900}: 2\n", f"a: {'9' * 90_000}\n", f"a: !{'t' * 90_000} x\n"):
         assert len(refusal(text).message) < 200

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.declared import Argument, Dependencies, check_declared, read_declared
 from skillwire.skill.frontmatter import parse_skill_md
 
 
+@rule("P6")
 def test_every_field_is_read_from_the_top() -> None:
-    """P6"""
     declared = read_declared(
         {
             "title": "Refunds",
@@ -30,9 +31,9 @@ def test_every_field_is_read_from_the_top() -> None:
     assert declared.problems == ()
 
 
+@rule("P6", "F3")
 @pytest.mark.parametrize("tags", ["money support", "money,support", " money,  support, ", "money\nsupport"])
 def test_metadata_is_text_and_is_read_where_the_top_says_nothing(tags: str) -> None:
-    """P6, F3"""
     declared = read_declared({"metadata": {"version": "1.0", "title": "T", "tags": tags}})
     assert (declared.version, declared.title, declared.tags) == ("1.0", "T", ("money", "support"))
     assert declared.problems == ()
@@ -40,8 +41,8 @@ def test_metadata_is_text_and_is_read_where_the_top_says_nothing(tags: str) -> N
     assert both.version == "2"
 
 
+@rule("P3")
 def test_references_are_what_they_refer_to() -> None:
-    """P3"""
     declared = read_declared(
         {
             "dependencies": {
@@ -54,8 +55,8 @@ def test_references_are_what_they_refer_to() -> None:
     assert not declared.problems
 
 
+@rule("P6")
 def test_nothing_declared_is_nothing_at_all() -> None:
-    """P6"""
     declared = read_declared({"name": "x", "description": "d"})
     assert not declared.dependencies
     assert not any((declared.title, declared.version, declared.tags, declared.arguments, declared.icons))
@@ -78,9 +79,10 @@ WRONG: list[tuple[str, Any]] = [
 ]  # fmt: skip
 
 
+@rule("P6")
 @pytest.mark.parametrize(("field", "value"), WRONG)
 def test_what_has_another_shape_is_left_out_and_reported(field: str, value: Any) -> None:
-    """P6: with a word on how to write it; nothing is refused."""
+    """With a word on how to write it; nothing is refused."""
     declared = read_declared({field: value})
     [problem] = declared.problems
     assert problem.field == field
@@ -88,21 +90,22 @@ def test_what_has_another_shape_is_left_out_and_reported(field: str, value: Any)
     assert problem.hint
 
 
+@rule("P6")
 def test_what_is_right_beside_it_stays() -> None:
-    """P6"""
     declared = read_declared({"tags": ["ok", 7], "arguments": [7, "order"], "dependencies": {"tools": [7, "pay"]}})
     assert declared.tags == ("ok",)
     assert [argument.name for argument in declared.arguments] == ["order"]
     assert declared.dependencies.tools == ("pay",)
 
 
+@rule("B1")
 def test_reports_are_bounded() -> None:
-    """B1: a frontmatter can hold very many wrong things."""
+    """A frontmatter can hold very many wrong things."""
     assert len(read_declared({"tags": list(range(10_000))}).problems) == 20
 
 
+@rule("P6", "F7")
 def test_a_report_has_the_place_of_its_field() -> None:
-    """P6, F7"""
     data = b"---\nname: x\ndescription: d\nversion: 1.10\n---\nDo it.\n"
     [problem] = check_declared(parse_skill_md(data), "x/SKILL.md")
     assert (problem.reference, problem.rule, problem.severity) == ("declared-invalid", "P6", "warning")

@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.check import SkillText, check_body, check_text
 from skillwire.skill.declared import check_declared
@@ -79,9 +80,10 @@ def problems(data: bytes) -> list[Diagnostic]:
     ]
 
 
+@rule("F1", "F2", "F3", "F4", "F6", "U3", "U6", "P6", "B1", "B6")
 @pytest.mark.parametrize("reference", SAMPLES)
 def test_each_kind_is_reported_alone_for_a_text_that_breaks_its_rule(reference: str) -> None:
-    """F1, F2, F3, F4, F6, U3, U6, P6, B1, B6, as the kind says."""
+    """As the kind says."""
     [problem] = problems(SAMPLES[reference])
     assert problem.reference == reference
     assert problem.rule == KINDS[reference].rule
@@ -92,18 +94,20 @@ def test_each_kind_is_reported_alone_for_a_text_that_breaks_its_rule(reference: 
     assert 1 <= problem.line <= SAMPLES[reference].count(b"\n") + 1
 
 
+@rule("F7")
 def test_every_kind_the_rules_of_the_format_can_report_has_a_sample() -> None:
-    """F7: a new kind comes with a text that shows it."""
+    """A new kind comes with a text that shows it."""
     assert set(SAMPLES) == {kind for kind in KINDS if kind.startswith(READING) or kind in TEXT}
 
 
+@rule("F1", "F2", "F3")
 def test_a_good_skill_has_no_problems() -> None:
-    """F1, F2, F3"""
     assert problems(with_fields(b"license: MIT\nmetadata: {version: '1'}\n", b"Do [it](./SKILL.md).\n")) == []
 
 
+@rule("F7")
 def test_what_cannot_be_named_or_read_is_refused_and_what_can_be_served_is_served() -> None:
-    """F7: few kinds leave a skill out, and only errors do."""
+    """Few kinds leave a skill out, and only errors do."""
     served = {reference for reference in SAMPLES if not KINDS[reference].refuses}
     assert served == {
         "description-blank", "description-too-long", "license-invalid", "compatibility-invalid",
@@ -113,9 +117,9 @@ def test_what_cannot_be_named_or_read_is_refused_and_what_can_be_served_is_serve
     assert {KINDS[reference].severity for reference in KINDS if KINDS[reference].refuses} == {"error"}
 
 
+@rule("F7")
 @pytest.mark.parametrize("reference", KINDS)
 def test_a_kind_has_a_searchable_name_a_rule_and_a_title(reference: str) -> None:
-    """F7"""
     kind = KINDS[reference]
     assert re.fullmatch(r"[a-z]+(-[a-z]+)*", reference)
     assert re.fullmatch(r"[A-Z]\d+[a-z]?", kind.rule)
@@ -124,21 +128,22 @@ def test_a_kind_has_a_searchable_name_a_rule_and_a_title(reference: str) -> None
     assert not kind.title.endswith(".")
 
 
+@rule("F7")
 def test_a_title_stands_for_one_kind() -> None:
-    """F7"""
     assert len({kind.title for kind in KINDS.values()}) == len(KINDS)
 
 
+@rule("F7")
 def test_an_error_becomes_a_diagnostic_with_its_place() -> None:
-    """F7"""
     error = FormatError("yaml-invalid", "what", "do this", line=3, column=7)
     problem = from_error(error, "refunds/SKILL.md")
     assert problem == Diagnostic("yaml-invalid", "what", "do this", "refunds/SKILL.md", 3, 7)
     assert (problem.rule, problem.severity, problem.refuses) == ("F1", "error", True)
 
 
+@rule("F7")
 def test_a_diagnostic_moves_with_the_tree_it_is_about() -> None:
-    """F7: a mounted catalog names files as its users see them."""
+    """A mounted catalog names files as its users see them."""
     problem = Diagnostic("link-broken", "m", "h", "refunds/a.md", 1, 2, "src", "refunds")
     assert problem.under("acme") == Diagnostic(
         "link-broken", "m", "h", "acme/refunds/a.md", 1, 2, "src", "acme/refunds"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.limits import Limits
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md
@@ -35,8 +36,8 @@ def references(fields: str, directory: str = "refunds") -> list[str]:
 # ── reading (F1, F5, F6) ──────────────────────────────────────────────────────────────────────────────────
 
 
+@rule("F1")
 def test_a_skill_md_is_fields_between_two_lines_and_a_body() -> None:
-    """F1"""
     document = parse_skill_md(GOOD + b"\n# Refunds\n")
     assert document.frontmatter == {"name": "refunds", "description": "Refund an order."}
     assert document.body == "\n# Refunds\n"
@@ -45,39 +46,40 @@ def test_a_skill_md_is_fields_between_two_lines_and_a_body() -> None:
     assert tuple(document.positions["description"]) == (3, 14)
 
 
+@rule("F3")
 def test_fields_the_format_does_not_know_pass_through() -> None:
-    """F3"""
     document = parse_skill_md(b"---\nname: a\nx-team: {tier: 2, tags: [b, null]}\nversion: 012\n---\n")
     assert document.frontmatter == {"name": "a", "x-team": {"tier": 2, "tags": ["b", None]}, "version": 12}
 
 
+@rule("F2")
 def test_a_document_without_a_name_has_none() -> None:
-    """F2"""
     assert "name" not in parse_skill_md(b"---\ndescription: x\n---\n").frontmatter
 
 
+@rule("F5")
 @pytest.mark.parametrize(
     ("header", "value"), [("|", "one\ntwo\n"), (">", "one two\n"), ("|-", "one\ntwo"), ("|+", "one\ntwo\n")]
 )
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 def test_the_last_line_break_belongs_to_the_last_block(header: str, value: str, newline: str) -> None:
-    """F5: dropping it changes a block scalar that ends the frontmatter."""
+    """Dropping it changes a block scalar that ends the frontmatter."""
     text = f"---\nname: a\ndescription: {header}\n  one\n  two\n---\nbody\n".replace("\n", newline)
     assert parse_skill_md(text.encode()).frontmatter["description"] == value
 
 
+@rule("F5")
 def test_blank_lines_before_the_closing_line_belong_to_a_block_that_keeps_them() -> None:
-    """F5"""
     assert parse_skill_md(b"---\na: |+\n  x\n\n\n---\n").frontmatter == {"a": "x\n\n\n"}
 
 
+@rule("F6")
 @pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"])
 @pytest.mark.parametrize("newline", [b"\n", b"\r\n"])
 @pytest.mark.parametrize("blanks", [b"", b" ", b" \t "])
 def test_byte_order_marks_line_ends_and_trailing_blanks_change_nothing(
     bom: bytes, newline: bytes, blanks: bytes
 ) -> None:
-    """F6"""
     lines = [b"---" + blanks, b"name: caf\xc3\xa9", b"description: >", b"  a", b"  b", b"---" + blanks, b"Body."]
     document = parse_skill_md(bom + newline.join(lines))
     assert document.frontmatter == {"name": "café", "description": "a b\n"}
@@ -86,26 +88,28 @@ def test_byte_order_marks_line_ends_and_trailing_blanks_change_nothing(
     assert tuple(document.positions["name"]) == (2, 7)
 
 
+@rule("F6")
 @pytest.mark.parametrize("end", [b"---", b"---\n", b"---\r\n", b"---\r", b"--- \t"])
 def test_the_file_may_end_with_the_closing_line(end: bytes) -> None:
-    """F6"""
     document = parse_skill_md(b"---\nname: a\n" + end)
     assert (document.frontmatter, document.body) == ({"name": "a"}, "")
 
 
+@rule("F6")
 def test_the_body_is_kept_as_it_is() -> None:
-    """F6: line ends, marks, separators and further lines of hyphens are the author's."""
+    """Line ends, marks, separators and further lines of hyphens are the author's."""
     body = "a\r\nb\rc\u2028d\ufeff\n---\nname: other\n---\n\n\t"
     assert parse_skill_md(GOOD + body.encode()).body == body
 
 
+@rule("F1")
 def test_hyphens_that_are_not_a_line_of_their_own_do_not_close_the_frontmatter() -> None:
-    """F1"""
     document = parse_skill_md(b"---\na: |\n  x\n  ---\nb: ---c\nd: '\n ----'\n---\nbody")
     assert document.frontmatter == {"a": "x\n---\n", "b": "---c", "d": " ----"}
     assert document.body == "body"
 
 
+@rule("F1")
 @pytest.mark.parametrize(
     "data",
     [b"", b"# Title\n", b"\n---\nname: a\n---\n", b" ---\nname: a\n---\n", b"----\nname: a\n----\n", b"---",
@@ -113,22 +117,22 @@ def test_hyphens_that_are_not_a_line_of_their_own_do_not_close_the_frontmatter()
      b"\xef\xbb\xbf\xef\xbb\xbf---\nname: a\n---\n", b"\xe2\x80\x94\nname: a\n---\n"],
 )  # fmt: skip
 def test_a_file_that_does_not_begin_with_a_line_of_three_hyphens_has_no_frontmatter(data: bytes) -> None:
-    """F1"""
     error = refusal(data)
     assert (error.reference, error.line) == ("frontmatter-missing", 1)
     assert "---" in error.hint
 
 
+@rule("F1")
 @pytest.mark.parametrize(
     "rest", [b"", b"name: a\n", b"name: a\n ---\n", b"name: a\n--- x\n", b"a: 1\n----\n", b"--"]
 )
 def test_frontmatter_needs_a_closing_line(rest: bytes) -> None:
-    """F1"""
     error = refusal(b"---\n" + rest)
     assert (error.reference, error.line) == ("frontmatter-unclosed", 1)
     assert "---" in error.hint
 
 
+@rule("F1", "F7")
 @pytest.mark.parametrize(
     ("data", "reference", "line"),
     [
@@ -141,11 +145,11 @@ def test_frontmatter_needs_a_closing_line(rest: bytes) -> None:
     ],
 )
 def test_lines_of_a_refusal_are_lines_of_the_file(data: bytes, reference: str, line: int) -> None:
-    """F1, F7"""
     error = refusal(data)
     assert (error.reference, error.line) == (reference, line)
 
 
+@rule("F6")
 @pytest.mark.parametrize(
     ("data", "place"),
     [
@@ -156,32 +160,34 @@ def test_lines_of_a_refusal_are_lines_of_the_file(data: bytes, reference: str, l
     ],
 )
 def test_bytes_that_are_not_utf_8_are_refused_at_their_place(data: bytes, place: tuple[int, int]) -> None:
-    """F6: the column counts characters, as an editor does."""
+    """The column counts characters, as an editor does."""
     error = refusal(data)
     assert (error.reference, (error.line, error.column)) == ("encoding-invalid", place)
 
 
+@rule("B1")
 def test_frontmatter_larger_than_the_limit_is_refused() -> None:
-    """B1"""
     error = refusal(b"---\nname: a\n" + b"# filler\n" * 40_000 + b"---\n")
     assert (error.reference, error.line) == ("frontmatter-too-large", 1)
     assert "256 KiB" in error.message
 
 
+@rule("B1", "F1")
 def test_a_file_within_the_limit_that_never_closes_is_unclosed_not_too_large() -> None:
-    """B1, F1: the hint an author needs differs."""
+    """The hint an author needs differs."""
     data = b"---\nname: a\n"
     assert refusal(data, Limits(max_frontmatter_bytes=len(data) - 4)).reference == "frontmatter-unclosed"
     assert refusal(data, Limits(max_frontmatter_bytes=len(data) - 5)).reference == "frontmatter-too-large"
 
 
+@rule("B1")
 def test_the_limit_is_on_the_frontmatter_not_on_the_body() -> None:
-    """B1"""
     assert len(parse_skill_md(GOOD + b"x" * 600_000).body) == 600_000
 
 
+@rule("B1", "F1")
 def test_the_limit_never_changes_what_is_read() -> None:
-    """B1, F1: whatever the limit cuts, a file reads as it is or is refused."""
+    """Whatever the limit cuts, a file reads as it is or is refused."""
     data = b"---\na: 1\nb: |\n  x\n---\nbody\n---\n"
     whole = parse_skill_md(data)
     fields = len(b"a: 1\nb: |\n  x\n")
@@ -194,15 +200,16 @@ def test_the_limit_never_changes_what_is_read() -> None:
         assert parse_skill_md(data, Limits(max_frontmatter_bytes=size)) == whole, size
 
 
+@rule("B1", "F1")
 def test_a_line_cut_by_the_limit_does_not_close_the_frontmatter() -> None:
-    """B1, F1: ``---x`` is no closing line, wherever the limit falls."""
+    """``---x`` is no closing line, wherever the limit falls."""
     data = b"---\na: 1\n---x: 2\n" + b"b: 3\n" * 20 + b"---\n"
     for size in range(40):
         assert refusal(data, Limits(max_frontmatter_bytes=size)).reference == "frontmatter-too-large", size
 
 
+@rule("B1")
 def test_depth_is_bounded_by_the_limits_given() -> None:
-    """B1"""
     data = b"---\na: [[1]]\n---\n"
     assert parse_skill_md(data, Limits(max_yaml_depth=3)).frontmatter == {"a": [[1]]}
     assert refusal(data, Limits(max_yaml_depth=2)).reference == "yaml-too-deep"
@@ -213,12 +220,13 @@ def test_depth_is_bounded_by_the_limits_given() -> None:
 DESCRIPTION = "description: Refund an order."
 
 
+@rule("F2")
 @pytest.mark.parametrize("name", ["a", "refunds", "a1", "x-1-y", "a" * 64, "0", "9to5", "a-b-c-d"])
 def test_a_name_of_lower_case_letters_digits_and_single_hyphens_is_right(name: str) -> None:
-    """F2"""
     assert references(f"name: '{name}'\n{DESCRIPTION}", name) == []
 
 
+@rule("F2")
 @pytest.mark.parametrize(
     "name",
     ["-a", "a-", "a--b", "-", "A", "refundS", "re funds", "re_funds", "re.funds", "acme/refunds", "rëfunds",
@@ -226,17 +234,18 @@ def test_a_name_of_lower_case_letters_digits_and_single_hyphens_is_right(name: s
      "１２", "ａ", "a\\n", "а", "../a", "a:b", " a", "ß"],
 )  # fmt: skip
 def test_a_name_with_anything_else_is_invalid(name: str) -> None:
-    """F2: also in a folder of that name."""
+    """Also in a folder of that name."""
     [problem] = problems(f'name: "{name}"\n{DESCRIPTION}', name)
     assert (problem.reference, problem.line, problem.column) == ("name-invalid", 2, 7)
     assert problem.refuses
 
 
+@rule("F2")
 def test_a_final_newline_does_not_slip_into_a_name() -> None:
-    """F2"""
     assert references(f"name: |\n  refunds\n{DESCRIPTION}") == ["name-invalid"]
 
 
+@rule("F7")
 @pytest.mark.parametrize(
     ("name", "suggestion"),
     [
@@ -248,19 +257,19 @@ def test_a_final_newline_does_not_slip_into_a_name() -> None:
     ],
 )
 def test_an_invalid_name_comes_with_a_name_that_is_right(name: str, suggestion: str) -> None:
-    """F7: how to fix it. The suggestion itself keeps F2."""
+    """How to fix it. The suggestion itself keeps F2."""
     [problem] = problems(f"name: '{name}'\n{DESCRIPTION}", "x")
     assert f"'{suggestion}'" in problem.hint
     assert references(f"name: {suggestion}\n{DESCRIPTION}", suggestion) == []
 
 
+@rule("F2")
 @pytest.mark.parametrize(
     ("written", "said"),
     [("name:", "empty"), ("name: ''", "0"), ("name: 12", "12"), ("name: true", "true"),
      ("name: [a]", "list"), ("name: {a: b}", "mapping")],
 )  # fmt: skip
 def test_a_name_that_is_not_text_is_missing(written: str, said: str) -> None:
-    """F2"""
     [problem] = problems(f"{written}\n{DESCRIPTION}")
     assert problem.reference == "name-missing"
     assert problem.refuses
@@ -269,16 +278,17 @@ def test_a_name_that_is_not_text_is_missing(written: str, said: str) -> None:
     assert "refunds" in problem.hint
 
 
+@rule("F2", "F4", "F7")
 def test_a_name_that_yaml_reads_as_a_number_is_to_be_quoted() -> None:
-    """F2, F4, F7: ``name: 123`` in the folder ``123`` needs quotes; to write ``name: 123`` is what was done."""
+    """``name: 123`` in the folder ``123`` needs quotes; to write ``name: 123`` is what was done."""
     [problem] = problems(f"name: 123\n{DESCRIPTION}", "123")
     assert problem.reference == "name-missing"
     assert any(words in problem.hint for words in ("'123'", '"123"', "quote"))
 
 
+@rule("F2", "U3")
 @pytest.mark.parametrize("directory", ["refund", "Refunds", "refunds ", "acme", ""])
 def test_a_name_equals_the_folder_it_stands_in(directory: str) -> None:
-    """F2, U3"""
     [problem] = problems(f"name: refunds\n{DESCRIPTION}", directory)
     assert (problem.reference, problem.rule, problem.line, problem.column) == ("name-mismatch", "U3", 2, 7)
     assert problem.refuses
@@ -286,6 +296,7 @@ def test_a_name_equals_the_folder_it_stands_in(directory: str) -> None:
     assert repr(directory) in problem.message
 
 
+@rule("F3")
 @pytest.mark.parametrize(
     ("written", "expected"),
     [
@@ -304,26 +315,28 @@ def test_a_name_equals_the_folder_it_stands_in(directory: str) -> None:
     ],
 )
 def test_a_description_has_1_to_1024_characters_and_is_not_blank(written: str, expected: list[str]) -> None:
-    """F3: characters, not bytes; the line break of a block counts (F5)."""
+    """Characters, not bytes; the line break of a block counts (F5)."""
     assert references(f"name: refunds\n{written}") == expected
 
 
+@rule("F3", "F7")
 def test_a_description_of_another_type_is_told_from_none_at_all() -> None:
-    """F3, F7"""
     [absent] = problems("name: refunds")
     [wrong] = problems("name: refunds\ndescription: 5")
     assert "no 'description'" in absent.message
     assert "number 5" in wrong.message
 
 
+@rule("F7")
 def test_a_description_that_is_too_long_is_reported_but_served() -> None:
-    """F7: lenient about what the extension does not forbid."""
+    """Lenient about what the extension does not forbid."""
     [problem] = problems("name: refunds\ndescription: " + "x" * 2000)
     assert not problem.refuses
     assert "2000" in problem.message
     assert (problem.line, problem.column) == (3, 14)
 
 
+@rule("F3", "F7")
 @pytest.mark.parametrize(
     ("field", "right", "wrong"),
     [
@@ -336,7 +349,7 @@ def test_a_description_that_is_too_long_is_reported_but_served() -> None:
     ],
 )  # fmt: skip
 def test_optional_fields_have_the_types_of_the_format(field: str, right: list[str], wrong: list[str]) -> None:
-    """F3, F7: a wrong one is an error with its place; the skill is served all the same."""
+    """A wrong one is an error with its place; the skill is served all the same."""
     base = f"name: refunds\n{DESCRIPTION}\n"
     for written in right:
         assert references(f"{base}{field}: {written}") == [], written
@@ -346,24 +359,26 @@ def test_optional_fields_have_the_types_of_the_format(field: str, right: list[st
         assert (problem.severity, problem.refuses, problem.line) == ("error", False, 4)
 
 
+@rule("F7")
 @pytest.mark.parametrize(
     ("written", "said"),
     [("", "empty"), ("true", "boolean true"), ("1.5", "number 1.5"), ("[a]", "a list"), ("{a: b}", "a mapping")],
 )
 def test_a_wrong_type_is_named(written: str, said: str) -> None:
-    """F7"""
     [problem] = problems(f"name: refunds\n{DESCRIPTION}\nlicense: {written}")
     assert said in problem.message
 
 
+@rule("F7")
 def test_a_mapping_of_text_is_not_said_to_hold_other_values() -> None:
-    """F7: what is wrong with ``license: {name: MIT}`` is that it is a mapping."""
+    """What is wrong with ``license: {name: MIT}`` is that it is a mapping."""
     [problem] = problems(f"name: refunds\n{DESCRIPTION}\nlicense: {{name: MIT}}")
     assert problem.message == "'license' is a mapping, not text"
 
 
+@rule("F7")
 def test_every_broken_rule_is_reported_at_once() -> None:
-    """F7: one run shows all there is to mend."""
+    """One run shows all there is to mend."""
     fields = (
         "name: Refunds\ndescription: ''\nlicense: 1\ncompatibility: []\nmetadata: {a: 1}\nallowed-tools: [Read]"
     )
@@ -379,22 +394,23 @@ def test_every_broken_rule_is_reported_at_once() -> None:
     assert {problem.file for problem in found} == {"refunds/SKILL.md"}
 
 
+@rule("F7")
 def test_a_field_that_is_absent_is_reported_at_the_top_of_the_file() -> None:
-    """F7"""
     assert [(problem.reference, problem.line, problem.column) for problem in problems("license: MIT")] == [
         ("name-missing", 1, 1),
         ("description-missing", 1, 1),
     ]
 
 
+@rule("B1")
 def test_a_huge_name_is_cut_in_messages() -> None:
-    """B1"""
     [problem] = problems(f"name: {'A-' * 50_000}\n{DESCRIPTION}")
     assert len(problem.message) + len(problem.hint) < 400
 
 
+@rule("F6")
 def test_documents_are_equal_by_what_they_say() -> None:
-    """F6: CRLF in the frontmatter is the same document; in the body it is not."""
+    """CRLF in the frontmatter is the same document; in the body it is not."""
     one = parse_skill_md(GOOD + b"a\n")
     assert parse_skill_md(GOOD.replace(b"\n", b"\r\n") + b"a\n") == one
     assert parse_skill_md(GOOD + b"a\r\n") != one

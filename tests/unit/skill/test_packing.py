@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.archive import ArchiveFormat, archive_format, archive_root, archive_uri, unpack
@@ -45,29 +46,31 @@ GOLDEN = {
 every_form = pytest.mark.parametrize("form", FORMS)
 
 
+@rule("I2")
 @every_form
 def test_the_bytes_are_the_same_everywhere_and_always(form: ArchiveFormat) -> None:
-    """I2: whatever the machine, the day, the order of files, the versions of Python and zlib."""
+    """Whatever the machine, the day, the order of files, the versions of Python and zlib."""
     assert digest_of(pack(FILES, form)) == GOLDEN[form]
     assert pack(dict(reversed(FILES.items())), form) == pack(FILES, form)
 
 
+@rule("I2", "I3")
 @every_form
 def test_what_is_packed_is_unpacked(form: ArchiveFormat) -> None:
-    """I2, I3."""
     assert unpack(pack(FILES, form), form) == FILES
 
 
+@rule("I2", "F6")
 @every_form
 @pytest.mark.parametrize("skill", ["flat", "odd-names", "windows", "acme/release"])
 def test_skills_of_every_trait_survive(form: ArchiveFormat, skill: str) -> None:
-    """I2, F6."""
     files = files_of(small_tree(), skill)
     assert unpack(pack(files, form), form) == files
 
 
+@rule("I2")
 def test_nothing_is_compressed_and_nothing_depends_on_a_moment() -> None:
-    """I2: stored members of 1980; a gzip file without a time."""
+    """Stored members of 1980; a gzip file without a time."""
     with zipfile.ZipFile(BytesIO(pack(FILES, "zip"))) as archive:
         assert archive.testzip() is None
         assert archive.namelist() == sorted(FILES)
@@ -79,8 +82,9 @@ def test_nothing_is_compressed_and_nothing_depends_on_a_moment() -> None:
     assert len(data) > len(gzip.decompress(data))
 
 
+@rule("I2")
 def test_pythons_own_libraries_read_it() -> None:
-    """I2: names, bytes, and a mode that makes a readable file."""
+    """Names, bytes, and a mode that makes a readable file."""
     with tarfile.open(fileobj=BytesIO(pack(FILES, "tar.gz")), mode="r:gz") as archive:
         members = archive.getmembers()
         assert [member.name for member in members] == sorted(FILES)
@@ -92,9 +96,9 @@ def test_pythons_own_libraries_read_it() -> None:
         assert {name: archive.read(name) for name in archive.namelist()} == FILES
 
 
+@rule("I2")
 @pytest.mark.parametrize(("form", "words"), [("tar.gz", ["tar", "-xzf"]), ("zip", ["unzip", "-q"])])
 def test_the_systems_own_tools_read_it(form: ArchiveFormat, words: list[str], tmp_path: Path) -> None:
-    """I2."""
     if shutil.which(words[0]) is None:
         pytest.skip(f"there is no {words[0]} here")
     archive = tmp_path / f"skill.{form}"
@@ -107,33 +111,34 @@ def test_the_systems_own_tools_read_it(form: ArchiveFormat, words: list[str], tm
     assert {str(path.relative_to(out)): path.read_bytes() for path in out.rglob("*") if path.is_file()} == FILES
 
 
+@rule("I3")
 @every_form
 @pytest.mark.parametrize(
     "name", ["/etc/passwd", "../x", "a/../x", "C:x", "a\\b", "a//b", "./a", "a/", "", "a\nb", "x/" * 64 + "y"]
 )
 def test_a_name_that_nobody_would_unpack_is_refused(form: ArchiveFormat, name: str) -> None:
-    """I3."""
     with pytest.raises(FormatError) as caught:
         pack({"SKILL.md": b"", name: b""}, form)
     assert (caught.value.reference, caught.value.rule) == ("archive-refused", "I3")
 
 
+@rule("B5")
 @every_form
 @pytest.mark.parametrize("names", [("a", "A"), ("\u00e9", "e\u0301"), ("a", "a/b"), ("Docs/a", "docs/b")])
 def test_names_that_collide_are_refused(form: ArchiveFormat, names: tuple[str, str]) -> None:
-    """B5."""
     with pytest.raises(FormatError) as caught:
         pack({"SKILL.md": b"", **dict.fromkeys(names, b"")}, form)
     assert caught.value.rule == "B5"
 
 
+@rule("I2")
 @every_form
 def test_without_a_skill_md_there_is_nothing_to_pack(form: ArchiveFormat) -> None:
-    """I2."""
     with pytest.raises(FormatError):
         pack({"README.md": b""}, form)
 
 
+@rule("I3")
 @every_form
 @pytest.mark.parametrize(
     "limits",
@@ -145,14 +150,14 @@ def test_without_a_skill_md_there_is_nothing_to_pack(form: ArchiveFormat) -> Non
     ],
 )
 def test_what_would_be_too_large_to_unpack_is_not_packed(form: ArchiveFormat, limits: object) -> None:
-    """I3."""
     with pytest.raises(LimitError) as caught:
         pack({"SKILL.md": bytes(300), "a": b"", "b": b""}, form, limits)  # pyright: ignore
     assert caught.value.reference == "archive-too-large"
 
 
+@rule("I3")
 def test_names_too_long_for_our_own_unpacking_are_not_packed() -> None:
-    """I3: headers that describe others are bounded there."""
+    """Headers that describe others are bounded there."""
     with pytest.raises(LimitError):
         pack({"SKILL.md": b"", "/".join(["\u00e9" * 100] * 30): b""}, "tar.gz")
     many = {f"{'n' * 230}{number:05}": b"" for number in range(9_000)}
@@ -160,17 +165,18 @@ def test_names_too_long_for_our_own_unpacking_are_not_packed() -> None:
         pack({"SKILL.md": b"", **many}, "tar.gz")
 
 
+@rule("I3")
 def test_zips_inside_count_as_members_because_unpacking_counts_them() -> None:
-    """I3."""
     inside = {"SKILL.md": b"", "inner.zip": b"PK\x01\x02" * 10}
     assert unpack(pack(inside, "zip"), "zip") == inside
     with pytest.raises(LimitError):
         pack(inside, "zip", replace(DEFAULT_LIMITS, max_resources=11))
 
 
+@rule("I2")
 @every_form
 def test_an_archive_stands_beside_its_skill(form: ArchiveFormat) -> None:
-    """I2: and format and skill are found from its URI."""
+    """And format and skill are found from its URI."""
     uri = archive_uri("acme/re funds", form)
     assert uri == f"skill://acme/re%20funds.{form}"
     assert (archive_format(uri, None), archive_root(uri)) == (form, "skill://acme/re%20funds")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import digest_of
@@ -41,8 +42,9 @@ def refusal(value: object, **options: Any) -> FormatError:
     return caught.value
 
 
+@rule("E2b")
 def test_the_generation_before_sizes_is_read_where_it_is_asked_for() -> None:
-    """E2b: and what was not promised is said."""
+    """And what was not promised is said."""
     read = parse_entry(older(), sized=False)
     assert [file.size for file in read.files] == [None, None, None]
     assert [file.digest for file in read.files] == [item["digest"] for item in older()["resources"]]
@@ -51,14 +53,15 @@ def test_the_generation_before_sizes_is_read_where_it_is_asked_for() -> None:
     assert read.size == 0
 
 
+@rule("E2", "E3")
 def test_the_generation_before_sizes_is_refused_where_sizes_are_asked_for() -> None:
-    """E2, E3: a missing size is not taken for a promise."""
+    """A missing size is not taken for a promise."""
     assert refusal(older()).rule == "E3"
     assert refusal({key: value for key, value in entry().items() if key != "resources"}).rule == "E2"
 
 
+@rule("E2b", "V7")
 def test_an_older_entry_without_resources_is_a_generated_skill() -> None:
-    """E2b, V7"""
     value = older()
     del value["resources"]
     read = parse_entry(value, sized=False)
@@ -67,33 +70,36 @@ def test_an_older_entry_without_resources_is_a_generated_skill() -> None:
     assert read.as_received() == value
 
 
+@rule("E2b", "E2")
 @pytest.mark.parametrize("resources", [None, [], {}, 0, "static", "Dynamic", [None]])
 def test_an_older_entry_with_resources_of_another_kind_is_refused(resources: object) -> None:
-    """E2b, E2: left out is one thing, wrong another."""
+    """Left out is one thing, wrong another."""
     assert refusal(older(resources=resources), sized=False).rule in ("E1", "E2")
 
 
+@rule("E2b", "E3")
 @pytest.mark.parametrize("size", [-1, 1.0, "1", True, []])
 def test_an_older_entry_with_a_wrong_size_is_refused(size: object) -> None:
-    """E2b, E3: a size that is there is a promise."""
+    """A size that is there is a promise."""
     value = older()
     value["resources"][1]["size"] = size
     assert refusal(value, sized=False).rule == "E3"
 
 
+@rule("E2b")
 def test_an_older_entry_may_mix_files_with_and_without_sizes() -> None:
-    """E2b"""
     read = parse_entry(older(resources=[resource("SKILL.md", 7), resource("x", None)]), sized=False)
     assert [file.size for file in read.files] == [7, None]
     assert read.gaps == {"size"}
 
 
+@rule("E2", "E2b")
 def test_an_entry_of_today_is_the_same_read_either_way() -> None:
-    """E2, E2b"""
     assert parse_entry(entry(), sized=False) == parse_entry(entry())
     assert parse_entry(entry()).gaps == frozenset()
 
 
+@rule("E1")
 @pytest.mark.parametrize(
     "value",
     [
@@ -106,16 +112,17 @@ def test_an_entry_of_today_is_the_same_read_either_way() -> None:
     ids=["on the entry", "on a file", "on a dynamic one", "dynamic", "none"],
 )
 def test_fields_that_we_do_not_know_survive_as_received(value: dict[str, Any]) -> None:
-    """E1: what a newer server says is not lost on the way; what we send on has the known fields only."""
+    """What a newer server says is not lost on the way; what we send on has the known fields only."""
     read = parse_entry(copy.deepcopy(value))
     assert read.as_received() == value
     assert read.to_json().keys() == {"uri", "frontmatter", "resources"}
     assert read == parse_entry(read.to_json())
 
 
+@rule("E2b")
 @pytest.mark.parametrize("size", ["left out", None])
 def test_an_older_entry_is_kept_as_it_came(size: object) -> None:
-    """E2b: the extension of today would call it dynamic; what came had digests."""
+    """The extension of today would call it dynamic; what came had digests."""
     value = older()
     if size is None:
         value["resources"][0]["size"] = None
@@ -124,15 +131,16 @@ def test_an_older_entry_is_kept_as_it_came(size: object) -> None:
     assert read.as_received() == value
 
 
+@rule("E1")
 def test_a_change_to_what_was_given_out_does_not_change_the_entry() -> None:
-    """E1"""
     read = parse_entry(entry(extra=1))
     read.as_received()["uri"] = "skill://other/SKILL.md"
     assert read.as_received()["uri"] == f"{ROOT}/SKILL.md"
 
 
+@rule("E6")
 def test_an_entry_may_list_so_many_files_and_no_more() -> None:
-    """E6: hosts accept 512, this one up to its limit, and says so."""
+    """Hosts accept 512, this one up to its limit, and says so."""
     files = [resource("SKILL.md"), *(resource(f"f/{number}") for number in range(4))]
     limits = Limits(max_resources=5)
     assert len(parse_entry(entry(resources=files), limits=limits).files) == 5
@@ -142,8 +150,9 @@ def test_an_entry_may_list_so_many_files_and_no_more() -> None:
     assert DEFAULT_LIMITS.max_resources >= DEFAULT_LIMITS.skill_resources
 
 
+@rule("E6", "B1")
 def test_too_many_files_are_refused_before_they_are_looked_at() -> None:
-    """E6, B1: none of these is a file."""
+    """None of these is a file."""
     assert refusal(entry(resources=[0] * 6), limits=Limits(max_resources=5)).rule == "E6"
 
 
@@ -153,6 +162,7 @@ def changed(index: int, **fields: Any) -> dict[str, Any]:
     return value
 
 
+@rule("E1", "E2", "E3", "E4", "U1", "U3", "U7")
 @pytest.mark.parametrize(
     ("value", "rule"),
     [
@@ -183,7 +193,7 @@ def changed(index: int, **fields: Any) -> dict[str, Any]:
     ],
 )
 def test_each_refusal_names_the_rule_it_is_about(value: object, rule: str) -> None:
-    """E1, E2, E3, E4, U1, U3, U7, as the error says."""
+    """As the error says."""
     error = refusal(value)
     assert error.rule in rule.split()
     assert error.message
@@ -191,8 +201,9 @@ def test_each_refusal_names_the_rule_it_is_about(value: object, rule: str) -> No
     assert error.reference in ("entry-invalid", "uri-invalid", "digest-invalid")
 
 
+@rule("B1")
 def test_a_refusal_of_something_long_is_short() -> None:
-    """B1: whatever a server wrote."""
+    """Whatever a server wrote."""
     for value in (
         entry(frontmatter={"name": "n" * 100_000, "description": ""}),
         changed(0, uri=f"skill://x/{'y' * 3000}"),
@@ -202,10 +213,11 @@ def test_a_refusal_of_something_long_is_short() -> None:
         assert len(refusal(value).message) < 400
 
 
+@rule("U7", "B1")
 @pytest.mark.parametrize("tail", ["a/" * 64 + "x", "a/" * 62 + "x"])
 @pytest.mark.parametrize("depth", [2, 62, 70, 126])
 def test_a_file_too_deep_for_a_uri_is_too_deep_for_an_entry(depth: int, tail: str) -> None:
-    """U7, B1: plain text is compared quickly, and refused where reading it properly would be."""
+    """Plain text is compared quickly, and refused where reading it properly would be."""
     path = "/".join(["p"] * (depth - 1) + ["refunds"])
     value = json.loads(json.dumps(entry(resources=[resource("SKILL.md"), resource(tail)])))
     value = json.loads(json.dumps(value).replace("acme/refunds", path))

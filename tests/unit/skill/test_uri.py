@@ -6,6 +6,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.uri import (
     SkillUri,
@@ -27,6 +28,7 @@ def refusal(text: str) -> FormatError:
     return caught.value
 
 
+@rule("U1", "U4")
 @pytest.mark.parametrize(
     ("text", "scheme", "segments"),
     [
@@ -49,10 +51,11 @@ def refusal(text: str) -> FormatError:
     ],
 )
 def test_a_uri_is_a_scheme_and_decoded_segments(text: str, scheme: str, segments: tuple[str, ...]) -> None:
-    """U1, U4 (the first segment is a name and keeps its case), U5 (any scheme), U7 (decoded once)."""
+    """(the first segment is a name and keeps its case), U5 (any scheme), U7 (decoded once)."""
     assert parse_uri(text) == SkillUri(scheme, segments)
 
 
+@rule("U7")
 @pytest.mark.parametrize(
     "rest",
     ["", "/", "a/", "/a", "a//b", "a/./b", "a/../b", "..", ".", "a/..", "a/%2e%2e/b", "a/%2E./b", "a/.%2e",
@@ -63,24 +66,23 @@ def test_a_uri_is_a_scheme_and_decoded_segments(text: str, scheme: str, segments
      "a?b", "a/b?x=1", "a/b#c", "a#", "a?"],
 )  # fmt: skip
 def test_ways_out_and_broken_text_are_refused_in_every_spelling(rest: str) -> None:
-    """U7"""
     error = refusal(f"skill://{rest}")
     assert error.reference == "uri-invalid"
     assert error.hint
 
 
+@rule("U1")
 @pytest.mark.parametrize(
     "text",
     ["", "refunds/SKILL.md", "/refunds", "//refunds/x", "skill:", "skill:/a/b", "skill:a/b", "://a", "1a://b",
      "+a://b", "sk ill://a", " skill://a", "skíll://a", "skill%3A//a", "C:\\a", "\nskill://a"],
 )  # fmt: skip
 def test_a_uri_without_a_scheme_is_refused(text: str) -> None:
-    """U1"""
     assert "scheme" in refusal(text).message
 
 
+@rule("B1")
 def test_a_uri_longer_than_the_limit_is_refused_shortly() -> None:
-    """B1"""
     longest = "skill://" + "a" * (4096 - 8)
     assert parse_uri(longest).path == "a" * 4088
     error = refusal(longest + "a")
@@ -90,21 +92,23 @@ def test_a_uri_longer_than_the_limit_is_refused_shortly() -> None:
         parse_uri("skill://ab", max_length=9)
 
 
+@rule("U7")
 def test_spellings_of_one_uri_are_equal_when_parsed() -> None:
-    """U7: comparison is on decoded segments."""
+    """Comparison is on decoded segments."""
     spellings = ["skill://acme/a b.md", "skill://acme/a%20b.md", "SKILL://%61cme/%61%20b%2Emd"]
     assert len({parse_uri(text) for text in spellings}) == 1
 
 
+@rule("U4", "U5", "U7")
 @pytest.mark.parametrize(
     ("one", "other"),
     [("skill://a/b", "skill://A/b"), ("skill://a/b", "repo://a/b"), ("skill://a/é", "skill://a/e\u0301")],
 )
 def test_case_scheme_and_unicode_form_make_different_uris(one: str, other: str) -> None:
-    """U4, U5, U7"""
     assert parse_uri(one) != parse_uri(other)
 
 
+@rule("U7")
 @pytest.mark.parametrize(
     ("path", "uri"),
     [
@@ -121,7 +125,7 @@ def test_case_scheme_and_unicode_form_make_different_uris(one: str, other: str) 
     ],
 )
 def test_a_path_is_percent_encoded_where_rfc_3986_asks(path: str, uri: str) -> None:
-    """U7; and the first segment is one that no parser takes apart as user, host and port (U4)."""
+    """And the first segment is one that no parser takes apart as user, host and port (U4)."""
     assert format_uri(path) == uri
     assert str(parse_uri(uri)) == uri
     assert parse_uri(uri).path == path
@@ -129,30 +133,32 @@ def test_a_path_is_percent_encoded_where_rfc_3986_asks(path: str, uri: str) -> N
     assert (split.username, split.port, split.query, split.fragment) == (None, None, "", "")
 
 
+@rule("U1")
 def test_the_uri_of_a_skill_names_its_skill_md() -> None:
-    """U1"""
     assert skill_md_uri("acme/re funds") == "skill://acme/re%20funds/SKILL.md"
     assert skill_md_uri("acme/refunds", "repo") == "repo://acme/refunds/SKILL.md"
 
 
+@rule("U2")
 def test_the_root_of_a_skill_is_the_uri_without_skill_md() -> None:
-    """U2: no trailing slash."""
+    """No trailing slash."""
     root = skill_root(parse_uri("skill://acme/refunds/SKILL.md"))
     assert str(root) == "skill://acme/refunds"
     assert root.path == "acme/refunds"
     assert root.parent == SkillUri("skill", ("acme",))
 
 
+@rule("U1", "U2")
 @pytest.mark.parametrize(
     "text", ["skill://SKILL.md", "skill://acme/refunds", "skill://acme/skill.md", "skill://acme/SKILL.md/x"]
 )
 def test_only_a_skill_md_below_a_name_has_a_root(text: str) -> None:
-    """U1, U2"""
     with pytest.raises(FormatError) as caught:
         skill_root(parse_uri(text))
     assert caught.value.reference == "uri-invalid"
 
 
+@rule("E4", "U7")
 @pytest.mark.parametrize(
     ("uri", "inside"),
     [
@@ -169,16 +175,17 @@ def test_only_a_skill_md_below_a_name_has_a_root(text: str) -> None:
     ],
 )
 def test_inside_a_skill_is_decided_on_whole_segments(uri: str, inside: bool) -> None:
-    """E4, U7"""
     assert is_within(parse_uri("skill://acme/refunds"), parse_uri(uri)) is inside
 
 
+@rule("U7")
 @pytest.mark.parametrize("path", ["a", "acme/billing", "a b/é/😀", "...", "a%2Fb", ".hidden/x..y", "C:", "~"])
 def test_a_path_of_safe_segments_is_taken_as_it_is(path: str) -> None:
-    """U7: a path is decoded already; a percent sign in it is text."""
+    """A path is decoded already; a percent sign in it is text."""
     assert parse_path(path) == path
 
 
+@rule("U7", "F6")
 @pytest.mark.parametrize(
     "path",
     [
@@ -201,18 +208,18 @@ def test_a_path_of_safe_segments_is_taken_as_it_is(path: str) -> None:
     ],
 )
 def test_a_path_with_an_unsafe_segment_is_refused(path: str) -> None:
-    """U7, F6: names on disk that are not UTF-8 arrive as lone surrogates."""
+    """Names on disk that are not UTF-8 arrive as lone surrogates."""
     with pytest.raises(FormatError) as caught:
         parse_path(path)
     assert caught.value.reference == "path-invalid"
 
 
+@rule("U7")
 @pytest.mark.parametrize(
     ("segment", "word"),
     [("", "empty"), (".", "'.'"), ("..", "'..'"), ("a/b", "slash"), ("a\\", "backslash"), ("\t", "control")],
 )
 def test_a_segment_that_cannot_be_used_says_why(segment: str, word: str) -> None:
-    """U7"""
     assert word in segment_problem(segment)
 
 
@@ -223,6 +230,7 @@ TOP = parse_uri("skill://acme/refunds/SKILL.md")
 DEEP = parse_uri("skill://acme/refunds/guides/de/intro.md")
 
 
+@rule("U6")
 @pytest.mark.parametrize(
     ("base", "reference", "path"),
     [
@@ -251,13 +259,13 @@ DEEP = parse_uri("skill://acme/refunds/guides/de/intro.md")
 def test_a_relative_link_resolves_against_the_folder_of_its_file(
     base: SkillUri, reference: str, path: str
 ) -> None:
-    """U6"""
     resolved = resolve_reference(ROOT, base, reference)
     assert resolved is not None
     assert "/".join(resolved.segments[2:]) == path
     assert resolved.segments[:2] == ROOT.segments
 
 
+@rule("U6", "U7", "O3")
 @pytest.mark.parametrize(
     ("base", "reference"),
     [
@@ -275,29 +283,30 @@ def test_a_relative_link_resolves_against_the_folder_of_its_file(
     ],
 )  # fmt: skip
 def test_a_link_cannot_leave_the_skill_in_any_spelling(base: SkillUri, reference: str) -> None:
-    """U6, U7, O3"""
     with pytest.raises(FormatError) as caught:
         resolve_reference(ROOT, base, reference)
     assert caught.value.reference == "link-outside"
 
 
+@rule("U6")
 @pytest.mark.parametrize(
     "reference",
     ["https://example.com/../x", "http://x", "HTTPS://X", "mailto:a@b.c", "//cdn.example.com/x.js", "#part", "",
      "   ", "#", "data:text/plain,x", "skill://acme/other/SKILL.md", "javascript:alert(1)", "tel:+1"],
 )  # fmt: skip
 def test_a_link_elsewhere_is_not_a_file_of_the_skill(reference: str) -> None:
-    """U6"""
     assert resolve_reference(ROOT, TOP, reference) is None
 
 
+@rule("U7")
 @pytest.mark.parametrize("reference", ["\ud800", "a/\udcff.md", "%\ud83d"])
 def test_a_link_that_is_broken_text_is_refused_like_any_other(reference: str) -> None:
-    """U7: JSON can carry a lone surrogate; it ends as a ``FormatError``."""
+    """JSON can carry a lone surrogate; it ends as a ``FormatError``."""
     with pytest.raises(FormatError):
         resolve_reference(ROOT, TOP, reference)
 
 
+@rule("U6", "O3")
 @pytest.mark.parametrize(
     ("reference", "kind"),
     [("a.md", "relative"), ("a:b.md", "elsewhere"), ("./a:b.md", "relative"), ("C:/a", "machine"), ("c:a",
@@ -306,12 +315,11 @@ def test_a_link_that_is_broken_text_is_refused_like_any_other(reference: str) ->
      "relative")],
 )  # fmt: skip
 def test_a_link_stays_goes_elsewhere_or_names_the_machine(reference: str, kind: str) -> None:
-    """U6, O3"""
     assert reference_kind(reference) == kind
 
 
+@rule("B1")
 def test_a_link_of_thousands_of_steps_ends() -> None:
-    """B1"""
     resolved = resolve_reference(ROOT, TOP, "a/../" * 20_000 + "b")
     assert resolved is not None
     assert resolved.path == "acme/refunds/b"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from rules import rule
 from skillwire.errors import FormatError, LimitError, SkillwireError, VerificationError
 from skillwire.limits import Limits
 from skillwire.skill.digest import digest_of
@@ -50,20 +51,21 @@ def refusal(act: Callable[[], object]) -> SkillwireError:
     return caught.value
 
 
+@rule("V1")
 @pytest.mark.parametrize("path", FILES)
 def test_bytes_that_match_the_entry_become_a_verified_file(path: str) -> None:
-    """V1: text, binary, empty."""
+    """Text, binary, empty."""
     uri = next(file.uri for file in entry_of().files if file.digest == digest_of(FILES[path]))
     assert verify_file(entry_of(), uri, FILES[path]) == VerifiedFile(uri, FILES[path], digest_of(FILES[path]))
 
 
+@rule("V1", "U7")
 def test_a_file_is_verified_in_any_spelling_and_named_in_the_entrys() -> None:
-    """V1, U7"""
     assert verify_file(entry_of(), "SKILL://acme/refunds/templates/%72eply.md", REPLY).uri == REPLY_URI
 
 
+@rule("V1", "V4")
 def test_a_skill_md_that_matches_becomes_a_verified_skill() -> None:
-    """V1, V4"""
     skill = verify_skill(entry_of(), SKILL_MD)
     assert skill.entry == entry_of()
     assert skill.file.data == SKILL_MD
@@ -72,13 +74,13 @@ def test_a_skill_md_that_matches_becomes_a_verified_skill() -> None:
     assert skill.document.frontmatter["metadata"] == {"owner": "billing"}
 
 
+@rule("F6")
 def test_the_text_of_a_verified_file_is_its_bytes_to_the_last_mark() -> None:
-    """F6"""
     assert verify_file(entry_of(), REPLY_URI, REPLY).text.encode() == REPLY
 
 
+@rule("R1")
 def test_bytes_that_are_no_text_say_so() -> None:
-    """R1"""
     file = verify_file(entry_of(), f"{ROOT}/a%20b.bin", FILES["a b.bin"])
     error = refusal(lambda: file.text)
     assert isinstance(error, FormatError)
@@ -136,9 +138,10 @@ REFUSALS: dict[str, tuple[Callable[[], object], str, str, str]] = {
 }  # fmt: skip
 
 
+@rule("V1", "V2", "V4", "V7")
 @pytest.mark.parametrize("name", REFUSALS)
 def test_what_is_not_as_the_entry_says_is_refused_with_its_rule_and_a_way_out(name: str) -> None:
-    """V1, V2, V4, V7, as the error says."""
+    """As the error says."""
     act, reference, rule, named = REFUSALS[name]
     error = refusal(act)
     assert isinstance(error, VerificationError)
@@ -148,16 +151,18 @@ def test_what_is_not_as_the_entry_says_is_refused_with_its_rule_and_a_way_out(na
     assert f"[{reference}, rule {rule}]" in str(error)
 
 
+@rule("V1", "V2", "V4", "V7")
 def test_every_reference_of_a_mismatch_has_its_test() -> None:
-    """V1, V2, V4, V7: the whole list."""
+    """The whole list."""
     assert {reference for _, reference, _, _ in REFUSALS.values()} == {
         "size-mismatch", "digest-mismatch", "file-unlisted", "file-outside", "skill-dynamic", "digest-unpromised",
         "frontmatter-mismatch",
     }  # fmt: skip
 
 
+@rule("V1")
 def test_a_mismatch_says_what_came_and_what_was_claimed() -> None:
-    """V1: a person can compare."""
+    """A person can compare."""
     error = refusal(lambda: verify_file(without_sizes(), REPLY_URI, b"other"))
     assert digest_of(b"other") in error.message
     assert digest_of(REPLY) in error.message
@@ -165,22 +170,23 @@ def test_a_mismatch_says_what_came_and_what_was_claimed() -> None:
     assert "has 20 bytes, its entry says 19" in sized.message
 
 
+@rule("B1")
 def test_a_message_about_something_long_is_short() -> None:
-    """B1"""
     entry = entry_of(uri=f"{ROOT}/{'x' * 3000}/SKILL.md")
     assert len(refusal(lambda: expect_file(entry, f"{ROOT}/{'y' * 3000}")).message) < 700
 
 
+@rule("U7", "V2")
 def test_a_spelling_that_could_lead_elsewhere_is_no_file_at_all() -> None:
-    """U7, V2"""
     for uri in (f"{ROOT}/templates/../SKILL.md", f"{ROOT}/%2e%2e/x", "file:///etc/passwd", "SKILL.md", ""):
         error = refusal(lambda uri=uri: verify_file(entry_of(), uri, b""))  # type: ignore[misc]
         assert isinstance(error, FormatError)
         assert error.reference == "uri-invalid"
 
 
+@rule("B1")
 def test_a_file_that_claims_too_much_is_not_asked_for() -> None:
-    """B1: the claim alone is enough, and the bound itself is allowed."""
+    """The claim alone is enough, and the bound itself is allowed."""
     limits = Limits(max_file_bytes=len(REPLY) - 1)
     error = refusal(lambda: expect_file(entry_of(), REPLY_URI, limits))
     assert isinstance(error, LimitError)
@@ -189,13 +195,13 @@ def test_a_file_that_claims_too_much_is_not_asked_for() -> None:
     assert expect_file(entry_of(), REPLY_URI, Limits(max_file_bytes=len(REPLY))).size == len(REPLY)
 
 
+@rule("V2")
 def test_what_is_promised_is_told_before_anything_is_read() -> None:
-    """V2"""
     assert expect_file(entry_of(), REPLY_URI) == Resource(REPLY_URI, digest_of(REPLY), len(REPLY))
 
 
+@rule("E2b", "V1")
 def test_an_entry_without_sizes_is_held_to_its_digests() -> None:
-    """E2b, V1"""
     entry = without_sizes()
     assert verify_file(entry, REPLY_URI, REPLY).data == REPLY
     assert verify_skill(entry, SKILL_MD).file.data == SKILL_MD
@@ -204,13 +210,15 @@ def test_an_entry_without_sizes_is_held_to_its_digests() -> None:
     assert error.reference == "digest-mismatch"
 
 
+@rule("V1", "V2")
 def test_a_list_that_may_not_be_all_still_promises_what_it_names() -> None:
-    """V1, V2: a partial entry of an older dialect."""
+    """A partial entry of an older dialect."""
     entry = entry_of(resources=Partial((Resource(f"{ROOT}/SKILL.md", digest_of(SKILL_MD), None),)))
     assert verify_skill(entry, SKILL_MD).file.digest == digest_of(SKILL_MD)
     assert refusal(lambda: verify_file(entry, REPLY_URI, REPLY)).reference == "file-unlisted"
 
 
+@rule("V4", "F4")
 @pytest.mark.parametrize(
     ("claimed", "written"),
     [
@@ -220,12 +228,13 @@ def test_a_list_that_may_not_be_all_still_promises_what_it_names() -> None:
     ],
 )  # fmt: skip
 def test_fields_are_compared_as_json_compares(claimed: Any, written: str) -> None:
-    """V4, F4: numbers are doubles wherever they were written; a peer in another language sends them its way."""
+    """Numbers are doubles wherever they were written; a peer in another language sends them its way."""
     data = skill_md("refunds", "x", extra=f"field: {written}\n")
     entry = entry_of(data, frontmatter={"name": "refunds", "description": "x", "field": claimed})
     assert verify_frontmatter(entry, data).frontmatter.keys() == {"name", "description", "field"}
 
 
+@rule("V4")
 @pytest.mark.parametrize(
     ("claimed", "written"),
     [
@@ -236,7 +245,7 @@ def test_fields_are_compared_as_json_compares(claimed: Any, written: str) -> Non
     ],
 )  # fmt: skip
 def test_fields_that_json_tells_apart_are_a_mismatch(claimed: Any, written: str) -> None:
-    """V4: a boolean is no number, text is neither, and nothing is trimmed."""
+    """A boolean is no number, text is neither, and nothing is trimmed."""
     data = skill_md("refunds", "x", extra=f"field: {written}\n")
     entry = entry_of(data, frontmatter={"name": "refunds", "description": "x", "field": claimed})
     error = refusal(lambda: verify_frontmatter(entry, data))
@@ -244,8 +253,9 @@ def test_fields_that_json_tells_apart_are_a_mismatch(claimed: Any, written: str)
     assert error.message.endswith(": field")
 
 
+@rule("V4")
 def test_a_field_more_or_less_is_a_mismatch_even_if_it_is_null() -> None:
-    """V4: field by field, on both sides."""
+    """Field by field, on both sides."""
     data = skill_md("refunds", "x", extra="license: null\n")
     less = entry_of(data, frontmatter={"name": "refunds", "description": "x"})
     more = entry_of(data, frontmatter={**less.frontmatter, "license": None, "hooks": None})
@@ -253,8 +263,9 @@ def test_a_field_more_or_less_is_a_mismatch_even_if_it_is_null() -> None:
     assert refusal(lambda: verify_frontmatter(more, data)).message.endswith(": hooks")
 
 
+@rule("V4")
 def test_an_entry_with_some_fields_is_held_to_those() -> None:
-    """V4: older dialects send name and description, trimmed and on one line."""
+    """Older dialects send name and description, trimmed and on one line."""
     data = skill_md("refunds", "|\n  Refund an order.\n\n  Slowly.", extra="license: MIT\n")
     some = entry_of(
         data, frontmatter={"name": "refunds", "description": "Refund an order. Slowly."}, whole_frontmatter=False
@@ -265,6 +276,7 @@ def test_an_entry_with_some_fields_is_held_to_those() -> None:
     assert refusal(lambda: verify_frontmatter(whole, data)).message.endswith(": description, license")
 
 
+@rule("V4")
 @pytest.mark.parametrize(
     "fields",
     [
@@ -273,22 +285,23 @@ def test_an_entry_with_some_fields_is_held_to_those() -> None:
     ],
 )  # fmt: skip
 def test_a_field_that_was_sent_counts_however_few_were(fields: dict[str, Any]) -> None:
-    """V4"""
     error = refusal(lambda: verify_frontmatter(entry_of(frontmatter=fields, whole_frontmatter=False), SKILL_MD))
     assert error.reference == "frontmatter-mismatch"
     assert error.message.endswith(f": {next(iter(fields))}")
 
 
+@rule("V4", "I1")
 def test_a_field_that_was_left_blank_claims_nothing() -> None:
-    """V4, I1: some older listings have no description; a whole frontmatter has exactly what it has."""
+    """Some older listings have no description; a whole frontmatter has exactly what it has."""
     some = entry_of(frontmatter={"name": "refunds", "description": ""}, whole_frontmatter=False)
     assert verify_skill(some, SKILL_MD).document.frontmatter["description"] == "Refund an order."
     whole = entry_of(frontmatter={**parse_skill_md(SKILL_MD).frontmatter, "description": ""})
     assert refusal(lambda: verify_skill(whole, SKILL_MD)).message.endswith(": description")
 
 
+@rule("V4")
 def test_a_skill_md_that_cannot_be_read_says_why_and_keeps_the_cause() -> None:
-    """V4: bytes that match a digest may still be no skill."""
+    """Bytes that match a digest may still be no skill."""
     data = b"---\nname: refunds\n"
     entry = SkillEntry(f"{ROOT}/SKILL.md", {}, (Resource(f"{ROOT}/SKILL.md", digest_of(data), len(data)),))
     error = refusal(lambda: verify_skill(entry, data))
@@ -297,8 +310,9 @@ def test_a_skill_md_that_cannot_be_read_says_why_and_keeps_the_cause() -> None:
     assert isinstance(error.__cause__, FormatError)
 
 
+@rule("V4")
 def test_fields_differ_whatever_kind_of_collection_names_them() -> None:
-    """V4: names that can be gone through only once are no way around a comparison."""
+    """Names that can be gone through only once are no way around a comparison."""
     one, other = {"a": 1, "b": 2, "c": 3}, {"a": 1, "b": 3}
     for names in (["c", "b", "a"], {"a", "b", "c"}, dict.fromkeys("abc"), iter("abc"), (name for name in "abc")):
         assert differing_fields(one, other, names) == ["b", "c"]
@@ -306,8 +320,8 @@ def test_fields_differ_whatever_kind_of_collection_names_them() -> None:
     assert differing_fields({}, {}, ["a"]) == ["a"]
 
 
+@rule("V4")
 def test_numbers_beyond_every_double_are_the_same_only_if_they_are_equal() -> None:
-    """V4"""
     assert differing_fields({"a": 10**400}, {"a": 10**401}, "a") == ["a"]
     assert differing_fields({"a": 10**400}, {"a": 10**400}, "a") == []
     assert differing_fields({"a": 10**400}, {"a": 1.5}, "a") == ["a"]

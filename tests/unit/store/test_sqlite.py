@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from rules import rule
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
@@ -93,8 +94,9 @@ async def test_what_was_remembered_is_there_after_opening_again(path: Path) -> N
         assert len(await store.lines()) == 1
 
 
+@rule("A2")
 async def test_commits_are_flushed_to_the_disk_and_readers_do_not_wait(path: Path) -> None:
-    """A2: a revocation survives a power cut."""
+    """A revocation survives a power cut."""
     async with opened(path) as store:
         ask = connection_of(store).execute
         assert ask("PRAGMA journal_mode").fetchone() == ("wal",)

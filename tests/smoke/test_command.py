@@ -1,0 +1,60 @@
+"""The real command in a new process, over stdio and HTTP: the one end-to-end check in ``make test``."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.talking import Talking
+from rules import rule
+from trees import small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+SKILLWIRE = [sys.executable, "-m", "skillwire"]
+SECONDS = 60
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_tree(tmp_path / "skills", small_tree())
+
+
+@pytest.fixture
+def url(folder: Path) -> Iterator[str]:
+    """The address of ``skillwire serve`` over HTTP."""
+    server = Talking("serve", str(folder), "--http", "0", new=True)
+    try:
+        yield server.wait_for_talk(r"http://127\.0\.0\.1:\d+/mcp").group()
+        server.popen.send_signal(signal.SIGTERM)
+        assert server.popen.wait(SECONDS) == 0
+    finally:
+        server.popen.kill()
+        server.popen.communicate()
+
+
+def skillwire(home: Path, *words: str) -> str:
+    environment = {**os.environ, "HOME": str(home)}
+    done = subprocess.run([*SKILLWIRE, *words], capture_output=True, text=True, timeout=SECONDS, env=environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@rule("L1", "R1", "V1")
+def test_skills_are_listed_and_verified_over_stdio(folder: Path, tmp_path: Path) -> None:
+    server = [*SKILLWIRE, "serve", str(folder)]
+    assert "acme/billing/refunds" in skillwire(tmp_path, "list", "--", *server)
+    assert skillwire(tmp_path, "verify", "--strict", "--", *server)
+
+
+@rule("L1", "R1", "V1")
+def test_skills_are_listed_and_verified_over_http(url: str, tmp_path: Path) -> None:
+    assert "acme/billing/refunds" in skillwire(tmp_path, "list", url)
+    assert skillwire(tmp_path, "verify", "--strict", url)

@@ -1,0 +1,9 @@
+"""Every rule has a test."""
+
+from __future__ import annotations
+
+import rules
+
+
+def test_every_rule_has_a_test() -> None:
+    assert rules.RULES.keys() - rules.tests_by_rule().keys() == set()
