@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import signal
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from skillwire.gateway.opening import Gateway
     from skillwire.gateway.planning import Plan
     from skillwire.server.access import Access
+    from skillwire.server.signals import StopSignals
     from skillwire.server.skills import Skills
 
 _EXAMPLES = """\
@@ -99,11 +100,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         if address is None:
             anyio.run(_serve_stdio, arguments, printer, plan)
             return Exit.OK
-        signal.signal(signal.SIGTERM, _interrupt)
-        try:
-            anyio.run(_serve_http, arguments, printer, plan, *address)
-        except KeyboardInterrupt:
-            printer.talk("stopped")
+        from skillwire.server.signals import StopSignals
+
+        signals = StopSignals()
+        signals.install()
+        anyio.run(_serve_http, arguments, printer, plan, address, signals)
     return Exit.OK
 
 
@@ -133,7 +134,9 @@ async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Pl
             group.cancel_scope.cancel()
 
 
-async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Plan, host: str, port: int) -> None:
+async def _serve_http(
+    arguments: argparse.Namespace, printer: Printer, plan: Plan, address: tuple[str, int], signals: StopSignals
+) -> None:
     import anyio
 
     from skillwire.gateway.opening import open_gateway
@@ -141,7 +144,7 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
     from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 
     access = None if arguments.access is None else read_access(arguments.access)
-    listener: socket.socket = listen(host, port)
+    listener: socket.socket = listen(*address)
     anybody = is_open(listener, access)
     async with open_gateway(plan, state_of(arguments)) as gateway:
         skills = _skills(gateway, arguments, access)
@@ -159,8 +162,7 @@ async def _serve_http(arguments: argparse.Namespace, printer: Printer, plan: Pla
             printer.talk("note: nobody can approve skills through this gateway, since anybody could; see --access")
         async with anyio.create_task_group() as group:
             group.start_soon(_talk, gateway, arguments, printer)
-            with suppress(KeyboardInterrupt):  # the web server has stopped, and says why
-                await http.run()
+            await http.run(signals)
             group.cancel_scope.cancel()
     printer.talk("stopped")
 
@@ -212,7 +214,3 @@ def _with_files(arguments: argparse.Namespace) -> argparse.Namespace:
     files = [arguments.config, arguments.policy, arguments.state]
     paths = [*arguments.paths, *(str(file) for file in files if file is not None)]
     return argparse.Namespace(**{**vars(arguments), "paths": paths})
-
-
-def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
-    raise KeyboardInterrupt

@@ -112,10 +112,14 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
         from skillwire.server.access import read_access
         from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
         from skillwire.server.run import build_server
+        from skillwire.server.signals import StopSignals
 
         access = None if arguments.access is None else read_access(arguments.access)
         listener = listen(host, port)
-        skills = _skills(finish(), arguments, printer, access)
+        catalog = finish()
+        signals = StopSignals()
+        signals.install()
+        skills = _skills(catalog, arguments, printer, access)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
     page = page_of(skills, arguments, access, url_of(listener))
@@ -124,7 +128,8 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     page_address = page_address_of(arguments, http.url)
     say_how_to_connect(arguments, http.url, printer, is_open=is_open(listener, access), page=page_address)
     _keep_what_is_there()
-    anyio.run(http.run)
+    anyio.run(http.run, signals)
+    printer.talk("stopped")
 
 
 def _reading(arguments: argparse.Namespace, printer: Printer) -> AbstractContextManager[Callable[[], Catalog]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 import threading
 from argparse import ArgumentTypeError
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.host.runtime import Host
+    from skillwire.server.signals import StopSignals
 
 _EXAMPLES = """\
 examples:
@@ -68,16 +69,16 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     if arguments.by == "policy":
         raise FormatError("argument-invalid", "a policy is nobody who decides", "say who you are with --as")
     arguments.wait = 0.0  # the page shows who has not answered yet
-    signal.signal(signal.SIGTERM, _interrupt)
-    try:
-        code = run_with_host(arguments, printer, _serve)
-    except KeyboardInterrupt:
-        code = Exit.OK
+    from skillwire.server.signals import StopSignals
+
+    signals = StopSignals()
+    signals.install()
+    code = run_with_host(arguments, printer, partial(_serve, signals))
     printer.talk("stopped")
     return code
 
 
-async def _serve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _serve(signals: StopSignals, host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.server.http import listen
     from skillwire.web.desk.serving import DeskServer
 
@@ -87,7 +88,7 @@ async def _serve(host: Host, arguments: argparse.Namespace, printer: Printer) ->
     if not arguments.no_open and _has_display():
         # Beside the desk, and nothing waits for its end: some browsers stay in front of whoever starts them.
         threading.Thread(target=_open, args=(server.link, printer), daemon=True).start()
-    await server.run()
+    await server.run(signals)
     return Exit.OK
 
 
@@ -115,7 +116,3 @@ def _port(text: str) -> int:
             f"{text!r} is not a port: a whole number from 0 to 65535; the address is 127.0.0.1"
         )
     return int(text)
-
-
-def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
-    raise KeyboardInterrupt

@@ -31,6 +31,7 @@ from skillwire.server.page import Guard
 from skillwire.server.quick import QuickProtocol
 from skillwire.server.replay import COMPRESS_FROM, DEFAULT_BYTES, Replay
 from skillwire.server.routing import DialectPaths
+from skillwire.server.signals import StoppingServer
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.server.page import Page
+    from skillwire.server.signals import StopSignals
 
 MCP_PATH = "/mcp"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
@@ -144,9 +146,9 @@ class HttpServer:
             timeout_graceful_shutdown=self._options.drain_seconds,
         )
 
-    async def run(self) -> None:
+    async def run(self, signals: StopSignals) -> None:
         """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
-        await _Draining(self.config(), self).serve([self._listener])
+        await StoppingServer(self.config(), signals, self.drain).serve([self._listener])
 
     def _protocol(self) -> Any:
         """How HTTP is spoken. Where each request is logged, each goes through the application."""
@@ -213,18 +215,6 @@ def _trimmed(app: ASGIApp) -> ASGIApp:
 
 def _everybody(headers: list[tuple[bytes, bytes]]) -> bool:  # noqa: ARG001 - nobody has to say who they are
     return True
-
-
-class _Draining(uvicorn.Server):
-    """Tells the application before it waits for open connections."""
-
-    def __init__(self, config: uvicorn.Config, http: HttpServer) -> None:
-        super().__init__(config)
-        self._http = http
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._http.drain()
-        await super().shutdown(sockets)
 
 
 class _AccessLog:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -14,6 +13,7 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from skillwire.errors import NotFoundError, OriginError, SkillwireError
+from skillwire.server.signals import StoppingServer
 from skillwire.web.desk.answers import failure, shown
 from skillwire.web.desk.desk import Desk
 from skillwire.web.desk.guard import ENTER, Guard
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
     from skillwire.host.runtime import Host
+    from skillwire.server.signals import StopSignals
 
 _DRAIN_SECONDS = 3
 _MOST_CONNECTIONS = 256
@@ -69,8 +70,8 @@ class DeskServer:
         )
         return Guard(app, self._sessions, self._names, self._cookie)
 
-    async def run(self) -> None:
-        """Serve until a signal asks to stop."""
+    async def run(self, signals: StopSignals) -> None:
+        """Serve until a signal asks to stop; then end the streams of events."""
         config = uvicorn.Config(
             self.app(),
             log_level="warning",
@@ -83,21 +84,8 @@ class DeskServer:
         )
         async with anyio.create_task_group() as group:
             group.start_soon(self.desk.watcher.run)
-            with suppress(KeyboardInterrupt):  # the web server has stopped, and says why
-                await _Ending(config, self.desk).serve([self._listener])
+            await StoppingServer(config, signals, self.desk.watcher.end).serve([self._listener])
             group.cancel_scope.cancel()
-
-
-class _Ending(uvicorn.Server):
-    """Ends the streams of events before it waits for open connections."""
-
-    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
-        super().__init__(config)
-        self._desk = desk
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._desk.watcher.end()
-        await super().shutdown(sockets)
 
 
 def _unknown(request: Request, error: Exception) -> Response:
