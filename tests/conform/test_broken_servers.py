@@ -53,13 +53,14 @@ async def test_the_older_code_for_an_unknown_resource_is_right_in_the_older_era_
 @pytest.mark.parametrize(
     ("rule", "spoil"),
     [
-        ("F3", entry_of(frontmatter(license=7))),
-        (
+        pytest.param("F3", entry_of(frontmatter(license=7)), id="F3-license"),
+        pytest.param(
             "R3",
             result_of(
                 "resources/list",
                 lambda result: [drop("annotations")(item) for item in result["resources"]] and None,
             ),
+            id="R3-annotations",
         ),
     ],
 )

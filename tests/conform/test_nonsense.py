@@ -53,9 +53,9 @@ def spoil_anywhere(seed: int) -> Any:
     return spoil
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6), ids=lambda seed: f"seed-{seed}")
 async def test_nonsense_is_reported(seed: int) -> None:
-    bounds = Bounds(seconds=30, call_seconds=5, pages=20)
+    bounds = Bounds(seconds=100, call_seconds=60, pages=20)
     try:
         report = await report_of(spoil_anywhere(seed), PATHS[seed % 3], bounds=bounds)
     except UpstreamError:

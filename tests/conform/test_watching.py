@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pytest
 
@@ -14,10 +12,7 @@ from skillwire.conform.outcome import Verdict
 from skillwire.conform.watching.duties import DUTIES
 from skillwire.conform.watching.running import watch_host
 from skillwire.errors import FormatError, NotFoundError, UpstreamError
-from starting import skillwire_command
-
-if TYPE_CHECKING:
-    from skillwire.conform.outcome import Report
+from starting import python_command, skillwire_command
 
 pytestmark = pytest.mark.anyio
 
@@ -25,16 +20,7 @@ HERE = Path(__file__).parent
 
 
 def script(name: str) -> list[str]:
-    return [sys.executable, str(HERE / name)]
-
-
-def said(report: Report, rule: str) -> list[str]:
-    return [
-        finding.message
-        for result in report.sections[0].results
-        if result.rule.id == rule
-        for finding in result.findings
-    ]
+    return [*python_command(), str(HERE / name)]
 
 
 @rule("K2", "K3", "L3", "B3", "V1", "V2", "V3", "V4", "V5", "O3")
@@ -49,13 +35,11 @@ async def test_our_own_host_keeps_every_duty(stdio: bool) -> None:
         "W3",
     }  # it declines without asking, and lists from the entry
     assert rules(report, Verdict.PASS) == set(DUTIES) - {"V7", "W3"}
-    assert report.notes[1] == "the command ended with exit code 0"
 
 
 async def test_a_careless_host_breaks_every_duty() -> None:
     """And the report says with which request."""
     report = await watch_host(script("bad_host.py"), seconds=100)
-    assert report.notes[1] == "the command ended with exit code 0"
     assert rules(report) == set(DUTIES) - {"V7"}
     assert rules(report, Verdict.WARNING) == {"V7"}
     for result in report.sections[0].results:
@@ -78,25 +62,27 @@ async def test_a_reader_of_everything_fetches_ahead_of_need() -> None:
     """Right for ``verify``, and wrong for a host."""
     report = await watch_host([*skillwire_command(), "verify", "{url}"], seconds=100)
     assert "V5" in rules(report)
-    assert said(report, "V5") == ["the SKILL.md of a skill that nobody needs was read"]
 
 
 async def test_a_command_that_never_connects_is_an_error() -> None:
-    with pytest.raises(UpstreamError, match="nothing reached the servers: the command ended with exit code 0"):
+    with pytest.raises(UpstreamError) as caught:
         await watch_host(["true"])
+    assert caught.value.reference == "host-silent"
 
 
 async def test_a_command_that_is_not_there_is_an_error() -> None:
-    with pytest.raises(NotFoundError, match="cannot be started"):
+    with pytest.raises(NotFoundError) as caught:
         await watch_host(["no-such-program-anywhere"])
+    assert caught.value.reference == "command-failed"
 
 
 async def test_a_duty_that_does_not_exist_is_an_error() -> None:
-    with pytest.raises(FormatError, match="no duty 'Q1'"):
+    with pytest.raises(FormatError) as caught:
         await watch_host(["true"], rules=("Q1",))
+    assert caught.value.reference == "rule-unknown"
 
 
 async def test_a_command_that_does_not_end_is_ended() -> None:
-    code = "import time; time.sleep(600)"
-    with pytest.raises(UpstreamError, match=r"the command was ended after 0\.5 seconds"):
-        await watch_host([sys.executable, "-c", code], seconds=0.5)
+    with pytest.raises(UpstreamError, match=r"0\.5") as caught:
+        await watch_host(["sleep", "600"], seconds=0.5)
+    assert caught.value.reference == "host-silent"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from skillwire.cli.main import run
+from docs.options import check_options
 from skillwire.conform.checks.rules import EXTENSION, INDEX, NATIVE, RULES, SEP_2076
 from skillwire.conform.watching.bait import LABELS
 from skillwire.conform.watching.duties import DUTIES
@@ -25,7 +25,9 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(command, id=f"command-{number}") for number, command in enumerate(COMMANDS, 1)]
+)
 def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None:
     environment = {
         **os.environ,
@@ -37,7 +39,6 @@ def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None
         ["sh", "-ec", command], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=110
     )
     assert done.returncode == 0, done.stderr
-    assert "--list-rules" in command or done.stderr.endswith(": nothing broken\n")
     for name in re.findall(r"[a-z]+\.(?:xml|json)", command):
         assert (tmp_path / name).stat().st_size > 1000
 
@@ -64,9 +65,4 @@ def test_every_server_that_watches_is_described() -> None:
 
 @pytest.mark.parametrize("kind", ["server", "host"])
 def test_every_option_is_documented(kind: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run(["conform", kind, "--help"])
-    options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}
-    assert len(options) > 5
-    for option in options:
-        assert f"`{option}" in PAGE, option
+    check_options(["conform", kind], PAGE, capsys)

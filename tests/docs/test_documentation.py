@@ -13,19 +13,29 @@ import pytest
 
 import skillwire
 from docs import messages
+from docs.options import check_options
+from e2e.talking import Talking
 from skillwire.cli.main import VERBS, run
 from skillwire.install.agents import AGENTS
 from skillwire.install.configs import CONFIGS
 from skillwire.skill import KINDS
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import reference_kind
-from starting import folder_for_path
+from starting import folder_for_path, python_command, skillwire_script
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("benchmarks/*.md")])
 PATIENCE = 240  # a dozen commands, each a new process; on a busy machine that takes a while
 pytestmark = pytest.mark.timeout(300)
+STRICT = "import warnings; warnings.simplefilter('error')\n"
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+VERBS_OF = {
+    "serve": ("serve",),
+    "client": ("diff", "list", "ls", "pull", "read", "search", "show", "verify"),
+    "add": ("add", "ci", "connect", "outdated", "remove", "update"),
+}
 
 
 def blocks(language: str) -> list[tuple[str, str]]:
@@ -40,17 +50,20 @@ def blocks(language: str) -> list[tuple[str, str]]:
 @pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in blocks("python")])
 def test_a_python_example_runs_and_prints_something(code: str) -> None:
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", code], cwd=ROOT, capture_output=True, text=True, timeout=60
+        [*python_command(), "-c", STRICT + code], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_between_documents_resolve(page: Path) -> None:
-    for link in read_markdown(page.read_text()).links:
-        if reference_kind(link.target) == "relative":
-            assert (page.parent / link.target.partition("#")[0]).exists(), link.target
+def test_links_between_documents_resolve() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {link.target}"
+        for page in PAGES
+        for link in read_markdown(page.read_text()).links
+        if reference_kind(link.target) == "relative" and not (page.parent / link.target.partition("#")[0]).exists()
+    ]
+    assert broken == []
 
 
 def test_the_readmes_check_example_is_clean(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,39 +85,27 @@ def serve_commands() -> list[str]:
     return [code for name, code in blocks("sh") if name.startswith("docs/serve.md")]
 
 
-@pytest.mark.parametrize("code", serve_commands())
+@pytest.mark.parametrize(
+    "code", [pytest.param(code, id=f"block-{number}") for number, code in enumerate(serve_commands(), 1)]
+)
 def test_a_serve_example_starts_a_server(code: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
     for line in code.splitlines():
-        words = line.replace("--http 8000", "--http 0").replace("skillwire", f"{sys.executable} -m skillwire", 1)
         if " serve " not in line:
-            subprocess.run(words, shell=True, check=True, cwd=tmp_path, timeout=60, capture_output=True)
+            command = line.replace("skillwire", skillwire_script(), 1)
+            subprocess.run(command, shell=True, check=True, cwd=tmp_path, timeout=60, capture_output=True)
             continue
-        process = subprocess.Popen(
-            words.split(), cwd=tmp_path, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
-        try:
-            assert process.stderr is not None
-            talk = b""
-            while b"claude mcp add" not in talk and (data := os.read(process.stderr.fileno(), 65536)):
-                talk += data
-            assert b"serving 7 skills" in talk
-            process.terminate()
-            process.communicate(timeout=60)
-            assert process.returncode == 0
-        finally:
-            process.kill()
-            process.communicate()
+        name, *words = line.replace("--http 8000", "--http 0").split()
+        assert name == "skillwire"
+        with Talking(*words, folder=tmp_path) as process:
+            process.wait_for_talk(r"(?s) 7 .*mcpServers")
+            assert process.end() == 0
 
 
-def test_every_option_of_serve_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run(["serve", "--help"])
-    page = (ROOT / "docs/serve.md").read_text()
-    options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}
-    assert options
-    for option in options:
-        assert f"`{option}" in page, option
+@pytest.mark.parametrize("page", VERBS_OF)
+def test_every_option_is_documented(page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for verb in VERBS_OF[page]:
+        check_options([verb], (ROOT / f"docs/{page}.md").read_text(), capsys)
 
 
 def test_every_problem_is_documented_with_its_rule_and_severity() -> None:
@@ -136,22 +137,22 @@ def test_the_public_names_are_the_lazy_ones_and_all_load() -> None:
         skillwire.no_such_name  # noqa: B018 - the lookup is the test
 
 
-@pytest.mark.parametrize("module", ["mcp", "anyio", "rich", "watchfiles", "pydantic"])
-def test_the_rules_and_the_help_load_without_heavy_libraries(module: str) -> None:
-    code = f"import sys, skillwire.skill, skillwire.cli.main; assert {module!r} not in sys.modules"
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+def test_the_rules_and_the_help_load_without_heavy_libraries() -> None:
+    code = "import sys, skillwire.skill, skillwire.cli.main; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert {"mcp", "anyio", "rich", "watchfiles", "pydantic"} & set(done.stdout.split()) == set()
 
 
-def client_commands() -> list[str]:
+def client_commands() -> str:
     """The lines of docs/client.md and of the README that look at skills, run in a folder with some."""
     pages = ("docs/client.md", "README.md")
     lines = [line for name, code in blocks("sh") if name.startswith(pages) for line in code.splitlines()]
     verbs = re.compile(r"skillwire (list|search|show|ls|read|pull|verify|diff)")
-    return ["\n".join(filter(verbs.match, lines))]
+    return "\n".join(filter(verbs.match, lines))
 
 
-@pytest.mark.parametrize("code", client_commands())
-def test_the_examples_of_the_client_run(code: str, tmp_path: Path) -> None:
+def test_the_examples_of_the_client_run(tmp_path: Path) -> None:
+    code = client_commands()
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
     shutil.copytree(ROOT / "examples/skills", tmp_path / "examples" / "skills")
     environment = {
@@ -165,17 +166,6 @@ def test_the_examples_of_the_client_run(code: str, tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert code.count("\n") > 8
     assert (tmp_path / "copied/refunds/SKILL.md").is_file()
-    assert done.stderr.count("nothing differs") == 2
-    assert done.stderr.count("every claim holds") == 2
-
-
-@pytest.mark.parametrize("verb", ["diff", "list", "ls", "pull", "read", "search", "show", "verify"])
-def test_every_option_of_the_client_is_documented(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run([verb, "--help"])
-    page = (ROOT / "docs/client.md").read_text()
-    for option in set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}:
-        assert f"`{option}" in page, option
 
 
 def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: Path) -> None:
@@ -193,7 +183,6 @@ def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: 
     assert done.returncode == 0, done.stderr
     assert 'origin="mcp:everything"' in done.stdout
     assert 'origin="mcp:billing"' in done.stdout
-    assert "removed billing" in done.stdout + done.stderr
 
 
 def test_the_examples_of_add_install_and_remove_and_leave_nothing(tmp_path: Path) -> None:
@@ -215,23 +204,13 @@ def test_the_examples_of_add_install_and_remove_and_leave_nothing(tmp_path: Path
         timeout=PATIENCE,
     )
     assert done.returncode == 0, done.stderr
-    assert "wrote .claude/skills/refunds\n" in done.stdout
-    assert "wrote ~/.cursor/skills/refunds\n" in done.stdout
-    assert "all as the lock says" in done.stderr
+    assert " .claude/skills/refunds\n" in done.stdout
+    assert " ~/.cursor/skills/refunds\n" in done.stdout
     assert '+    "skillwire": {' in done.stderr
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file() or path.is_symlink()}
     locks = {"project/skills.lock.json", "home/.config/skillwire/skills.lock.json"}
     theirs = ("project/skills/", "home/.cache/")  # what was there, and what a server that was started may keep
     assert {path for path in left if not path.startswith(theirs)} == locks
-
-
-@pytest.mark.parametrize("verb", ["add", "ci", "connect", "outdated", "remove", "update"])
-def test_every_option_of_installing_is_documented(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run([verb, "--help"])
-    page = (ROOT / "docs/add.md").read_text()
-    for option in set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}:
-        assert f"`{option}" in page, option
 
 
 def test_every_agent_is_documented_with_its_folders() -> None:

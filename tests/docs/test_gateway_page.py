@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 
+from docs.options import check_options
+from e2e.talking import Talking
 from rules import rule
-from skillwire.cli.main import run
 from skillwire.gateway import provenance
 from skillwire.gateway.policy import UpstreamPolicy, parse_policy
 from starting import folder_for_path
@@ -28,46 +28,32 @@ def block(language: str) -> str:
     return code
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", [pytest.param(command, id=f"command-{number}") for number, command in enumerate(COMMANDS, 1)]
+)
 def test_a_command_starts_a_gateway(command: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
     nowhere = re.sub(r"https://\w+\.example\.com", "http://127.0.0.1:1", block("json"))
     (tmp_path / "servers.json").write_text(nowhere)
     (tmp_path / "gateway.toml").write_text(block("toml"))
-    words = command.replace("--http 8000", "--http 0").split()
+    name, *words = command.replace("--http 8000", "--http 0").split()
+    assert name == "skillwire"
     environment = {
         **os.environ,
         "PATH": f"{folder_for_path()}:{os.environ['PATH']}",
         "XDG_STATE_HOME": str(tmp_path / "state"),
         "ACME_TOKEN": "sk-123",
     }
-    process = subprocess.Popen(
-        words, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    )
-    try:
-        assert process.stderr is not None
-        talk = b""
-        while b"serving " not in talk and (data := os.read(process.stderr.fileno(), 65536)):
-            talk += data
-        assert b"acme: 0 skills, away" in talk
-        expected = b"serving 7 skills" if "./skills" not in words and "--policy" not in words else b"serving "
-        assert expected in talk
-        assert b"sk-123" not in talk
-        process.terminate()
-        process.communicate(timeout=60)
-        assert process.returncode == 0
-    finally:
-        process.kill()
-        process.communicate()
+    with Talking(*words, folder=tmp_path, env=environment) as process:
+        process.wait_for_talk("acme: 0 ")
+        if "./skills" not in words and "--policy" not in words:
+            process.wait_for_talk(r"serving 7 ")
+        assert process.end() == 0
+        assert "sk-123" not in process.talk
 
 
 def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run(["gateway", "--help"])
-    options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}
-    assert len(options) > 10
-    for option in options:
-        assert f"`{option}" in PAGE, option
+    check_options(["gateway"], PAGE, capsys)
 
 
 def test_the_policy_shows_every_key() -> None:

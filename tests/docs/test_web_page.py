@@ -6,13 +6,14 @@ import json
 import re
 import shutil
 import subprocess
-import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
 
+from docs.options import check_options
 from e2e.talking import Talking
-from skillwire.cli.main import run
+from starting import folder_for_path, skillwire_command
 from trees import skill_md, write_tree
 
 ROOT = Path(__file__).parents[2]
@@ -27,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where the page's reader stands: two trees, and a home of their own."""
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{folder_for_path()}:/usr/bin:/bin")
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
     write_tree(tmp_path / "books", {"library/SKILL.md": skill_md("library")})
     return tmp_path
@@ -39,34 +40,22 @@ def started(command: str, folder: Path) -> Talking:
     return Talking(*words, folder=folder)
 
 
-def end(process: Talking) -> int:
-    process.popen.terminate()
-    process.popen.communicate(timeout=60)
-    return process.popen.returncode
-
-
 def test_the_commands_lead_from_nothing_to_a_waiting_agent_that_goes_on(folder: Path) -> None:
-    server = started(SERVE.replace("8000", "0"), folder)
-    desk = loading = None
-    try:
-        url = server.wait_for_talk(r"listening at (http://\S+)")[1]
+    with ExitStack() as stack:
+        server = stack.enter_context(started(SERVE.replace("8000", "0"), folder))
+        url = server.wait_for_talk(r"http://\S+/mcp")[0]
         (folder / "servers.json").write_text(CONFIG.replace("http://127.0.0.1:8000/mcp", url))
-        desk = started(f"{UI} --no-open", folder)
+        desk = stack.enter_context(started(f"{UI} --no-open", folder))
         desk.wait_for_talk(r"http://127\.0\.0\.1:\d+/\S+")
-        loading = started(LOAD, folder)
+        loading = stack.enter_context(started(LOAD, folder))
         loading.wait_for_talk("skillwire ui")
-        answer = [sys.executable, "-m", "skillwire", "approve", "library", "--config", "servers.json"]
+        answer = [*skillwire_command(), "approve", "library", "--config", "servers.json"]
         subprocess.run(answer, cwd=folder, check=True, capture_output=True, timeout=60)
-        out, err = loading.popen.communicate(timeout=60)
-        assert loading.popen.returncode == 0, err
-        assert out.startswith(b'<skill name="library" origin="mcp:books"')
-        assert end(desk) == 0
-        assert end(server) == 0
-    finally:
-        for process in (server, desk, loading):
-            if process is not None:
-                process.popen.kill()
-                process.popen.communicate()
+        code, out = loading.wait()
+        assert code == 0, loading.talk
+        assert out.startswith('<skill name="library" origin="mcp:books"')
+        assert desk.end() == 0
+        assert server.end() == 0
 
 
 def test_the_configuration_is_one() -> None:
@@ -74,12 +63,7 @@ def test_the_configuration_is_one() -> None:
 
 
 def test_every_option_is_documented(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit):
-        run(["ui", "--help"])
-    options = set(re.findall(r"(--[a-z-]+)", capsys.readouterr().out)) - {"--help"}
-    assert len(options) > 4
-    for option in options:
-        assert f"`{option}" in PAGE, option
+    check_options(["ui"], PAGE, capsys)
 
 
 def test_every_key_is_documented() -> None:

@@ -1,4 +1,4 @@
-"""What the tests of installing share: a project and a home, servers, and what lies where."""
+"""What tests of commands share: a project and a home, servers, and what lies where."""
 
 from __future__ import annotations
 
@@ -7,11 +7,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.main import run
-from starting import skillwire_command
+from starting import python_command, skillwire_command
 
 if TYPE_CHECKING:
     import pytest
 
+DYNAMIC = """\
+import anyio
+from skillwire import Skills
+from skillwire.server.run import build_server, serve_stdio
+skills = Skills()
+@skills.skill('made', dynamic=True)
+def made():
+    return {'SKILL.md': '---\\nname: made\\ndescription: Made on request.\\n---\\nHello\\n'}
+anyio.run(serve_stdio, build_server(skills))
+"""
 _MOVING = ("CLAUDE_CONFIG_DIR", "CODEX_HOME", "COPILOT_HOME", "HERMES_HOME", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 
 
@@ -27,9 +37,14 @@ def stand_in_a_project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "home"
 
 
-def serving(root: Path) -> list[str]:
-    """The command of a server."""
-    return [*skillwire_command(), "serve", str(root)]
+def serving(root: Path, *words: str) -> list[str]:
+    """The command of a server of the skills in ``root``."""
+    return [*skillwire_command(), "serve", str(root), *words]
+
+
+def serving_dynamic() -> list[str]:
+    """The command of a server whose only skill, ``made``, is dynamic."""
+    return [*python_command(), "-c", DYNAMIC]
 
 
 def add(root: Path | str, *words: str) -> int:

@@ -12,7 +12,9 @@ from typing import Any
 
 def killed_at(function: str, number: int, *words: str) -> int:
     """How ``skillwire`` with ``words`` ends if it is killed at the ``number``-th call of ``function``."""
-    command = [sys.executable, __file__, function, str(number), *words]
+    from starting import python_command
+
+    command = [*python_command(), __file__, function, str(number), *words]
     return subprocess.run(command, capture_output=True, timeout=60).returncode
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from e2e.installing import serving, serving_dynamic
 from rules import rule
 from skillwire.cli.main import run
-from starting import skillwire_command
+from starting import python_command, skillwire_command
 from trees import SMALL_TREE_SKILLS, files_of, small_tree, write_tree
 
 HERE = Path(__file__).parent
-LYING = [sys.executable, str(HERE / "lying_server.py")]
+LYING = str(HERE / "lying_server.py")
 REFUNDS = "acme/billing/refunds"
 
 
@@ -33,10 +33,6 @@ def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", small_tree())
 
 
-def serving(root: Path) -> list[str]:
-    return [*skillwire_command(), "serve", str(root)]
-
-
 def configured(path: Path, servers: dict[str, Any], key: str = "mcpServers") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps({key: servers}))
@@ -44,7 +40,8 @@ def configured(path: Path, servers: dict[str, Any], key: str = "mcpServers") -> 
 
 
 def lying_entry() -> dict[str, Any]:
-    return {"command": LYING[0], "args": LYING[1:], "env": {"PYTHONPATH": str(HERE.parent)}}
+    command, *words = python_command()
+    return {"command": command, "args": [*words, LYING], "env": {"PYTHONPATH": str(HERE.parent)}}
 
 
 def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
@@ -66,16 +63,20 @@ def test_a_listing_in_a_pipe_has_one_line_per_skill(root: Path, capsys: pytest.C
     assert run(["list", str(root)]) == 0
     out, err = capsys.readouterr()
     assert [line.split("\t")[0] for line in out.splitlines()] == SMALL_TREE_SKILLS
-    assert err == "6 skills\n"
+    assert err.startswith("6 ")
 
 
 @pytest.mark.parametrize(
-    "words", [["refunds"], [REFUNDS], [f"skill://{REFUNDS}/SKILL.md"], [f"skill://{REFUNDS}/"]]
+    "word",
+    [
+        pytest.param("refunds", id="name"),
+        pytest.param(REFUNDS, id="path"),
+        pytest.param(f"skill://{REFUNDS}/SKILL.md", id="uri"),
+        pytest.param(f"skill://{REFUNDS}/", id="root"),
+    ],
 )
-def test_a_skill_is_found_by_name_path_or_uri(
-    root: Path, words: list[str], capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert run(["show", str(root), *words, "--json"]) == 0
+def test_a_skill_is_found_by_name_path_or_uri(root: Path, word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["show", str(root), word, "--json"]) == 0
     shown = document(capsys)
     assert shown["uri"] == f"skill://{REFUNDS}/SKILL.md"
     assert len(shown["resources"]) == 3
@@ -87,13 +88,16 @@ def test_an_ambiguous_name_lists_the_candidates(tmp_path: Path, capsys: pytest.C
     write_tree(tmp_path / "twice", {"a/flat/SKILL.md": skill, "b/flat/SKILL.md": skill})
     assert run(["show", str(tmp_path / "twice"), "flat"]) == 2
     err = capsys.readouterr().err
-    assert "skill://a/flat/SKILL.md, skill://b/flat/SKILL.md" in err
+    assert "skill://a/flat/SKILL.md" in err
+    assert "skill://b/flat/SKILL.md" in err
     assert "[skill-ambiguous]" in err
 
 
 def test_an_unknown_skill_gets_a_suggestion(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["show", str(root), "refund"]) == 2
-    assert "did you mean refunds" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert "[skill-unknown]" in err
+    assert "refunds" in err
 
 
 @rule("G1", "L2")
@@ -104,12 +108,9 @@ def test_an_unlisted_skill_is_found_by_its_path(root: Path, capsys: pytest.Captu
 
 @rule("R2", "V1")
 def test_reading_writes_the_very_bytes(root: Path) -> None:
-    for path in ("odd-names/assets/100%.bin", "windows/SKILL.md", "odd-names/assets/empty"):
-        done = subprocess.run(
-            [sys.executable, "-m", "skillwire", "read", path, "--", *serving(root)],
-            capture_output=True,
-            timeout=60,
-        )
+    for path in ("odd-names/assets/100%.bin", "odd-names/assets/empty"):
+        command = [*skillwire_command(), "read", path, "--", *serving(root)]
+        done = subprocess.run(command, capture_output=True, timeout=60)
         assert done.returncode == 0, done.stderr
         assert done.stdout == small_tree()[path]
 
@@ -178,33 +179,21 @@ def test_verifying_a_liar_names_the_rule_and_fails(tmp_path: Path, capsys: pytes
 @rule("V1", "V4", "G1", "D1", "E6")
 def test_verifying_an_honest_server_checks_everything(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", "--strict", "--", *serving(root)]) == 0
-    out, err = capsys.readouterr()
-    rows = {line.split("\t")[0]: line.split("\t")[2:] for line in out.splitlines()}
+    rows = {line.split("\t")[0]: line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()}
     assert rows["V4"] == ["6", "ok"]
     assert rows["V1"][1] == rows["G1"][1] == rows["D1"][1] == "ok"
-    assert "every claim holds" in err
 
 
 @rule("V7")
-def test_verifying_says_what_was_not_promised(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_verifying_says_what_was_not_promised(capsys: pytest.CaptureFixture[str]) -> None:
     """A generated skill passes, and fails where all must be promised."""
-    script = tmp_path / "dynamic.py"
-    script.write_text(
-        "import anyio\nfrom skillwire import Skills, GeneratedCatalog\n"
-        "from skillwire.server.run import build_server, serve_stdio\n"
-        "skills = Skills()\n"
-        "@skills.skill('made', dynamic=True)\n"
-        "def made():\n"
-        "    return {'SKILL.md': '---\\nname: made\\ndescription: Made anew.\\n---\\nHello\\n'}\n"
-        "anyio.run(serve_stdio, build_server(skills))\n"
-    )
-    assert run(["verify", "--", sys.executable, str(script)]) == 0
-    assert "not promised V7 skill://made/SKILL.md" in capsys.readouterr().out
-    assert run(["verify", "--strict", "--", sys.executable, str(script)]) == 1
+    assert run(["verify", "--", *serving_dynamic()]) == 0
+    assert "V7 skill://made/SKILL.md" in capsys.readouterr().out
+    assert run(["verify", "--strict", "--", *serving_dynamic()]) == 1
     capsys.readouterr()
-    assert run(["read", "made/SKILL.md", "--", sys.executable, str(script)]) == 2
+    assert run(["read", "made/SKILL.md", "--", *serving_dynamic()]) == 2
     assert "rule V7" in capsys.readouterr().err
-    assert run(["read", "made/SKILL.md", "--unverified", "--json", "--", sys.executable, str(script)]) == 0
+    assert run(["read", "made/SKILL.md", "--unverified", "--json", "--", *serving_dynamic()]) == 0
     assert document(capsys)["verified"] is False
 
 
@@ -218,8 +207,7 @@ def test_a_difference_is_shown_by_skill_file_and_line(
     del tree["windows/SKILL.md"]
     other = write_tree(tmp_path / "other", tree)
     assert run(["diff", str(root), "--", *serving(other)]) == 1
-    out, err = capsys.readouterr()
-    assert out.splitlines() == [
+    assert capsys.readouterr().out.splitlines() == [
         "~ flat",
         "  ~ SKILL.md",
         "      @@ -4,3 +4,3 @@",
@@ -232,7 +220,6 @@ def test_a_difference_is_shown_by_skill_file_and_line(
         "  ~ assets/100%.bin  (not text)",
         "- windows",
     ]
-    assert err == "1 gone, 2 changed\n"
 
 
 def test_a_saved_listing_is_a_moment_to_compare_with(
@@ -251,7 +238,7 @@ def test_a_saved_listing_is_a_moment_to_compare_with(
 
 def test_two_commands_are_compared(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["diff", "--", *serving(root), "--", *serving(root)]) == 0
-    assert capsys.readouterr().err == "nothing differs\n"
+    assert capsys.readouterr().out == ""
 
 
 def test_a_label_is_looked_up_where_it_is_said(
@@ -262,38 +249,36 @@ def test_a_label_is_looked_up_where_it_is_said(
     assert run(["list", "skills", "--config", str(config)]) == 0  # although there is a folder of that name
     assert len(capsys.readouterr().out.splitlines()) == 6
     assert run(["list", "other", "--config", str(config)]) == 2
-    assert "the labels there are: skills" in capsys.readouterr().err
+    assert "[server-unknown]" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
-        (["list", "./nothing"], "target-unknown"),
-        (["list", "nobody"], "server-unknown"),
-        (["list", "http://127.0.0.1:1/mcp"], "connection-lost"),
-        (["list", "ftp://example.com/mcp"], "url-invalid"),
-        (["list", "http://127.0.0.1:1/mcp", "--header", "secret-without-colon"], "header-invalid"),
-        (["list", "--"], "command-missing"),
-        (["list", "--", "no-such-command-anywhere"], "command-failed"),
-        (
-            ["list", "--", sys.executable, "-c", "import sys; sys.exit('cannot read my settings')"],
-            "connection-lost",
+        pytest.param(["./nothing"], "target-unknown", id="no-folder"),
+        pytest.param(["nobody"], "server-unknown", id="no-label"),
+        pytest.param(["http://127.0.0.1:1/mcp"], "connection-lost", id="no-server"),
+        pytest.param(["ftp://example.com/mcp"], "url-invalid", id="no-http"),
+        pytest.param(
+            ["http://127.0.0.1:1/mcp", "--header", "secret-without-colon"], "header-invalid", id="no-header"
         ),
+        pytest.param(["--"], "command-missing", id="no-command"),
+        pytest.param(["--", "no-such-command-anywhere"], "command-failed", id="unknown-command"),
     ],
 )
 def test_what_cannot_be_reached_is_said_in_a_line(
     words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(words) == 2
+    assert run(["list", *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
-    assert err.startswith("error: ")
     assert f"[{reference}]" in err
     assert "Traceback" not in err
     assert "secret" not in err
-    assert "hint: " in err
 
 
-def test_the_last_words_of_a_server_that_ends_are_repeated(capsys: pytest.CaptureFixture[str]) -> None:
-    run(["list", "--", sys.executable, "-c", "import sys; sys.exit('cannot read my settings')"])
-    assert "cannot read my settings" in capsys.readouterr().err
+def test_the_last_output_of_a_server_that_ends_is_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["list", "--", "sh", "-c", "echo cannot read my settings >&2; exit 1"]) == 2
+    err = capsys.readouterr().err
+    assert "[connection-lost]" in err
+    assert "cannot read my settings" in err

@@ -33,17 +33,8 @@ def run_with(closed: str, project: Path, *words: str) -> subprocess.CompletedPro
 
 
 @rule("A1")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["add", "./served", "flat", "--agent", "roo"],
-        ["update"],
-        ["connect", "--agent", "cursor", "--url", "http://127.0.0.1:9/mcp"],
-    ],
-    ids=lambda words: words[0],
-)
-def test_nobody_can_be_asked_where_nobody_can_answer(words: list[str], project: Path) -> None:
-    done = run_with("<&-", project, *words)
+def test_without_stdin_no_question_is_asked(project: Path) -> None:
+    done = run_with("<&-", project, "add", "./served", "flat", "--agent", "roo")
     assert done.returncode == 2
     assert "[nobody-to-ask" in done.stderr
     assert "Traceback" not in done.stderr
@@ -51,16 +42,25 @@ def test_nobody_can_be_asked_where_nobody_can_answer(words: list[str], project: 
 
 
 @pytest.mark.parametrize(
-    "words", [["list", "./served", "--json"], ["tree", "./served"]], ids=lambda words: words[0]
+    "closed",
+    [
+        pytest.param(">&-", id="stdout"),
+        pytest.param("2>&-", id="stderr"),
+        pytest.param("<&- >&- 2>&-", id="all"),
+    ],
 )
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
-def test_what_nobody_reads_is_lost_and_nothing_else(closed: str, words: list[str], project: Path) -> None:
-    done = run_with(closed, project, *words)
+def test_output_to_a_closed_stream_is_lost_and_nothing_else(closed: str, project: Path) -> None:
+    done = run_with(closed, project, "list", "./served", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert ("flat" in done.stdout) == (closed == "2>&-")
 
 
-def test_an_error_that_nobody_hears_is_one_all_the_same(project: Path) -> None:
+def test_a_tree_for_a_closed_stdout_is_no_error(project: Path) -> None:
+    done = run_with(">&-", project, "tree", "./served")
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_an_error_without_stderr_is_seen_by_the_exit_code(project: Path) -> None:
     assert run_with("2>&-", project, "list", "./none").returncode == 2
 
 

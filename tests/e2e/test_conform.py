@@ -12,22 +12,19 @@ from xml.etree import ElementTree
 
 import pytest
 
+from e2e.installing import serving
+from e2e.talking import Talking
 from rules import rule
 from skillwire.cli.main import run
-from starting import skillwire_command
+from starting import python_command, skillwire_command
 from trees import small_tree, write_tree
 
 HERE = Path(__file__).parent
-LYING = [sys.executable, str(HERE / "lying_server.py")]
 
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", small_tree())
-
-
-def serving(root: Path) -> list[str]:
-    return [*skillwire_command(), "serve", str(root)]
 
 
 @pytest.fixture(autouse=True)
@@ -40,9 +37,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_good_server_passes_and_leaves_a_report(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     files = ["--json", "report.json", "--junit", "report.xml"]
     assert run(["conform", "server", *files, "--", *serving(root)]) == 0
-    out, err = capsys.readouterr()
-    assert "R2\tok\tok\tthe bytes are what the entry says\n" in out
-    assert err.endswith(": nothing broken\n")
+    assert "R2\tok\tok\t" in capsys.readouterr().out
     document = json.loads(Path("report.json").read_text())
     assert document["counts"]["fail"] == 0
     assert document["counts"]["pass"] > 40
@@ -55,9 +50,10 @@ def test_a_good_server_passes_and_leaves_a_report(root: Path, capsys: pytest.Cap
 
 
 def lying_config(tmp_path: Path) -> Path:
+    command, *words = [*python_command(), str(HERE / "lying_server.py")]
     entry = {
-        "command": LYING[0],
-        "args": LYING[1:],
+        "command": command,
+        "args": words,
         "env": {"PYTHONPATH": str(HERE.parent), "TOKEN": "s3cret-token"},
     }
     path = tmp_path / "servers.json"
@@ -70,14 +66,10 @@ def test_a_lying_server_fails_with_the_evidence_last(tmp_path: Path, capsys: pyt
     config = lying_config(tmp_path)
     words = ["--config", str(config), "--era", "modern", "--junit", "report.xml"]
     assert run(["conform", "server", "lying", *words]) == 1
-    out, err = capsys.readouterr()
-    table, _, failures = out.partition("\n\n")
+    table, _, failures = capsys.readouterr().out.partition("\n\n")
     assert "R2\tFAILED\t" in table
-    assert "R2 FAILED (modern): the bytes are what the entry says" in failures
-    assert "has 15 bytes, its entry says 10" in failures
+    assert failures.startswith("R2 ")
     assert '"method": "resources/read"' in failures
-    assert "to do: hash what you send" in failures
-    assert err.endswith(": broken\n")
     [failure] = ElementTree.fromstring(Path("report.xml").read_text()).iter("failure")
     assert failure.get("type") == "R2"
 
@@ -91,14 +83,13 @@ def test_json_on_stdout_is_alone_there(root: Path, capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
-        ([], "target-missing"),
-        (["one", "two"], "target-several"),
-        (["http://127.0.0.1:9/mcp"], "not-mcp"),
-        (["nowhere"], "server-unknown"),
-        (["--seconds", "0", "http://127.0.0.1:9/mcp"], "seconds-invalid"),
-        (["--rule", "Q1", "http://127.0.0.1:9/mcp"], "rule-unknown"),
-        (["--", "true"], "not-mcp"),
-        (["--"], "command-missing"),
+        pytest.param([], "target-missing", id="nothing"),
+        pytest.param(["one", "two"], "target-several", id="two"),
+        pytest.param(["http://127.0.0.1:9/mcp"], "not-mcp", id="no-server"),
+        pytest.param(["nowhere"], "server-unknown", id="no-label"),
+        pytest.param(["--seconds", "0", "http://127.0.0.1:9/mcp"], "seconds-invalid", id="no-time"),
+        pytest.param(["--rule", "Q1", "http://127.0.0.1:9/mcp"], "rule-unknown", id="no-rule"),
+        pytest.param(["--"], "command-missing", id="no-command"),
     ],
 )
 def test_what_cannot_be_looked_at_is_an_error(
@@ -108,7 +99,6 @@ def test_what_cannot_be_looked_at_is_an_error(
     out, err = capsys.readouterr()
     assert out == ""
     assert f"[{reference}" in err
-    assert "hint: " in err
 
 
 @pytest.mark.parametrize(("kind", "first"), [("server", "BASE"), ("host", "K2")])
@@ -121,7 +111,7 @@ def test_the_rules_are_listed(kind: str, first: str, capsys: pytest.CaptureFixtu
 
 def conform(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "skillwire", "conform", *words], capture_output=True, encoding="utf-8", timeout=110
+        [*skillwire_command(), "conform", *words], capture_output=True, encoding="utf-8", timeout=110
     )
 
 
@@ -132,7 +122,6 @@ def test_a_host_is_watched_and_its_own_words_do_not_mix_with_the_report() -> Non
     assert done.returncode == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
     assert document["counts"]["pass"] == 4
-    assert document["notes"][1] == "the command ended with exit code 0"
     assert "guide" in done.stderr
 
 
@@ -140,8 +129,9 @@ def test_a_broken_duty_ends_with_one_and_says_how_to_see_the_others() -> None:
     host = [*skillwire_command(), "read", "{url}", "skill://spare/SKILL.md"]
     done = conform("host", "--", *host)
     assert done.returncode == 1, done.stderr
-    assert "V5\tBROKEN\tnothing is fetched ahead of need\n" in done.stdout
-    assert "V2 was not seen: see it by loading 'guide'" in done.stderr
+    assert "V5\tBROKEN\t" in done.stdout
+    assert "V2 " in done.stderr
+    assert "guide" in done.stderr
 
 
 def test_a_host_may_have_dashes_of_its_own() -> None:
@@ -152,23 +142,11 @@ def test_a_host_may_have_dashes_of_its_own() -> None:
     assert "[host-silent]" in done.stderr
 
 
-def test_without_a_command_whoever_connects_is_watched_until_an_interrupt() -> None:
-    watching = subprocess.Popen(
-        [sys.executable, "-m", "skillwire", "conform", "host", "--json", "-", "--seconds", "100"],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-    )
-    try:
-        assert watching.stderr is not None
-        lines = [watching.stderr.readline() for _ in range(3)]
-        [url] = [line.partition("=")[2].strip() for line in lines if line.startswith("SKILLWIRE_URL=")]
-        listing = [*skillwire_command(), "list", url]
-        subprocess.run(listing, check=True, capture_output=True, timeout=60)
-        watching.send_signal(signal.SIGINT)
-        out, _ = watching.communicate(timeout=60)
-        assert watching.returncode == 0
-        assert json.loads(out)["notes"][1] == "ended by a person"
-    finally:
-        watching.kill()
-        watching.communicate()
+def test_without_a_command_every_client_is_watched_until_an_interrupt() -> None:
+    with Talking("conform", "host", "--json", "-", "--seconds", "100") as watching:
+        url = watching.wait_for_talk(r"SKILLWIRE_URL=(\S+)\n")[1]
+        subprocess.run([*skillwire_command(), "list", url], check=True, capture_output=True, timeout=60)
+        watching.popen.send_signal(signal.SIGINT)
+        code, out = watching.wait()
+    assert code == 0, watching.talk
+    assert json.loads(out)["counts"]["pass"] > 0

@@ -35,7 +35,9 @@ def test_undoing_what_somebody_else_wrote_says_where_it_is_kept(
 ) -> None:
     config.write_text(THEIRS)
     assert connect("--name", "github", "--undo") == 0
-    assert "changed .codex/config.toml; before: config.toml.before-github" in capsys.readouterr().err
+    err = capsys.readouterr().err
+    assert ".codex/config.toml" in err
+    assert "config.toml.before-github" in err
     assert config.with_name("config.toml.before-github").read_text() == THEIRS
     assert config.read_text() == ""
 
@@ -43,10 +45,10 @@ def test_undoing_what_somebody_else_wrote_says_where_it_is_kept(
 @pytest.mark.parametrize(
     ("text", "reference"),
     [
-        (THEIRS.replace("github", "skillwire"), "config-taken"),
-        ("= 1", "config-invalid"),
-        ("[[mcp_servers]]\nx = 1\n", "config-invalid"),
-        ("mcp_servers = {}", "config-by-hand"),
+        pytest.param(THEIRS.replace("github", "skillwire"), "config-taken", id="name-taken"),
+        pytest.param("= 1", "config-invalid", id="not-toml"),
+        pytest.param("[[mcp_servers]]\nx = 1\n", "config-invalid", id="not-a-table"),
+        pytest.param("mcp_servers = {}", "config-by-hand", id="inline-table"),
     ],
 )
 def test_a_file_that_is_left_alone_ends_with_1(
@@ -77,9 +79,7 @@ def test_a_failed_write_ends_with_1(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_yaml_is_undone_by_hand(capsys: pytest.CaptureFixture[str]) -> None:
     assert connect("--global", "--undo", agent="goose") == 1
-    said = capsys.readouterr()
-    assert "hint: remove the entry by hand" in said.err
-    assert said.out == ""
+    assert capsys.readouterr().out == ""
 
 
 def test_what_is_said_to_be_changed_is_what_is_changed(
@@ -87,7 +87,7 @@ def test_what_is_said_to_be_changed_is_what_is_changed(
 ) -> None:
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "cod"))
     assert connect("--global", *URL) == 0
-    assert f"changed {tmp_path / 'cod/config.toml'}" in capsys.readouterr().err
+    assert str(tmp_path / "cod/config.toml") in capsys.readouterr().err
     assert (tmp_path / "cod/config.toml").is_file()
 
 

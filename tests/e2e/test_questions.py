@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import json
 import signal
-import sys
 import time
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 from mcp import Client, MCPError
 
-from e2e.gateways import PATIENCE, running
-from e2e.talking import Talking
+from e2e.installing import serving
+from e2e.talking import PATIENCE, Talking, gateway
 from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.approvals import Answer
@@ -24,7 +24,6 @@ from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
-    from pathlib import Path
 
     from skillwire.store.contract import Question
 
@@ -38,7 +37,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where we are: a folder of skills, and a file with a server of it."""
     monkeypatch.chdir(tmp_path)
     write_tree(tmp_path / "tree", {"flat/SKILL.md": skill_md("flat", body="Do it well.\n")})
-    entry = {"command": sys.executable, "args": ["-m", "skillwire", "serve", "tree"], "cwd": str(tmp_path)}
+    command, *words = serving(Path("tree"))
+    entry = {"command": command, "args": words, "cwd": str(tmp_path)}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"acme": entry}}))
     (tmp_path / "gateway.toml").write_text('mode = "admit"\nservers = "servers.json"\n')
     return tmp_path
@@ -47,19 +47,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @contextmanager
 def loading(folder: Path) -> Iterator[Talking]:
     """``skillwire load``, waiting for an answer."""
-    process = Talking("load", "flat", "--ask", "desk", *HOST, folder=folder)
-    try:
-        process.wait_for_talk(r"waiting for an answer about flat from acme \(load\)")
-        process.wait_for_talk(r"skillwire ui --state state, or: skillwire questions (\w+) --state state")
+    with Talking("load", "flat", "--ask", "desk", *HOST, folder=folder) as process:
+        process.wait_for_talk(r"skillwire questions \w+ --state state")
         yield process
-    finally:
-        process.popen.kill()
-        process.popen.communicate()
-
-
-def ended(process: Talking) -> tuple[int, str, str]:
-    out, err = process.popen.communicate(timeout=PATIENCE)
-    return process.popen.returncode, out.decode(), process.talk + err.decode()
 
 
 def questions(folder: Path, now: float | None = None) -> Sequence[Question]:
@@ -81,12 +71,12 @@ def test_a_waiting_process_goes_on_when_another_approves(folder: Path, capsys: p
         [question] = json.loads(capsys.readouterr().out)["questions"]
         assert (question["by"], question["kind"], question["uri"]) == ("skillwire load", "load", FLAT)
         assert run(["approve", "flat", "--by", "ada", "--note", "read it whole", *HOST]) == 0
-        assert "answered: skillwire load" in capsys.readouterr().err
-        code, out, err = ended(process)
-    assert (code, "Do it well." in out) == (0, True), err
-    assert "ada says yes" in err
+        assert "skillwire load" in capsys.readouterr().err
+        code, out = process.wait()
+    assert (code, "Do it well." in out) == (0, True), process.talk
+    assert "ada" in process.talk
     assert run(["log", *STATE]) == 0
-    assert "note=read it whole" in capsys.readouterr().out
+    assert "read it whole" in capsys.readouterr().out
     assert questions(folder) == []
 
 
@@ -104,8 +94,8 @@ def test_a_waiting_process_is_answered_by_its_question(folder: Path) -> None:
                 await store.close()
 
         assert anyio.run(answer) is True
-        code, out, err = ended(process)
-    assert (code, "Do it well." in out) == (0, True), err
+        code, out = process.wait()
+    assert (code, "Do it well." in out) == (0, True), process.talk
 
 
 @rule("A1")
@@ -115,11 +105,10 @@ def test_a_waiting_process_is_refused_when_another_declines(
     """It is told why."""
     with loading(folder) as process:
         assert run(["decline", "flat", "--note", "too curious", *HOST]) == 0
-        assert "answered: skillwire load" in capsys.readouterr().err
-        code, out, err = ended(process)
-    assert (code, out) == (1, "")
-    assert "too curious" in err
-    assert "[not-approved, rule A1]" in err
+        assert "skillwire load" in capsys.readouterr().err
+        assert process.wait() == (1, "")
+    assert "too curious" in process.talk
+    assert "[not-approved, rule A1]" in process.talk
 
 
 @rule("A1")
@@ -143,8 +132,7 @@ def test_what_was_declined_is_refused_until_somebody_changes_their_mind(
 def test_one_that_is_interrupted_takes_its_question_back(folder: Path) -> None:
     with loading(folder) as process:
         assert len(questions(folder)) == 1
-        process.popen.send_signal(signal.SIGINT)
-        assert ended(process)[0] == 130
+        assert process.end(signal.SIGINT) == 130
     assert questions(folder) == []
 
 
@@ -152,7 +140,7 @@ def test_one_that_is_killed_is_not_asked_for_long(folder: Path) -> None:
     """Nobody can say yes to a process that is not there."""
     with loading(folder) as process:
         process.popen.kill()
-        ended(process)
+        process.wait()
     [question] = questions(folder)
     assert question.waits_until - time.time() <= LIVES_SECONDS
     assert questions(folder, now=time.time() + LIVES_SECONDS) == []
@@ -177,11 +165,11 @@ async def test_what_a_gateways_client_wants_is_asked_and_then_served(folder: Pat
 
     store = await open_store(folder / "state")
     try:
-        with running(folder, "--policy", "gateway.toml", "--http", "0") as process:
+        with gateway(folder, "--policy", "gateway.toml", "--http", "0") as process:
             url = process.wait_for_talk(r"listening at (\S+) ")[1]
-            process.wait_for_talk("waits for a person's yes")
+            process.wait_for_talk("skillwire approve ")
             async with Client(url) as client:
-                with pytest.raises(MCPError, match="waits for a person's yes"):
+                with pytest.raises(MCPError, match="skillwire approve "):
                     await read(client)
                 with anyio.fail_after(PATIENCE):
                     while not (found := await store.questions(time.time())):

@@ -34,9 +34,9 @@ def serving(root: Path) -> list[str]:
 
 def test_a_folder_is_searched_with_its_bodies(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["search", str(root), "my", "customer", "wants", "the", "money", "back"]) == 0
-    out, err = capsys.readouterr()
-    assert out == "acme/refunds\tGives customers their money back.\tGives customers their money back.\n"
-    assert err == "1 skill\n"
+    assert capsys.readouterr().out.splitlines() == [
+        "acme/refunds\tGives customers their money back.\tGives customers their money back."
+    ]
     assert run(["search", str(root), "escape"]) == 0
     assert "Press [31m Escape." in capsys.readouterr().out  # nothing that acts on a terminal
 
@@ -47,7 +47,6 @@ def test_a_servers_files_are_read_only_if_asked_for(root: Path, capsys: pytest.C
     assert run(["search", "invoice", *serving(root)]) == 0
     out, err = capsys.readouterr()
     assert out == ""
-    assert "nothing was found; try other words" in err
     assert "--bodies" in err
     assert run(["search", "invoice", "--bodies", *serving(root)]) == 0
     out, err = capsys.readouterr()
@@ -66,16 +65,18 @@ def test_programs_get_a_document(root: Path, capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize(
     ("words", "reference"),
-    [([""], "query-missing"), (["  "], "query-missing"), (["a", "--limit", "0"], "limit-invalid")],
+    [
+        pytest.param(["  "], "query-missing", id="no-query"),
+        pytest.param(["a", "--limit", "0"], "limit-invalid", id="limit"),
+    ],
 )
-def test_a_wrong_word_is_said_in_a_line(
+def test_a_wrong_word_is_refused(
     root: Path, words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["search", str(root), *words]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert f"[{reference}]" in err
-    assert "hint: " in err
 
 
 def test_punctuation_finds_nothing_and_is_no_error(root: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,25 +8,21 @@ import json
 import re
 import select
 import shlex
-import signal
-import subprocess
-import sys
 import threading
-import time
-from contextlib import contextmanager
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
 
-from e2e.talking import Talking
+from e2e.talking import PATIENCE, Talking
 from rules import rule
+from skillwire.cli.main import run
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE = 30
 META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientInfo": {"name": "test", "version": "1"},
@@ -45,10 +41,10 @@ class Answer(NamedTuple):
 
 
 class Process(Talking):
-    """A running ``skillwire serve``."""
+    """A running ``skillwire serve``. Use it as a context manager."""
 
     def __init__(self, *words: str) -> None:
-        super().__init__("serve", *words, new=True)
+        super().__init__("serve", *words)
 
     @property
     def port(self) -> int:
@@ -75,51 +71,28 @@ class Process(Talking):
             **({"mcp_name": params["uri"]} if method == "resources/read" else {}),
         )
 
-    def close(self) -> None:
-        self.popen.kill()
-        self.popen.wait()
-        for stream in (self.popen.stdin, self.popen.stdout, self.popen.stderr):
-            assert stream is not None
-            stream.close()
-
-
-@contextmanager
-def serving(*words: str) -> Iterator[Process]:
-    process = Process(*words)
-    try:
-        yield process
-    finally:
-        process.close()
-
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", small_tree())
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("mode", ["stdio", "http"])
-def test_a_signal_ends_it_cleanly(root: Path, mode: str, number: signal.Signals) -> None:
-    with serving(str(root), *(["--http", "0"] if mode == "http" else [])) as process:
-        process.wait_for_talk("claude mcp add.*\n")
-        if mode == "http":
-            process.rpc("skills/list")
-        process.popen.send_signal(number)
-        assert process.popen.wait(PATIENCE) == 0
-        assert process.popen.stdout is not None
-        assert process.popen.stdout.read() == b""
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Process]:
+    """A server over HTTP for tests that leave it unchanged."""
+    folder = write_tree(tmp_path_factory.mktemp("served") / "skills", small_tree())
+    with Process(str(folder), "--http", "0") as process:
+        yield process
 
 
 def test_a_closed_stdin_ends_it(root: Path) -> None:
-    with serving(str(root)) as process:
-        process.wait_for_talk("claude mcp add")
-        assert process.popen.stdin is not None
-        process.popen.stdin.close()
-        assert process.popen.wait(PATIENCE) == 0
+    with Process(str(root)) as process:
+        process.wait_for_talk("mcpServers")
+        assert process.wait() == (0, "")
 
 
 def test_stdio_carries_nothing_but_protocol(root: Path) -> None:
-    with serving(str(root)) as process:
+    with Process(str(root)) as process:
         request = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": META}}
         assert process.popen.stdin is not None
         assert process.popen.stdout is not None
@@ -134,44 +107,37 @@ def test_stdio_carries_nothing_but_protocol(root: Path) -> None:
 @rule("F7")
 def test_it_says_what_it_serves_and_left_out_once(root: Path) -> None:
     write_tree(root, {"bad/SKILL.md": b"none", "flat/.DS_Store": b"", "flat/.env": b"SECRET=1"})
-    with serving(str(root), "--http", "0", "--name", "acme") as process:
+    with Process(str(root), "--http", "0", "--name", "acme") as process:
         for _ in range(3):
             process.rpc("skills/list")
-        process.popen.terminate()
-        process.wait_for_talk("stopped")
-        assert process.talk.count("left out bad/SKILL.md") == 1
-        assert process.talk.count("left out by name: flat/.DS_Store, flat/.env\n") == 1
-        assert "serving 6 skills:\n  skill://acme/billing/refunds/SKILL.md\n" in process.talk
+        port = process.port
+        assert process.end() == 0
+        for path in ("bad/SKILL.md", "flat/.DS_Store", "flat/.env", "skill://acme/billing/refunds/SKILL.md"):
+            assert process.talk.count(path) == 1
         entry = json.loads(process.talk[process.talk.index("{\n") : process.talk.index("\n}") + 2])
-        assert entry == {"mcpServers": {"acme": {"type": "http", "url": f"http://127.0.0.1:{process.port}/mcp"}}}
+        assert entry == {"mcpServers": {"acme": {"type": "http", "url": f"http://127.0.0.1:{port}/mcp"}}}
 
 
 @rule("P3")
-@pytest.mark.parametrize("words", [("--http", "0"), ("--dialect", "sep-2076")])
+@pytest.mark.parametrize("words", [("--http", "0"), ("--dialect", "sep-2076")], ids=["http", "stdio"])
 def test_it_says_at_its_start_what_skills_depend_on_and_is_not_there(root: Path, words: tuple[str, ...]) -> None:
     """Before anybody has asked."""
     write_tree(root, {"needs/SKILL.md": skill_md("needs", extra="dependencies: {tools: [pay]}\n")})
-    with serving(str(root), *words) as process:
-        process.wait_for_talk(
-            r"skill://needs/SKILL.md: the skill depends on the tool 'pay', .*\[dependency-missing\]"
-        )
+    with Process(str(root), *words) as process:
+        process.wait_for_talk(r"skill://needs/SKILL.md.*'pay'.*\[dependency-missing\]")
 
 
-def test_the_command_it_suggests_works_as_printed(root: Path) -> None:
-    with serving(str(root), "--http", "0") as process:
-        process.wait_for_talk("listening at")
-        command = next(line for line in process.talk.splitlines() if line.startswith("  curl "))
-        words = shlex.split(command)  # sent as curl would send it, which may not be installed
-        headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
-        connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=PATIENCE)
+def test_the_command_it_suggests_works_as_printed(running: Process) -> None:
+    words = shlex.split(running.wait_for_talk(r"\n  (curl .*)\n")[1])  # curl itself may not be installed
+    headers = dict(words[at + 1].split(": ", 1) for at, word in enumerate(words) if word == "-H")
+    with closing(http.client.HTTPConnection("127.0.0.1", running.port, timeout=PATIENCE)) as connection:
         connection.request("POST", "/mcp", words[words.index("-d") + 1], headers)
         assert len(json.loads(connection.getresponse().read())["result"]["skills"]) == 6
-        connection.close()
 
 
 def test_the_stdio_entry_starts_the_same_server(root: Path) -> None:
-    with serving(str(root)) as process:
-        process.wait_for_talk("claude mcp add.*\n")
+    with Process(str(root)) as process:
+        process.wait_for_talk(r"\n}")
         entry = json.loads(process.talk[process.talk.index("{\n") : process.talk.index("\n}") + 2])
         server = entry["mcpServers"]["skillwire"]
         assert server["args"][-1] == str(root)
@@ -203,7 +169,7 @@ def test_options_shape_what_is_served(root: Path, tmp_path: Path) -> None:
         "--name",
         "x",
     ]
-    with serving(str(root), str(more), *words) as process:
+    with Process(str(root), str(more), *words) as process:
         first = process.rpc("skills/list").result["result"]
         assert [entry["uri"] for entry in first["skills"]] == [
             "repo://team/flat/SKILL.md",
@@ -224,45 +190,34 @@ def test_options_shape_what_is_served(root: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
-        (["--http", "nonsense"], "address-invalid"),
-        (["--http", "99999"], "address-invalid"),
-        (["--scheme", "no scheme"], "scheme-invalid"),
-        (["--access", "x.toml"], "option-needs-http"),
-        (["--http", "0", "--access", "no-such.toml"], "access-file-unknown"),
-        (["--instructions", "no-such.txt"], "instructions-unreadable"),
-        (["--prefix", "../up"], "path-invalid"),
-        (["--http", "9" * 5000], "address-invalid"),
-        (["--http", "0", "--public-url", "nonsense"], "url-invalid"),
-        (["--http", "0", "--access", "x.toml", "--cache-scope", "public"], "cache-not-public"),
+        pytest.param(["--http", "nonsense"], "address-invalid", id="address"),
+        pytest.param(["--http", "65536"], "address-invalid", id="port-too-large"),
+        pytest.param(["--http", "9" * 5000], "address-invalid", id="port-too-long"),
+        pytest.param(["--scheme", "no scheme"], "scheme-invalid", id="scheme"),
+        pytest.param(["--access", "x.toml"], "option-needs-http", id="access-on-stdio"),
+        pytest.param(["--http", "0", "--access", "no-such.toml"], "access-file-unknown", id="access-file"),
+        pytest.param(["--instructions", "no-such.txt"], "instructions-unreadable", id="instructions"),
+        pytest.param(["--prefix", "../up"], "path-invalid", id="prefix"),
+        pytest.param(["--http", "0", "--public-url", "nonsense"], "url-invalid", id="public-url"),
+        pytest.param(
+            ["--http", "0", "--access", "x.toml", "--cache-scope", "public"], "cache-not-public", id="cache-scope"
+        ),
     ],
 )
-def test_wrong_options_are_refused_with_a_hint(root: Path, words: list[str], reference: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "skillwire", "serve", str(root), *words],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    assert done.returncode == 2
-    assert re.search(rf"\[{reference}(, rule \w+)?\]", done.stderr)
-    assert "hint: " in done.stderr
-    assert "Traceback" not in done.stderr
+def test_a_wrong_option_is_refused(
+    root: Path, words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", str(root), *words]) == 2
+    assert re.search(rf"\[{reference}(, rule \w+)?\]", capsys.readouterr().err)
 
 
-def test_a_taken_port_is_refused(root: Path) -> None:
-    with serving(str(root), "--http", "0") as first:
-        done = subprocess.run(
-            [sys.executable, "-m", "skillwire", "serve", str(root), "--http", str(first.port)],
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE,
-        )
-        assert done.returncode == 2
-        assert "[address-unavailable]" in done.stderr
+def test_a_taken_port_is_refused(running: Process, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["serve", str(root), "--http", str(running.port)]) == 2
+    assert "[address-unavailable]" in capsys.readouterr().err
 
 
 def test_operators_get_health_readiness_metrics_and_access_logs(root: Path) -> None:
-    with serving(str(root), "--http", "0", "--access-log") as process:
+    with Process(str(root), "--http", "0", "--access-log") as process:
         assert process.ask("/healthz")[::2] == (200, b"ok\n")
         assert process.ask("/readyz")[::2] == (200, b"ready\n")
         process.rpc("skills/list")
@@ -279,7 +234,7 @@ def test_operators_get_health_readiness_metrics_and_access_logs(root: Path) -> N
 
 def test_large_listings_are_compressed(root: Path) -> None:
     write_tree(root, {f"s{n}/SKILL.md": skill_md(f"s{n}", "x" * 500) for n in range(20)})
-    with serving(str(root), "--http", "0") as process:
+    with Process(str(root), "--http", "0") as process:
         message = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": META}}
         answer = process.ask(
             "/mcp",
@@ -297,64 +252,58 @@ def test_large_listings_are_compressed(root: Path) -> None:
 @pytest.mark.parametrize(
     ("headers", "status"),
     [
-        ({"host": "evil.example"}, 421),
-        ({"origin": "http://evil.example"}, 403),
-        ({"content_type": "text/html"}, 400),
+        pytest.param({"host": "evil.example"}, 421, id="host"),
+        pytest.param({"origin": "http://evil.example"}, 403, id="origin"),
+        pytest.param({"content_type": "text/html"}, 400, id="type"),
     ],
 )
-def test_other_hosts_and_origins_are_turned_away(root: Path, headers: dict[str, str], status: int) -> None:
-    with serving(str(root), "--http", "0") as process:
-        wanted = {"content_type": "application/json", **headers}
-        assert process.ask("/mcp", b"{}", **wanted).status == status
+def test_a_request_from_another_site_is_refused(running: Process, headers: dict[str, str], status: int) -> None:
+    wanted = {"content_type": "application/json", **headers}
+    assert running.ask("/mcp", b"{}", **wanted).status == status
 
 
 @rule("B1")
-def test_bad_bodies_are_answered_and_the_server_lives(root: Path) -> None:
+def test_bad_bodies_are_answered_and_the_server_lives(running: Process) -> None:
     """Oversized, broken, deep and empty bodies, unknown methods, wrong types, no version; then a good one."""
-    with serving(str(root), "--http", "0") as process:
-        assert process.rpc("x", raw=b"0" * (2 << 20)).status == 413
-        for raw in (b"", b"{", b"[]", b"null", b'"x"', b"[" * 100_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe"):
-            assert 400 <= process.rpc("skills/list", raw=raw).status < 500
-        assert process.rpc("skills/list", version="1999-01-01").status == 400
-        for method, params in (
-            ("skills/list", {"cursor": 7}),
-            ("skills/get", {"uri": ["x"]}),
-            ("skills/get", {"uri": None}),
-            ("resources/directory/read", {}),
-        ):
-            answer = process.rpc(method, **params).result
-            assert answer["error"]["code"] == -32602
-            assert str(root) not in json.dumps(answer)
-        assert process.rpc("no/such/method").result["error"]["code"] == -32601
-        assert len(process.rpc("skills/list").result["result"]["skills"]) == 6
+    assert running.rpc("x", raw=b"0" * (2 << 20)).status == 413
+    for raw in (b"", b"{", b"[]", b"[" * 100_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe"):
+        assert 400 <= running.rpc("skills/list", raw=raw).status < 500
+    assert running.rpc("skills/list", version="1999-01-01").status == 400
+    for method, params in (
+        ("skills/list", {"cursor": 7}),
+        ("skills/get", {"uri": ["x"]}),
+        ("resources/directory/read", {}),
+    ):
+        answer = running.rpc(method, **params).result
+        assert answer["error"]["code"] == -32602
+        assert "/skills" not in json.dumps(answer).replace(method, "")  # no path of the server
+    assert running.rpc("no/such/method").result["error"]["code"] == -32601
+    assert len(running.rpc("skills/list").result["result"]["skills"]) == 6
 
 
 @rule("B4")
-def test_a_flood_is_bounded_and_the_server_lives(root: Path) -> None:
+def test_a_flood_is_bounded_and_the_server_lives(running: Process) -> None:
     """Many clients at once, each answered or turned away."""
-    with serving(str(root), "--http", "0") as process:
-        port, statuses = process.port, list[int]()
+    statuses: list[int] = []
 
-        def flood() -> None:
-            for _ in range(20):
-                statuses.append(process.rpc("skills/list").status)
+    def flood() -> None:
+        statuses.extend(running.rpc("skills/list").status for _ in range(5))
 
-        threads = [threading.Thread(target=flood) for _ in range(16)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join(PATIENCE)
-        assert len(statuses) == 320
-        assert set(statuses) <= {200, 503}
-        assert statuses.count(200) > 0
-        assert process.port == port
-        assert process.rpc("skills/list").status == 200
+    threads = [threading.Thread(target=flood) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE)
+    assert len(statuses) == 80
+    assert set(statuses) <= {200, 503}
+    assert statuses.count(200) > 0
+    assert running.rpc("skills/list").status == 200
 
 
 @rule("S1")
 def test_a_stop_finishes_open_streams(root: Path) -> None:
     """A client that listens does not keep the server from ending."""
-    with serving(str(root), "--http", "0") as process:
+    with Process(str(root), "--http", "0") as process:
         connection = http.client.HTTPConnection("127.0.0.1", process.port, timeout=PATIENCE)
         params = {"_meta": META, "notifications": {"resourcesListChanged": True}}
         message = {"jsonrpc": "2.0", "id": 1, "method": "subscriptions/listen", "params": params}
@@ -367,9 +316,6 @@ def test_a_stop_finishes_open_streams(root: Path) -> None:
         connection.request("POST", "/mcp", json.dumps(message), headers)
         response = connection.getresponse()
         assert b"acknowledged" in response.readline() + response.readline() + response.readline()
-        begun = time.monotonic()
-        process.popen.terminate()
-        assert process.popen.wait(PATIENCE) == 0
-        assert time.monotonic() - begun < PATIENCE / 2
-        response.read()
+        assert process.end() == 0
+        response.read()  # fails if the stream was cut off
         connection.close()

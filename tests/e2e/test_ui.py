@@ -7,35 +7,41 @@ import os
 import re
 import signal
 import subprocess
-import sys
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
 import httpx2
 import pytest
 
+from e2e.installing import serving
 from e2e.talking import PATIENCE, Talking
+from skillwire.cli.main import run
+from skillwire.server.http import listen
+from starting import skillwire_command
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-SKILLWIRE = [sys.executable, "-m", "skillwire"]
 REFUNDS = "skill://acme/refunds/SKILL.md"
+WAITING = 'class="questions"'
 
 
+@dataclass
 class Desk:
     """A running desk, and a browser without a window."""
 
-    def __init__(self, folder: Path, *words: str, opens: bool = False) -> None:
-        self.folder = folder
-        words = words if opens else ("--no-open", *words)
-        self.process = Talking("ui", *self.state, *words, folder=folder, new=opens)
-        self.link = self.process.wait_for_talk(r"open the desk, once: (http://127\.0\.0\.1:\d+/enter\?key=\S+)")[1]
-        self.url = self.link.partition("/enter")[0]
-        self.browser = httpx2.Client(base_url=self.url, timeout=PATIENCE, trust_env=False)
+    folder: Path
+    process: Talking
+    link: str
+    browser: httpx2.Client
+
+    @property
+    def url(self) -> str:
+        return self.link.partition("/enter")[0]
 
     @property
     def state(self) -> list[str]:
@@ -64,30 +70,29 @@ class Desk:
         )
 
     def skillwire(self, *words: str) -> Any:
-        done = subprocess.run(
-            [*SKILLWIRE, *words, *self.state, "--json"], capture_output=True, text=True, timeout=PATIENCE
-        )
+        command = [*skillwire_command(), *words, *self.state, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout) if done.stdout else None
 
 
 @contextmanager
 def desk_in(folder: Path, *words: str, opens: bool = False) -> Iterator[Desk]:
-    desk = Desk(folder, *words, opens=opens)
-    try:
-        yield desk
-    finally:
-        desk.browser.close()
-        desk.process.popen.kill()
-        desk.process.popen.communicate()
+    words = words if opens else ("--no-open", *words)
+    with Talking("ui", "--state", str(folder / "state"), *words, folder=folder) as process:
+        link = process.wait_for_talk(r"http://127\.0\.0\.1:\d+/enter\?key=\S+")[0]
+        url = link.partition("/enter")[0]
+        with httpx2.Client(base_url=url, timeout=PATIENCE, trust_env=False) as browser:
+            yield Desk(folder, process, link, browser)
 
 
 @pytest.fixture
 def config(tmp_path: Path) -> list[str]:
     """Two servers, one of which is not there."""
     root = write_tree(tmp_path / "served", {"acme/refunds/SKILL.md": skill_md("refunds", body="Pay 10.\n")})
+    command, *words = serving(root)
     servers = {
-        "acme": {"command": sys.executable, "args": ["-m", "skillwire", "serve", str(root)]},
+        "acme": {"command": command, "args": words},
         "gone": {"type": "http", "url": "http://127.0.0.1:1/mcp"},
     }
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": servers}))
@@ -118,18 +123,14 @@ def test_a_waiting_agent_goes_on_when_the_desk_says_yes(tmp_path: Path, config: 
         skill = tmp_path / "served/acme/refunds/SKILL.md"
         skill.write_bytes(skill_md("refunds", body="Pay 1000.\n"))
         desk.until("/?part=skills", ">changed<")
-        words = [*SKILLWIRE, "load", "refunds", "--ask", "desk", *desk.state, *config]
-        with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as agent:
-            try:
-                desk.until("/?part=questions", "May the model read")
-                assert "Pay 10<ins>00</ins>." in desk.browser.get("/skill/acme/acme/refunds").text
-                assert desk.send("approve", "acme/acme/refunds").status_code == 303
-                out, err = agent.communicate(timeout=PATIENCE)
-            finally:
-                agent.kill()
-        assert agent.returncode == 0, err
-        assert b"Pay 1000." in out
-        desk.until("/?part=questions", "Nobody waits")
+        with Talking("load", "refunds", "--ask", "desk", *desk.state, *config) as agent:
+            desk.until("/?part=questions", WAITING)
+            assert "Pay 10<ins>00</ins>." in desk.browser.get("/skill/acme/acme/refunds").text
+            assert desk.send("approve", "acme/acme/refunds").status_code == 303
+            code, out = agent.wait()
+        assert code == 0, agent.talk
+        assert "Pay 1000." in out
+        desk.until("/?part=questions", f"(?s)^(?!.*{WAITING})")
 
 
 def test_an_origin_that_is_not_there_is_shown_and_holds_nothing_up(tmp_path: Path, config: list[str]) -> None:
@@ -138,32 +139,27 @@ def test_an_origin_that_is_not_there_is_shown_and_holds_nothing_up(tmp_path: Pat
         assert "connection-lost" in desk.until("/origins", "unreachable")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_it_ends_when_it_is_told_to_with_pages_open(number: int, tmp_path: Path) -> None:
+def test_a_signal_ends_it_while_pages_are_open(tmp_path: Path) -> None:
     with desk_in(tmp_path) as desk:
         desk.enter()
         with desk.browser.stream("GET", "/events") as events:
             lines = events.iter_lines()
-            assert next(lines) == "retry: 2000"
-            desk.process.popen.send_signal(number)
+            assert next(lines).startswith("retry: ")
+            desk.process.popen.send_signal(signal.SIGTERM)
             list(lines)  # to its end
-        _, err = desk.process.popen.communicate(timeout=PATIENCE)
-        assert desk.process.popen.returncode == 0
-        assert err.decode().splitlines()[-1] == "stopped"
-        assert "Traceback" not in desk.process.talk + err.decode()
+        assert desk.process.wait()[0] == 0
+        assert "Traceback" not in desk.process.talk
 
 
 def test_the_link_is_for_one_browser_and_its_key_is_never_logged(tmp_path: Path) -> None:
     with desk_in(tmp_path) as desk:
         desk.enter()
         with httpx2.Client(trust_env=False) as thief:
-            assert "used already" in thief.get(desk.link).text
+            assert thief.get(desk.link).status_code >= 400
             assert thief.get(desk.url).status_code == 401
             assert thief.get(desk.url, headers={"Host": "evil.example"}).status_code == 421
-        desk.process.wait_for_talk("the link was used a second time")
-        desk.process.popen.send_signal(signal.SIGINT)
-        out, err = desk.process.popen.communicate(timeout=PATIENCE)
-        assert (desk.process.talk + err.decode() + out.decode()).count(desk.link.rpartition("=")[2]) == 1
+        assert desk.process.end(signal.SIGINT) == 0
+        assert desk.process.talk.count(desk.link.rpartition("=")[2]) == 1
 
 
 def browser_in(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -190,34 +186,34 @@ def test_a_browser_that_stays_in_front_does_not_hold_the_desk_up(
         try:
             desk.enter()
             assert desk.browser.get("/").status_code == 200
-            desk.process.popen.send_signal(signal.SIGINT)
-            _, err = desk.process.popen.communicate(timeout=PATIENCE)
+            assert desk.process.end(signal.SIGINT) == 0
         finally:
             (tmp_path / "closing").write_text("now\n")
-        assert desk.process.popen.returncode == 0
-        assert err.decode().splitlines()[-1] == "stopped"
 
 
 def test_a_browser_that_does_not_open_is_said_in_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     browser_in(tmp_path, "exit 1", monkeypatch)
     with desk_in(tmp_path, opens=True) as desk:
-        desk.process.wait_for_talk("no browser could be opened: open the link above yourself")
+        desk.process.wait_for_talk("browser")
         desk.enter()
         assert "Traceback" not in desk.process.talk
 
 
-@pytest.mark.parametrize("words", [["--port", "x"], ["--port", "0.0.0.0:80"], ["--port", "70000"], ["--as", ""]])
-def test_words_that_are_none_are_refused(words: list[str], tmp_path: Path) -> None:
-    command = [*SKILLWIRE, "ui", "--no-open", "--state", str(tmp_path), *words]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr
+@pytest.mark.parametrize("port", ["x", "70000"], ids=["no-number", "too-large"])
+def test_a_wrong_port_is_refused(port: str, tmp_path: Path) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run(["ui", "--no-open", "--state", str(tmp_path), "--port", port])
+    assert ended.value.code == 2
 
 
-def test_a_port_that_is_taken_is_said(tmp_path: Path) -> None:
-    with desk_in(tmp_path) as desk:
-        port = desk.url.rpartition(":")[2]
-        command = [*SKILLWIRE, "ui", "--no-open", "--state", str(tmp_path / "other"), "--port", port]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE)
-        assert done.returncode == 2
-        assert "address-unavailable" in done.stderr
+@pytest.mark.parametrize("name", ["", "policy"], ids=["empty", "reserved"])
+def test_a_wrong_name_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["ui", "--no-open", "--state", str(tmp_path), "--as", name]) == 2
+    assert "[argument-invalid]" in capsys.readouterr().err
+
+
+def test_a_taken_port_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(listen("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        assert run(["ui", "--no-open", "--state", str(tmp_path), "--port", port]) == 2
+    assert "[address-unavailable]" in capsys.readouterr().err

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.talking import Talking
+from e2e.talking import PATIENCE, Talking
 from rules import rule
 from trees import small_tree, write_tree
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 SKILLWIRE = [sys.executable, "-m", "skillwire"]
-SECONDS = 60
 
 
 @pytest.fixture
@@ -30,19 +28,14 @@ def folder(tmp_path: Path) -> Path:
 @pytest.fixture
 def url(folder: Path) -> Iterator[str]:
     """The address of ``skillwire serve`` over HTTP."""
-    server = Talking("serve", str(folder), "--http", "0", new=True)
-    try:
+    with Talking("serve", str(folder), "--http", "0", new=True) as server:
         yield server.wait_for_talk(r"http://127\.0\.0\.1:\d+/mcp").group()
-        server.popen.send_signal(signal.SIGTERM)
-        assert server.popen.wait(SECONDS) == 0
-    finally:
-        server.popen.kill()
-        server.popen.communicate()
+        assert server.end() == 0
 
 
 def skillwire(home: Path, *words: str) -> str:
     environment = {**os.environ, "HOME": str(home)}
-    done = subprocess.run([*SKILLWIRE, *words], capture_output=True, text=True, timeout=SECONDS, env=environment)
+    done = subprocess.run([*SKILLWIRE, *words], capture_output=True, text=True, timeout=PATIENCE, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

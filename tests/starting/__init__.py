@@ -2,7 +2,8 @@
 
 Most tests that start a server over stdio are about what it says, not about how it starts. For those there is
 ``skillwire_command()``: everything after it is as after ``python -m skillwire``, with real pipes, its own
-environment, folder, signals and exit code. Tests of how a process starts and ends start a new one.
+environment, folder, signals and exit code. ``python_command()`` does the same for a script. Tests of how a process
+starts, and tests that kill one at a random moment, start a new one: a fork is killed shortly after its stand-in.
 
 - ``warm.py``: the process that has imported everything and forks. One for each process of pytest, on first use.
 - ``asking.py``: what is started instead of ``skillwire``. It asks for a fork, and ends as the fork ends.
@@ -26,6 +27,11 @@ def skillwire_command() -> list[str]:
     return [sys.executable, "-I", "-S", str(_HERE / "asking.py"), _warm()]
 
 
+def python_command() -> list[str]:
+    """The words before ``script.py …`` or ``-c CODE …``: Python that has imported ``skillwire`` already."""
+    return [*skillwire_command(), "--python"]
+
+
 @cache
 def skillwire_script() -> str:
     """Such a command in one word: a file called ``skillwire``."""
@@ -47,7 +53,10 @@ def _warm() -> str:
     folder = tempfile.TemporaryDirectory(prefix="warm-")
     socket = f"{folder.name}/socket"
     process = subprocess.Popen(
-        [sys.executable, str(_HERE / "warm.py"), socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, str(_HERE / "warm.py"), socket],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,  # a Ctrl-C for pytest is none for the tests' processes
     )
     assert process.stdout is not None
     assert process.stdin is not None

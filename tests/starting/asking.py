@@ -22,7 +22,8 @@ signal.pthread_sigmask(signal.SIG_UNBLOCK, HANDED_ON)
 for number in (0, 1, 2):  # whoever waits for the end of a pipe waits for the fork alone
     os.close(number)
 code = int(answers.readline())
-if code < 0:
-    signal.signal(-code, signal.SIG_DFL)  # so that it is seen how it ended
+if code < 0:  # ended by a signal: end by the same
+    if -code in HANDED_ON:
+        signal.signal(-code, signal.SIG_DFL)
     os.kill(os.getpid(), -code)
 os._exit(code)

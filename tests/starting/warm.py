@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import importlib
 import json
 import os
 import pkgutil
+import runpy
 import selectors
 import signal
 import socket
 import sys
+import termios
 import threading
 import traceback
 from contextlib import suppress
@@ -55,43 +58,74 @@ def warm(path: str) -> None:
             if listener in ready:
                 line, _ = listener.accept()
                 pid = fork(line, listener)
+                if pid is None:
+                    line.close()
+                    continue
                 lines[pid] = line
                 say(line, pid)
 
 
-def fork(line: socket.socket, listener: socket.socket) -> int:
-    """A child that becomes what was asked for."""
-    first, pipes, _, _ = socket.recv_fds(line, 65536, 3)
-    head, _, asked = first.partition(b"\n")
-    while len(asked) < int(head):
-        asked += line.recv(65536)
-    pid = os.fork()
-    if pid == 0:
-        listener.close()
-        become(json.loads(asked), pipes, line)
-    for pipe in pipes:
-        os.close(pipe)
-    return pid
+def fork(line: socket.socket, listener: socket.socket) -> int | None:
+    """A child that becomes what was asked for; none if the caller was killed before it had asked."""
+    pipes: list[int] = []
+    try:
+        request = receive(line, pipes)
+        if request is None:
+            return None
+        pid = os.fork()
+        if pid == 0:
+            listener.close()
+            become(request, pipes, line)
+        return pid
+    finally:
+        for pipe in pipes:
+            os.close(pipe)
+
+
+def receive(line: socket.socket, pipes: list[int]) -> dict[str, Any] | None:
+    """The request, once it is complete. Its file descriptors are added to ``pipes``."""
+    try:
+        data, received, _, _ = socket.recv_fds(line, 65536, 3)
+        pipes += received
+        head, found, asked = data.partition(b"\n")
+        while found and len(asked) < int(head):
+            data = line.recv(65536)
+            if not data:
+                return None
+            asked += data
+    except OSError:
+        return None
+    return json.loads(asked) if found else None
 
 
 def become(asked: dict[str, Any], pipes: list[int], line: socket.socket) -> None:
     """Be ``skillwire``, as a process that was started as one."""
     code = 70
     try:
+        os.setsid()
         signal.set_wakeup_fd(-1)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+        for number in (signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(number, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.default_int_handler)
         for number, pipe in enumerate(pipes):
             os.dup2(pipe, number)
             os.close(pipe)
+        if os.isatty(0):
+            fcntl.ioctl(0, termios.TIOCSCTTY, 0)  # Ctrl-C is for this process
         os.chdir(asked["cwd"])
         os.environ.clear()
         os.environ.update(asked["env"])
         threading.Thread(target=end_with, args=(line,), daemon=True).start()
-        sys.argv = ["skillwire", *asked["words"]]
         gc.unfreeze()
-        code = main.main() or 0
+        if asked["words"][:1] == ["--python"]:
+            run_python(asked["words"][1:])
+            code = 0
+        else:
+            sys.argv = ["skillwire", *asked["words"]]
+            code = main.main() or 0
     except SystemExit as ended:
+        if isinstance(ended.code, str):
+            print(ended.code, file=sys.stderr)
         code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except BaseException:  # as Python itself would end
         traceback.print_exc()
@@ -105,10 +139,23 @@ def become(asked: dict[str, Any], pipes: list[int], line: socket.socket) -> None
         os._exit(code)
 
 
+def run_python(words: list[str]) -> None:
+    """What ``python WORDS`` does, for a script or ``-c``."""
+    sys.path[:0] = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    if words[0] == "-c":
+        sys.argv = ["-c", *words[2:]]
+        sys.path.insert(0, "")
+        exec(compile(words[1], "<string>", "exec"), {"__name__": "__main__"})
+    else:
+        sys.argv = words
+        sys.path.insert(0, os.path.dirname(os.path.abspath(words[0])))
+        runpy.run_path(words[0], run_name="__main__")
+
+
 def end_with(line: socket.socket) -> None:
-    """Nobody waits for us any more: whoever stood where we should was killed."""
+    """The process that stands for this one was killed: end as it did, with every child."""
     line.recv(1)
-    os._exit(137)
+    os.killpg(0, signal.SIGKILL)
 
 
 def tell_ends(lines: dict[int, socket.socket]) -> None:
