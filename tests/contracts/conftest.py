@@ -203,7 +203,7 @@ async def of_upstream(
 
     async with anyio.create_task_group() as group:
         group.start_soon(outer.follow)
-        await catalog.settle(10)
+        await catalog.settle(60)
         yield Sample(outer, put, remove)
         group.cancel_scope.cancel()
 
@@ -232,11 +232,15 @@ CHANGEABLE = [
     combined_with_prefix,
     seen_by_a_caller,
     remote_modern,
-    remote_legacy,
+    pytest.param(remote_legacy, marks=pytest.mark.slow),  # the same catalog; tests/interaction has both eras
     upstream,
     guarded_upstream,
 ]
 KINDS = [*CHANGEABLE, package, zipped_package, archives]
+
+
+def named(kind: Callable[..., object]) -> str:
+    return kind.__name__
 
 
 @pytest.fixture
@@ -248,7 +252,7 @@ def package_names(request: pytest.FixtureRequest) -> Iterator[str]:
     sys.path[:] = before
 
 
-@pytest.fixture(params=KINDS, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=KINDS, ids=named)
 async def sample(
     request: pytest.FixtureRequest, tmp_path: Path, package_names: Iterator[str]
 ) -> AsyncIterator[Sample]:
@@ -261,7 +265,7 @@ def catalog(sample: Sample) -> Catalog:
     return sample.catalog
 
 
-@pytest.fixture(params=CHANGEABLE, ids=lambda kind: kind.__name__)
+@pytest.fixture(params=CHANGEABLE, ids=named)
 async def changeable(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sample]:
     async with opened(request.param(tmp_path, iter(()))) as sample:
         yield sample
@@ -277,8 +281,23 @@ async def opened(sample: Sample | AsyncIterator[Sample]) -> AsyncIterator[Sample
             yield connected
 
 
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store that holds nothing. A copy is quicker than a new one."""
+    path = tmp_path_factory.mktemp("store") / "empty.db"
+
+    async def make() -> None:
+        await (await SqliteStore.open(path, patience=60)).close()
+
+    anyio.run(make)
+    return path
+
+
 @pytest.fixture(params=["memory", "sqlite"])
-async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    store = MemoryStore() if request.param == "memory" else await SqliteStore.open(tmp_path / "own" / "store.db")
+async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> AsyncIterator[Store]:
+    if request.param == "memory":
+        store: Store = MemoryStore()
+    else:
+        store = await SqliteStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
     yield store
     await store.close()

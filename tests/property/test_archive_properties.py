@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from archives import pack_tar_gz, pack_zip
+from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import Limits
@@ -47,12 +48,14 @@ def trees(draw: st.DrawFn) -> dict[str, bytes]:
 
 
 @rule("I2")
+@FEWER
 @given(trees(), st.sampled_from([tarfile.PAX_FORMAT, tarfile.GNU_FORMAT]))
 def test_a_tree_packed_as_tar_comes_out_as_it_was(files: dict[str, bytes], layout: int) -> None:
     assert unpack(pack_tar_gz(files, layout), "tar.gz") == files
 
 
 @rule("I2")
+@FEWER
 @given(trees(), st.sampled_from([zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED]))
 def test_a_tree_packed_as_zip_comes_out_as_it_was(files: dict[str, bytes], method: int) -> None:
     assert unpack(pack_zip(files, method), "zip") == files
@@ -101,7 +104,7 @@ def corrupted(data: bytes, changes: Changes) -> bytes:
 
 
 @rule("I3")
-@settings(max_examples=max(300, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(st.sampled_from(list(ZIP.values())), CHANGES)
 def test_a_broken_zip_is_refused_with_an_error_of_ours_or_unpacks(data: bytes, changes: Changes) -> None:
     """What the library raises on broken headers is of many kinds; none of them gets out."""
@@ -109,7 +112,7 @@ def test_a_broken_zip_is_refused_with_an_error_of_ours_or_unpacks(data: bytes, c
 
 
 @rule("I3")
-@settings(max_examples=max(300, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(st.sampled_from(list(RAW.values())), CHANGES)
 def test_a_broken_tar_is_refused_with_an_error_of_ours_or_unpacks(data: bytes, changes: Changes) -> None:
     """Broken before it was compressed, so that every checksum of gzip is right."""
@@ -117,7 +120,7 @@ def test_a_broken_tar_is_refused_with_an_error_of_ours_or_unpacks(data: bytes, c
 
 
 @rule("I3")
-@settings(max_examples=max(200, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(st.sampled_from(list(TAR.values())), CHANGES)
 def test_a_broken_gzip_stream_never_passes_for_another_tree(data: bytes, changes: Changes) -> None:
     """Its checksum is at the end and is read."""
@@ -126,7 +129,7 @@ def test_a_broken_gzip_stream_never_passes_for_another_tree(data: bytes, changes
 
 
 @rule("I3")
-@settings(max_examples=max(200, settings.default.max_examples))
+@settings(max_examples=max(100, settings.default.max_examples))
 @given(
     st.sampled_from([0, 100, 124, 136, 257, 345, 386, 482]),
     st.binary(min_size=1, max_size=12),

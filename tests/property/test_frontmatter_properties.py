@@ -7,11 +7,11 @@ import math
 import re
 from typing import Any
 
-import pytest
 import yaml
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.diagnostics import KINDS
@@ -23,8 +23,6 @@ SEPARATORS = "\x85\u2028\u2029"
 CERTAIN = st.characters(
     codec="utf-8", exclude_categories=("Cc", "Cs", "Co", "Cn"), exclude_characters="\ufeff" + SEPARATORS
 )
-# Tests that run once per style share the examples of one test.
-FEWER = settings(max_examples=max(10, settings.default.max_examples // 4))
 
 # Pieces of YAML that meet where grammars have their corners.
 PIECES = st.sampled_from(
@@ -117,6 +115,7 @@ def same(one: object, other: object) -> bool:
 
 
 @rule("F4")
+@FEWER
 @given(json_values(st.text(CERTAIN | st.sampled_from("\t\n\r\x00\x1f" + SEPARATORS), max_size=12)))
 def test_json_reads_as_itself(values: dict[str, Any]) -> None:
     """JSON is YAML 1.2. Line separators inside strings break no lines."""
@@ -150,13 +149,13 @@ PROSE = st.text(CERTAIN | st.just("\n"), max_size=20)
 
 
 @rule("F4", "F5")
-@pytest.mark.parametrize("style", ['"', "'", "|", ">"])
 @FEWER
 @given(values=json_values(PROSE), flow=st.booleans())
-def test_what_another_writer_wrote_reads_as_it_meant(style: str, flow: bool, values: dict[str, Any]) -> None:
+def test_what_another_writer_wrote_reads_as_it_meant(flow: bool, values: dict[str, Any]) -> None:
     """Quoted, literal and folded text, in blocks and in flows, the last block included."""
-    written = dump(values, style, flow)
-    assert same(parse_skill_md(f"---\n{written}---\nbody".encode()).frontmatter, values)
+    for style in ('"', "'", "|", ">"):
+        written = dump(values, style, flow)
+        assert same(parse_skill_md(f"---\n{written}---\nbody".encode()).frontmatter, values), style
 
 
 @rule("F5", "F6")

@@ -9,9 +9,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of, is_digest
@@ -50,6 +51,7 @@ def entry_of(path: str, fields: dict[str, Any], files: dict[str, bytes], **optio
 
 
 @rule("E2", "E3", "E4")
+@FEWER
 @given(skills())
 def test_an_entry_lists_every_file_once_in_order_inside_the_skill(
     skill: tuple[str, dict[str, Any], dict[str, bytes]],
@@ -69,6 +71,7 @@ def test_an_entry_lists_every_file_once_in_order_inside_the_skill(
 
 
 @rule("E2")
+@FEWER
 @given(skills(), st.randoms(use_true_random=False))
 def test_the_order_in_which_files_are_found_does_not_matter(
     skill: tuple[str, dict[str, Any], dict[str, bytes]], random: Any
@@ -81,6 +84,7 @@ def test_the_order_in_which_files_are_found_does_not_matter(
 
 
 @rule("E1", "E2")
+@FEWER
 @given(skills(), st.sampled_from(["skill", "repo"]), st.booleans(), st.booleans())
 def test_an_entry_comes_back_from_the_wire(
     skill: tuple[str, dict[str, Any], dict[str, bytes]], scheme: str, listed: bool, dynamic: bool
@@ -96,6 +100,7 @@ def test_an_entry_comes_back_from_the_wire(
 
 
 @rule("E3")
+@FEWER
 @given(skills(), FILES)
 def test_entries_are_equal_exactly_when_the_files_are(
     skill: tuple[str, dict[str, Any], dict[str, bytes]], other: dict[str, bytes]
@@ -210,18 +215,19 @@ TAMPERS: list[Tamper] = [
 
 
 @rule("E1", "E2", "E3", "E4", "U3", "U7")
-@pytest.mark.parametrize("tamper", TAMPERS, ids=lambda tamper: tamper.__name__)
-@settings(max_examples=max(10, settings.default.max_examples // 3))
+@FEWER
 @given(skill=skills(), data=st.data())
 def test_a_tampered_entry_is_refused(
-    tamper: Tamper, skill: tuple[str, dict[str, Any], dict[str, bytes]], data: st.DataObject
+    skill: tuple[str, dict[str, Any], dict[str, bytes]], data: st.DataObject
 ) -> None:
     """With a ``FormatError`` and nothing else."""
-    value = copy.deepcopy(entry_of(*skill).to_json())
-    tamper(data.draw, value)
-    with pytest.raises(FormatError) as caught:
-        parse_entry(value)
-    assert caught.value.reference in {"entry-invalid", "uri-invalid", "digest-invalid"}
+    entry = entry_of(*skill).to_json()
+    for tamper in TAMPERS:
+        value = copy.deepcopy(entry)
+        tamper(data.draw, value)
+        with pytest.raises(FormatError) as caught:
+            parse_entry(value)
+        assert caught.value.reference in {"entry-invalid", "uri-invalid", "digest-invalid"}, tamper.__name__
 
 
 @rule("E1", "E2")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
+from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
@@ -100,7 +101,6 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
 
 
 @rule("E2", "E3", "E4", "U3", "U7")
-@settings(max_examples=max(200, settings.default.max_examples))
 @given(entries(), st.booleans())
 @example(
     {
@@ -118,6 +118,7 @@ def test_the_quick_way_and_the_proper_way_agree(value: dict[str, Any], sized: bo
 
 
 @rule("E4", "U7", "V2")
+@FEWER
 @given(entries(), st.booleans())
 def test_whatever_is_accepted_can_be_found_again_and_lies_inside(value: dict[str, Any], sized: bool) -> None:
     """No entry has a file whose URI cannot be read later."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skillwire.catalog import layered
+from property.budget import FEWER
 from skillwire.catalog.layered import Layered
 from skillwire.catalog.records import Found, SkillRecord
 from skillwire.catalog.snapshot import Snapshot
@@ -25,6 +25,7 @@ def found(path: str, kind: str, version: int) -> Found:
 STEPS = st.lists(st.tuples(st.dictionaries(PATHS, FACTS, max_size=4), st.sets(PATHS, max_size=4)), max_size=8)
 
 
+@FEWER
 @given(STEPS)
 def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
     steps: list[tuple[dict[str, tuple[str, int]], set[str]]],
@@ -50,15 +51,13 @@ def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.integers(), max_size=4), max_size=10))
 def test_a_layered_mapping_equals_a_plain_one(steps: list[dict[str, int | None]]) -> None:
-    limit, layered._MAX_LAYER = layered._MAX_LAYER, 3  # pyright: ignore - so that layers are folded in, too
-    try:
-        mapping, plain = Layered[int](), dict[str, int]()
-        for step in steps:
-            before, kept = mapping, dict(plain)
-            mapping = mapping.changed(step)
-            plain = {key: value for key, value in {**plain, **step}.items() if value is not None}
-            assert sorted(mapping.values()) == sorted(plain.values())
-            assert {key: mapping.get(key) for key in "abcdef"} == {key: plain.get(key) for key in "abcdef"}
-            assert sorted(before.values()) == sorted(kept.values())
-    finally:
-        layered._MAX_LAYER = limit  # pyright: ignore
+    """Also when a layer has grown beyond the thousand keys at which it is folded into the base."""
+    plain = {f"more-{number}": number for number in range(997)}
+    mapping = Layered[int]().changed(plain)
+    for step in steps:
+        before, kept = mapping, dict(plain)
+        mapping = mapping.changed(step)
+        plain = {key: value for key, value in {**plain, **step}.items() if value is not None}
+        assert sorted(mapping.values()) == sorted(plain.values())
+        assert {key: mapping.get(key) for key in "abcdef"} == {key: plain.get(key) for key in "abcdef"}
+        assert sorted(before.values()) == sorted(kept.values())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError, VerificationError
 from skillwire.skill.digest import digest_of
@@ -93,6 +95,7 @@ def test_a_file_that_is_not_in_the_entry_is_refused_whatever_its_name(data: byte
 
 
 @rule("V4")
+@FEWER
 @given(FIELDS)
 def test_the_fields_of_the_entry_are_accepted(fields: dict[str, Any]) -> None:
     data = written(fields)
@@ -101,6 +104,7 @@ def test_the_fields_of_the_entry_are_accepted(fields: dict[str, Any]) -> None:
 
 
 @rule("V4")
+@FEWER
 @given(FIELDS, st.data())
 def test_one_changed_missing_or_added_field_is_refused(fields: dict[str, Any], draw: st.DataObject) -> None:
     """And it is the one that is named."""
@@ -115,7 +119,7 @@ def test_one_changed_missing_or_added_field_is_refused(fields: dict[str, Any], d
     with pytest.raises(VerificationError) as caught:
         verify_frontmatter(entry, data)
     assert (caught.value.reference, caught.value.rule) == ("frontmatter-mismatch", "V4")
-    assert caught.value.message.endswith(f": {key}")
+    assert re.search(rf"\b{key}\b", caught.value.message)
 
 
 def spelled(value: Any) -> str:

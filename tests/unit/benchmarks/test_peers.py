@@ -32,7 +32,7 @@ CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n%x\
 )
 
 
-@pytest.mark.parametrize("data", [WHOLE, CHUNKED])
+@pytest.mark.parametrize("data", [WHOLE, CHUNKED], ids=["whole", "chunked"])
 def test_an_answer_is_whole_with_its_last_byte_wherever_it_was_cut(data: bytes):
     for cut in range(1, len(data)):
         answer = Answer()
@@ -56,12 +56,20 @@ def test_the_cursor_of_a_page_is_found_without_decoding_it():
         WHOLE.replace(b"200 OK", b"404 No"),
         WHOLE.replace(b'"result"', b'"errors"'),
     ],
+    ids=["not-found", "no-result"],
 )
 def test_what_is_not_a_result_is_refused(data: bytes):
     answer = Answer()
     assert answer.add(data)
     with pytest.raises(BadAnswerError, match="not a result"):
         answer.body()
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *request: object) -> None:
+        """Clients that have measured long enough close their connections; that is no news."""
 
 
 @pytest.fixture
@@ -85,9 +93,8 @@ def serve() -> Iterator[Callable[[Say], int]]:
             def log_message(self, *words: object) -> None:
                 pass
 
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        server.daemon_threads = True
-        Thread(target=server.serve_forever, daemon=True).start()
+        server = Server(("127.0.0.1", 0), Handler)
+        Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
         started.append(server)
         return server.server_address[1]
 

@@ -26,13 +26,22 @@ if TYPE_CHECKING:
     from skillwire import Catalog
 
 pytestmark = pytest.mark.anyio
+
+PATIENCE = 60
 FILES = {"SKILL.md": skill_md("packed"), "refs/a.md": b"a", "inner/SKILL.md": skill_md("inner"), "inner/b": b"b"}
 PACKED, INNER = "skill://packed/SKILL.md", "skill://packed/inner/SKILL.md"
 PACK = {"zip": pack_zip, "tar.gz": pack_tar_gz, "tgz": pack_tar_gz}
 
 
+@pytest.fixture
+def archive(tmp_path: Path) -> Path:
+    path = tmp_path / "any name.zip"
+    path.write_bytes(pack_zip(FILES))
+    return path
+
+
 @pytest.fixture(params=PACK)
-def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+def archive_of_any_form(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     path = tmp_path / f"any name.{request.param}"
     path.write_bytes(PACK[request.param](FILES))
     return path
@@ -55,10 +64,10 @@ async def problems(catalog: Catalog) -> list[tuple[str, str]]:
 
 
 @rule("I2")
-async def test_an_archive_is_served_as_its_files_would_be(archive: Path, tmp_path: Path) -> None:
+async def test_an_archive_is_served_as_its_files_would_be(archive_of_any_form: Path, tmp_path: Path) -> None:
     """The skill's path is its name; a skill inside is one too."""
     write_tree(tmp_path / "folder" / "packed", FILES)
-    folder, catalog = DirectoryCatalog(tmp_path / "folder"), ArchiveCatalog(archive)
+    folder, catalog = DirectoryCatalog(tmp_path / "folder"), ArchiveCatalog(archive_of_any_form)
     assert [entry async for entry in catalog.entries()] == [entry async for entry in folder.entries()]
     for uri in await listed(catalog):
         assert await catalog.get_skill(uri) == await folder.get_skill(uri)
@@ -70,7 +79,8 @@ async def test_an_archive_is_served_as_its_files_would_be(archive: Path, tmp_pat
 
 
 @rule("I2")
-async def test_the_archive_itself_goes_with_its_skill_only(archive: Path) -> None:
+async def test_the_archive_itself_goes_with_its_skill_only(archive_of_any_form: Path) -> None:
+    archive = archive_of_any_form
     catalog = ArchiveCatalog(archive)
     ready = await catalog.ready_archive(PACKED)
     assert ready is not None
@@ -93,7 +103,7 @@ async def test_catalogs_around_it_pass_the_archive_on(archive: Path) -> None:
 
 
 @rule("I2")
-async def test_a_folder_has_none(tmp_path: Path) -> None:
+async def test_a_folder_has_no_archive(tmp_path: Path) -> None:
     catalog = DirectoryCatalog(write_tree(tmp_path, {"packed/SKILL.md": skill_md("packed")}))
     assert await catalog.ready_archive(PACKED) is None
 
@@ -101,14 +111,13 @@ async def test_a_folder_has_none(tmp_path: Path) -> None:
 @rule("S1", "R2")
 async def test_a_file_that_is_replaced_is_read_again(archive: Path) -> None:
     catalog = ArchiveCatalog(archive)
-    pack = PACK["zip" if archive.suffix == ".zip" else "tar.gz"]
     before = await catalog.get_skill(PACKED)
-    put(archive, pack({**FILES, "refs/a.md": b"other"}))
+    put(archive, pack_zip({**FILES, "refs/a.md": b"other"}))
     assert await catalog.get_skill(PACKED) == before
     assert (await catalog.read_file("skill://packed/refs/a.md")).data == b"a"
     assert await catalog.refresh() == Change(changed=frozenset([PACKED]))
     assert (await catalog.read_file("skill://packed/refs/a.md")).data == b"other"
-    put(archive, pack({"SKILL.md": skill_md("renamed")}))
+    put(archive, pack_zip({"SKILL.md": skill_md("renamed")}))
     change = await catalog.refresh()
     assert change == Change(frozenset(["skill://renamed/SKILL.md"]), removed=frozenset([PACKED, INNER]))
     assert await catalog.ready_archive(PACKED) is None
@@ -127,7 +136,7 @@ async def test_the_same_files_packed_differently_are_a_change_too(tmp_path: Path
 
 
 @rule("I3")
-async def test_a_file_that_goes_bad_is_served_no_longer_until_it_is_mended(archive: Path) -> None:
+async def test_a_file_that_goes_bad_is_not_served_until_it_is_fixed(archive: Path) -> None:
     """Whole or not at all, and the problem names the file."""
     good = bytes_of(archive)
     catalog = ArchiveCatalog(archive)
@@ -148,16 +157,15 @@ async def test_a_file_that_goes_bad_is_served_no_longer_until_it_is_mended(archi
 
 
 @rule("S1")
-async def test_a_watch_sees_a_file_that_another_takes_the_place_of(archive: Path) -> None:
+async def test_a_watch_sees_that_a_file_is_replaced(archive: Path) -> None:
     """Deployments rename."""
     catalog = ArchiveCatalog(archive)
-    pack = PACK["zip" if archive.suffix == ".zip" else "tar.gz"]
-    with anyio.fail_after(30), catalog.changes() as changes:
+    with anyio.fail_after(PATIENCE), catalog.changes() as changes:
         async with anyio.create_task_group() as group:
             group.start_soon(catalog.follow)
             assert (await anext(changes)).added == {PACKED, INNER}
             fresh = archive.with_name("fresh")
-            fresh.write_bytes(pack({**FILES, "refs/a.md": b"other"}))
+            fresh.write_bytes(pack_zip({**FILES, "refs/a.md": b"other"}))
             fresh.rename(archive)
             assert (await anext(changes)).changed == {PACKED}
             group.cancel_scope.cancel()
@@ -167,12 +175,12 @@ async def test_a_watch_sees_a_file_that_another_takes_the_place_of(archive: Path
 @pytest.mark.parametrize(
     ("skill_md", "reference", "file"),
     [
-        (b"no frontmatter", "frontmatter-missing", "any/SKILL.md"),
-        (b"---\ndescription: d\n---\n", "name-missing", "any/SKILL.md"),
-        (b"---\nname: 7\ndescription: d\n---\n", "name-missing", "any/SKILL.md"),
-        (b"---\nname: Not Good\ndescription: d\n---\n", "name-invalid", "Not Good/SKILL.md"),
-        (b"---\nname: ../x\ndescription: d\n---\n", "name-invalid", "any/SKILL.md"),
-        (b"---\nname: good\n---\n", "description-missing", "good/SKILL.md"),
+        pytest.param(b"no frontmatter", "frontmatter-missing", "any/SKILL.md", id="no-frontmatter"),
+        pytest.param(b"---\nname: 7\ndescription: d\n---\n", "name-missing", "any/SKILL.md", id="name-not-text"),
+        pytest.param(
+            b"---\nname: Not Good\ndescription: d\n---\n", "name-invalid", "Not Good/SKILL.md", id="name-invalid"
+        ),
+        pytest.param(b"---\nname: ../x\ndescription: d\n---\n", "name-invalid", "any/SKILL.md", id="name-unsafe"),
     ],
 )
 async def test_a_packed_skill_that_breaks_a_rule_is_reported_like_any(
@@ -193,7 +201,7 @@ async def test_an_archive_larger_than_we_read_is_not_read(tmp_path: Path) -> Non
 
 
 @rule("I2")
-async def test_what_is_no_archive_is_refused_at_once(tmp_path: Path) -> None:
+async def test_a_file_that_is_no_archive_is_refused(tmp_path: Path) -> None:
     """And a missing one when it is asked for."""
     with pytest.raises(FormatError):
         ArchiveCatalog(tmp_path / "a.tar")
@@ -226,7 +234,7 @@ async def test_folders_and_archives_are_served_together(tmp_path: Path, archive:
 
 
 @rule("R3")
-async def test_what_is_said_about_a_skill_is_said_about_a_packed_one(archive: Path) -> None:
+async def test_metadata_applies_to_packed_skills(archive: Path) -> None:
     catalog = ArchiveCatalog(archive, describe=lambda path: SkillMeta(listed=path != "packed"))
     assert await listed(catalog) == [INNER]
     assert not (await catalog.get_skill(PACKED)).listed

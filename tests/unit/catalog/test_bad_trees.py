@@ -75,22 +75,23 @@ BAD = {
 
 
 @rule("F1", "F2", "F3", "F4", "U3", "B1", "F7")
-@pytest.mark.parametrize("reference", BAD)
-def test_one_bad_skill_gives_one_diagnostic_and_spoils_nothing(tmp_path: Path, reference: str) -> None:
+def test_each_bad_skill_gives_one_diagnostic_and_spoils_no_other(tmp_path: Path) -> None:
     write_tree(tmp_path, {"good/SKILL.md": skill_md("good")})
-    (tmp_path / "bad").mkdir()
-    BAD[reference](tmp_path / "bad")
+    for reference, make in BAD.items():
+        (tmp_path / reference / "bad").mkdir(parents=True)
+        make(tmp_path / reference / "bad")
     catalog = load(tmp_path)
     assert served(catalog) == ["good"]
-    assert [found for found, _ in problems(catalog)] == [reference]
-    problem = catalog.snapshot().problems()[0]
-    assert problem.file.startswith("bad")
-    assert problem.hint
-    assert str(tmp_path) not in problem.message + problem.hint
+    found = catalog.snapshot().problems()
+    assert sorted((problem.file.split("/")[0], problem.reference) for problem in found) == [
+        (reference, reference) for reference in sorted(BAD)
+    ]
+    assert all(problem.hint for problem in found)
+    assert [problem for problem in found if str(tmp_path) in problem.message + problem.hint] == []
 
 
 @rule("F3", "F7")
-def test_what_breaks_only_the_letter_is_served_and_reported(tmp_path: Path) -> None:
+def test_minor_violations_are_served_and_reported(tmp_path: Path) -> None:
     """Public skills are full of it."""
     extra = "license: 3\nmetadata: {version: 1}\nallowed-tools: [Read]\ncompatibility: ''\n"
     write_tree(
@@ -116,6 +117,7 @@ def test_pipes_devices_and_sockets_are_left_out_without_blocking(tmp_path: Path)
     short = Path(tempfile.mkdtemp()) / "s"
     listener.bind(str(short))
     short.rename(tmp_path / "a/socket")
+    short.parent.rmdir()
     listener.close()
     if os.geteuid() == 0:
         os.mknod(tmp_path / "a/zero", 0o600 | 0o020000, os.makedev(1, 5))
@@ -187,16 +189,19 @@ def test_a_file_that_vanishes_during_the_scan_is_told_and_the_rest_served(tmp_pa
 
 
 @rule("B1")
-def test_folders_ten_thousand_deep_cost_one_diagnostic(tmp_path: Path) -> None:
+def test_a_tree_is_read_down_to_the_deepest_folder_allowed(tmp_path: Path) -> None:
+    write_tree(tmp_path, {"1/2/three/SKILL.md": skill_md("three"), "1/2/3/four/SKILL.md": skill_md("four")})
+    catalog = load(tmp_path, max_depth=3)
+    assert served(catalog) == ["1/2/three"]
+    assert problems(catalog) == [("too-deep", "1/2/3/four")]
+
+
+@rule("B1")
+@pytest.mark.slow
+def test_a_path_longer_than_the_system_allows_costs_one_diagnostic(tmp_path: Path) -> None:
     write_tree(tmp_path, {"good/SKILL.md": skill_md("good")})
-    here = os.open(tmp_path, os.O_RDONLY)
-    for _ in range(10_000):
-        os.mkdir("d", dir_fd=here)
-        below = os.open("d", os.O_RDONLY, dir_fd=here)
-        os.close(here)
-        here = below
-    os.close(here)
     try:
+        make_deep(tmp_path, 2100)  # 4096 characters are allowed
         catalog = load(tmp_path)
         assert served(catalog) == ["good"]
         assert [reference for reference, _ in problems(catalog)] == ["too-deep"]
@@ -204,8 +209,20 @@ def test_folders_ten_thousand_deep_cost_one_diagnostic(tmp_path: Path) -> None:
         subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
+def make_deep(root: Path, depth: int) -> None:
+    here = os.open(root, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=here)
+        below = os.open("d", os.O_RDONLY, dir_fd=here)
+        os.close(here)
+        here = below
+    os.close(here)
+
+
 @rule("U7")
-@pytest.mark.parametrize("name", [b"a\nb", b"a\x1b[31mb", b"a\\b", b"a\x7fb", b"bad\xff\xfename"])
+@pytest.mark.parametrize(
+    "name", [b"a\x1b[31mb", b"a\\b", b"bad\xff\xfename"], ids=["control", "backslash", "not-utf-8"]
+)
 def test_a_name_that_no_uri_can_carry_refuses_its_skill(tmp_path: Path, name: bytes) -> None:
     """Control characters, backslashes, bytes that are not UTF-8."""
     write_tree(tmp_path, {"good/SKILL.md": skill_md("good"), "bad/SKILL.md": skill_md("bad")})
@@ -221,6 +238,7 @@ def test_a_name_that_no_uri_can_carry_refuses_its_skill(tmp_path: Path, name: by
 @pytest.mark.parametrize(
     "names",
     [("Notes.md", "notes.md"), ("caf\u00e9.md", "cafe\u0301.md"), ("STRASSE.md", "stra\u00dfe.md"), ("x", "X/y")],
+    ids=["case", "normal-form", "case-fold", "folder"],
 )
 def test_names_that_collide_on_another_disk_refuse_the_skill(tmp_path: Path, names: tuple[str, str]) -> None:
     write_tree(tmp_path, {"a/SKILL.md": skill_md("a"), **{f"a/{name}": b"x" for name in names}})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import anyio
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules import rule
@@ -64,7 +64,8 @@ async def test_the_bare_name_of_a_collision_names_the_candidates() -> None:
         with pytest.raises(NotFoundError) as caught:
             await ask("skill://refunds/SKILL.md")
         assert caught.value.reference == "skill-ambiguous"
-        assert "skill://a/refunds/SKILL.md or skill://b/refunds/SKILL.md" in caught.value.hint
+        for label in "ab":
+            assert f"skill://{label}/refunds/SKILL.md" in caught.value.hint
 
 
 @rule("N1")
@@ -72,8 +73,8 @@ async def test_a_collision_is_reported_on_both_sides() -> None:
     catalog = combined(a=[skill("refunds")], b=[skill("refunds")])
     problems = await catalog.problems()
     assert [(problem.reference, problem.skill) for problem in problems] == [("catalog-collision", "refunds")] * 2
-    assert "'a/refunds'" in problems[0].message
-    assert "'b/refunds'" in problems[1].message
+    assert "a/refunds" in problems[0].message
+    assert "b/refunds" in problems[1].message
 
 
 async def test_prefixes_keep_sources_apart() -> None:
@@ -109,7 +110,7 @@ async def test_a_label_that_looks_like_a_path_is_qualified_again() -> None:
 async def test_a_collision_that_comes_and_goes_tells_what_moved() -> None:
     one, two = MemoryCatalog([skill("x")]), MemoryCatalog()
     catalog = CombinedCatalog([Mount(one, "a"), Mount(two, "b")])
-    with catalog.changes() as changes, anyio.fail_after(5):
+    with catalog.changes() as changes, anyio.fail_after(60):
         two.put(skill("x"))
         change = await anext(changes)
         assert change.removed == {"skill://x/SKILL.md"}
@@ -151,6 +152,7 @@ PATHS = st.lists(st.sampled_from(["x", "y", "a/x", "b/x", "a/b/x", "x/y", "y/x"]
 
 
 @rule("N1", "E5")
+@settings(max_examples=30)
 @given(st.lists(PATHS, min_size=2, max_size=3))
 async def test_every_skill_has_exactly_one_uri_and_is_found_by_it(sources: list[list[str]]) -> None:
     """Whatever collides with whatever."""
@@ -172,7 +174,8 @@ async def test_every_skill_has_exactly_one_uri_and_is_found_by_it(sources: list[
             assert digest_of((await catalog.read_file(resource.uri)).data) == resource.digest
 
 
-async def test_s1_a_change_whose_name_could_not_be_settled_is_told_by_the_next_question() -> None:
+@rule("S1")
+async def test_a_change_whose_name_could_not_be_resolved_is_reported_later() -> None:
     class Away(MemoryCatalog):
         away = False
 
@@ -195,7 +198,7 @@ async def test_s1_a_change_whose_name_could_not_be_settled_is_told_by_the_next_q
 
 
 @rule("E2")
-async def test_peeking_makes_no_dynamic_skill_anew() -> None:
+async def test_peeking_does_not_generate_a_dynamic_skill() -> None:
     """A function runs when somebody reads, not when somebody looks."""
     calls: list[str] = []
     made = GeneratedCatalog()

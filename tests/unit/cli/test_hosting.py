@@ -20,6 +20,7 @@ from skillwire.cli.main import run
         ("/elsewhere", "/elsewhere/skillwire"),
         ("relative", "{home}/.local/state/skillwire"),  # the XDG specification ignores those
     ],
+    ids=["not-set", "absolute", "relative"],
 )
 def test_the_memory_is_where_the_person_keeps_state(
     variable: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -30,8 +31,8 @@ def test_the_memory_is_where_the_person_keeps_state(
     assert state_of(argparse.Namespace(state=Path("given"))) == Path("given")
 
 
-@pytest.mark.parametrize("text", ["-1", "nan", "inf", "soon", "1e9"])
-def test_a_time_nobody_can_wait_for_is_refused(text: str) -> None:
+@pytest.mark.parametrize("text", ["-1", "nan", "soon", "1e9"])
+def test_an_invalid_time_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError):
         seconds(text)
 
@@ -43,8 +44,10 @@ def test_sizes_are_read_as_people_write_them(text: str, count: int) -> None:
     assert size(text) == count
 
 
-@pytest.mark.parametrize("text", ["", "-1", "many", "1 M M", "1e3", "9" * 4000])
-def test_what_is_no_size_is_a_wrong_word(text: str, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "text", ["-1", "1 M M", "1e3", "9" * 4000], ids=["negative", "two-units", "exponent", "too-long"]
+)
+def test_an_invalid_size_is_a_usage_error(text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run(["cache", "prune", "--max", text])
     assert caught.value.code == 2
@@ -60,8 +63,8 @@ def test_a_time_for_programs_is_in_utc() -> None:
     assert stamp(0.5) == "1970-01-01T00:00:00.500Z"
 
 
-@pytest.mark.parametrize("words", [["origins"], ["cache"], ["origins", "add", "x"], ["load"], ["log", "-n", "x"]])
-def test_wrong_words_exit_with_2(words: list[str]) -> None:
+@pytest.mark.parametrize("words", [["origins"], ["origins", "add", "x"], ["log", "-n", "x"]], ids=" ".join)
+def test_usage_errors_exit_with_2(words: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         run(words)
     assert caught.value.code == 2

@@ -66,26 +66,24 @@ def test_each_kind_of_origin_is_stored_as_hosts_write_it(own: Path, tmp_path: Pa
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
-        (["a b", "own"], "origin-invalid"),
-        (["a:b", "own"], "origin-invalid"),
-        (["x" * 65, "own"], "origin-invalid"),
-        (["bell\x07", "own"], "origin-invalid"),
-        (["local", "own"], "origin-invalid"),
-        (["local-2", "own"], "origin-invalid"),
-        (["x", "nowhere"], "target-unknown"),
-        (["x", "own", "other"], "origin-unclear"),
-        (["x", "own", "--header", "A: b"], "origin-unclear"),
-        (["x", "https://example.com/mcp", "--env", "A=b"], "origin-unclear"),
-        (["x", "own", "--", "command"], "origin-unclear"),
-        (["x", "--env", "nothing", "--", "command"], "origin-unclear"),
-        (["x", "--"], "origin-unclear"),
-        (["x", "ftp://example.com"], "url-invalid"),
-        (["x", "https://example.com/mcp", "--header", SECRET], "header-invalid"),
-        (["x", "https://example.com/mcp", "--header", "A: ${NO_SUCH_VARIABLE}"], "variable-unset"),
-        (["x", "."], "cache-misplaced"),  # the memory lies below it
+        pytest.param(["x" * 65, "own"], "origin-invalid", id="long-label"),
+        pytest.param(["bell\x07", "own"], "origin-invalid", id="control-character"),
+        pytest.param(["local", "own"], "origin-invalid", id="reserved"),
+        pytest.param(["local-2", "own"], "origin-invalid", id="reserved-with-a-number"),
+        pytest.param(["x", "nowhere"], "target-unknown", id="unknown-target"),
+        pytest.param(["x", "own", "other"], "origin-unclear", id="two-targets"),
+        pytest.param(["x", "own", "--header", "A: b"], "origin-unclear", id="folder-with-a-header"),
+        pytest.param(["x", "https://example.com/mcp", "--env", "A=b"], "origin-unclear", id="url-with-env"),
+        pytest.param(["x", "own", "--", "command"], "origin-unclear", id="folder-and-command"),
+        pytest.param(["x", "--env", "nothing", "--", "command"], "origin-unclear", id="env-without-a-value"),
+        pytest.param(["x", "--"], "origin-unclear", id="no-command"),
+        pytest.param(["x", "ftp://example.com"], "url-invalid", id="scheme"),
+        pytest.param(["x", "https://example.com/mcp", "--header", SECRET], "header-invalid", id="header"),
+        pytest.param(["x", "https://example.com/mcp", "--header", "A: ${NO_SUCH}"], "variable-unset", id="unset"),
+        pytest.param(["x", "."], "cache-misplaced", id="above-the-memory"),
     ],
 )
-def test_what_cannot_be_an_origin_is_refused_and_not_stored(
+def test_an_invalid_origin_is_refused_and_not_stored(
     own: Path, words: list[str], reference: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["origins", "add", "--no-test", *words]) == 2
@@ -108,14 +106,16 @@ def test_a_label_is_given_once(own: Path, capsys: pytest.CaptureFixture[str]) ->
 
 def test_a_folder_is_an_origin_of_every_host(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["origins", "add", "mine", "own"]) == 0
-    assert "need no approval" in capsys.readouterr().err
+    capsys.readouterr()
     assert run(["skills"]) == 0
     assert capsys.readouterr().out.startswith("mine\tmine\tlocal\t")
     assert run(["load", "mine"]) == 0
     assert run(["approve", "mine"]) == 0
-    assert "needs no approval" in capsys.readouterr().err
+    capsys.readouterr()
+    assert run(["approvals", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["approvals"] == []
     assert run(["review", "mine"]) == 0
-    assert "local: needs no approval" in capsys.readouterr().out
+    assert "local" in capsys.readouterr().out
     (own / "mine" / "SKILL.md").unlink()
     os.rmdir(own / "mine")
     os.rmdir(own)
@@ -124,10 +124,10 @@ def test_a_folder_is_an_origin_of_every_host(own: Path, capsys: pytest.CaptureFi
 
 
 @rule("F7")
-def test_a_folder_with_a_bad_skill_is_added_and_said(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_with_a_bad_skill_is_added_with_a_warning(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_tree(own, {"bad/SKILL.md": b"no frontmatter\n"})
     assert run(["origins", "add", "mine", "own"]) == 1
-    assert "left out bad/SKILL.md" in capsys.readouterr().err
+    assert "bad/SKILL.md" in capsys.readouterr().err
     assert run(["skills"]) == 1
 
 
@@ -142,11 +142,11 @@ def test_a_config_file_cannot_name_a_folder(own: Path, capsys: pytest.CaptureFix
 
 
 @rule("O1")
-def test_two_origins_with_one_label_are_said_in_a_line(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_origins_with_one_label_are_an_error(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("servers.json").write_text(json.dumps({"mcpServers": {"local": {"command": "true"}}}))
     assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 2
     err = capsys.readouterr().err
-    assert err.startswith("error: there are two origins")
+    assert "[origin-taken" in err
     assert "Traceback" not in err
 
 
@@ -162,16 +162,20 @@ def test_a_name_in_a_file_that_is_no_label_becomes_one(own: Path, capsys: pytest
 @pytest.mark.parametrize(
     ("target", "shown"),
     [
-        ({"url": f"https://u:{SECRET}@h/mcp?k={SECRET}#{SECRET}"}, "https://…@h/mcp"),
-        ({"url": "https://h/mcp", "headers": {"X-Key": SECRET}}, "https://h/mcp (headers: X-Key)"),
-        ({"command": "npx", "args": ["--key", SECRET], "env": {"KEY": SECRET}}, "npx … 2 words (env: KEY)"),
-        ({"command": "npx"}, "npx"),
-        ({"folder": "/a/b\x1b"}, "/a/b<U+001B>"),
-        ({"headers": SECRET, "args": SECRET}, "?"),
+        pytest.param({"url": f"https://u:{SECRET}@h/mcp?k={SECRET}#{SECRET}"}, ["https://…@h/mcp"], id="url"),
+        pytest.param({"url": "https://h/mcp", "headers": {"X-Key": SECRET}}, ["h/mcp", "X-Key"], id="headers"),
+        pytest.param(
+            {"command": "npx", "args": ["--key", SECRET], "env": {"KEY": SECRET}},
+            ["npx", "2", "KEY"],
+            id="command",
+        ),
+        pytest.param({"folder": "/a/b\x1b"}, ["/a/b<U+001B>"], id="folder"),
+        pytest.param({"headers": SECRET, "args": SECRET}, ["?"], id="neither"),
     ],
 )
-def test_where_an_origin_is_holds_no_secret(target: dict[str, Any], shown: str) -> None:
-    assert where_of(target) == shown
+def test_the_place_of_an_origin_is_shown_without_secrets(target: dict[str, Any], shown: list[str]) -> None:
+    assert all(part in where_of(target) for part in shown)
+    assert SECRET not in where_of(target)
 
 
 def test_a_secret_is_stored_and_never_printed(capsys: pytest.CaptureFixture[str]) -> None:

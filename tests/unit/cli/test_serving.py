@@ -13,7 +13,6 @@ from skillwire.server.http import listen
     ("host", "is_everywhere"),
     [
         ("127.0.0.1", False),
-        ("127.0.0.2", False),
         ("localhost", False),
         ("::1", False),
         ("0.0.0.0", True),

@@ -37,13 +37,15 @@ def refusal(result: dict[str, Any], at_most: int = LARGE) -> SkillwireError:
 
 
 @rule("R1", "F6")
-@pytest.mark.parametrize("words", ["", "x", "a\r\nb\n", "\ufeffnaïve 日本語 😀", "\x00\x1b"])
+@pytest.mark.parametrize(
+    "words", ["", "a\r\nb\n", "\ufeffnaïve 日本語 😀\x00"], ids=["empty", "line-ends", "unicode"]
+)
 def test_text_comes_out_as_its_bytes(words: str) -> None:
     assert decode_content(answer(text(words)), URI, LARGE) == words.encode()
 
 
 @rule("R1")
-@pytest.mark.parametrize("data", [b"", b"x", b"xy", b"xyz", bytes(range(256))])
+@pytest.mark.parametrize("data", [b"", bytes(range(256))], ids=["empty", "all-bytes"])
 def test_base64_comes_out_as_its_bytes(data: bytes) -> None:
     assert decode_content(answer(blob(data)), URI, LARGE) == data
 
@@ -69,7 +71,7 @@ def test_the_content_that_is_about_the_resource_is_found_among_others() -> None:
 
 @rule("R1", "V2")
 @pytest.mark.parametrize(
-    "said", ["skill://acme/refunds/A%20b.md", "skill://acme/refunds", "", None, 5, "file:///x", "x"]
+    "said", ["skill://acme/refunds/A%20b.md", "", 5, "x"], ids=["other-file", "empty", "number", "no-uri"]
 )
 def test_an_answer_about_something_else_is_none(said: object) -> None:
     """Whatever it holds."""
@@ -82,18 +84,13 @@ def test_an_answer_about_something_else_is_none(said: object) -> None:
 @pytest.mark.parametrize(
     "result",
     [
-        {},
-        {"contents": None},
-        {"contents": {"text": "x"}},
-        {"contents": "x"},
-        answer(),
-        answer(None),
-        answer("x"),
-        answer({}),
-        answer({"uri": URI}),
-        answer({"uri": URI, "text": 5}),
-        answer({"uri": URI, "text": None, "blob": None}),
-        answer({"uri": URI, "blob": ["eA=="]}),
+        pytest.param({}, id="no-contents"),
+        pytest.param({"contents": {"text": "x"}}, id="contents-are-an-object"),
+        pytest.param(answer(), id="empty"),
+        pytest.param(answer("x"), id="item-is-text"),
+        pytest.param(answer({"uri": URI}), id="neither-text-nor-blob"),
+        pytest.param(answer({"uri": URI, "text": 5}), id="text-is-a-number"),
+        pytest.param(answer({"uri": URI, "blob": ["eA=="]}), id="blob-is-a-list"),
     ],
 )
 def test_an_answer_of_another_shape_is_refused(result: dict[str, Any]) -> None:
@@ -102,21 +99,22 @@ def test_an_answer_of_another_shape_is_refused(result: dict[str, Any]) -> None:
 
 
 @rule("R1")
-@pytest.mark.parametrize("bad", ["x", "eA=", "eA", "eA==eA==", "eA==\n", "e A=", "éééé", "eA*=", "====", "-_-_"])
+@pytest.mark.parametrize(
+    "bad", ["eA", "eA==eA==", "eA==\n", "éééé", "eA*="], ids=["cut", "two", "line-end", "not-ascii", "asterisk"]
+)
 def test_base64_that_cannot_be_decoded_is_refused(bad: str) -> None:
     """Nothing is skipped over and nothing is guessed."""
     assert refusal(answer({"uri": URI, "blob": bad})).reference == "content-invalid"
 
 
 @rule("R1")
-@pytest.mark.parametrize("bad", ["\ud800", "a\udfffb"])
-def test_text_that_is_no_unicode_is_refused(bad: str) -> None:
-    assert refusal(answer(text(bad))).reference == "content-invalid"
+def test_text_that_is_not_unicode_is_refused() -> None:
+    assert refusal(answer(text("a\ud800b"))).reference == "content-invalid"
 
 
 @rule("B1")
-@pytest.mark.parametrize("size", [0, 1, 2, 3, 4, 5, 100])
-def test_so_many_bytes_and_no_more(size: int) -> None:
+@pytest.mark.parametrize("size", [0, 1, 2, 3, 4])
+def test_content_may_have_so_many_bytes_and_no_more(size: int) -> None:
     """To the byte, in both forms."""
     data = b"x" * size
     for item in (text("x" * size), blob(data)):

@@ -31,10 +31,11 @@ def test_an_error_that_may_quote_a_header_is_named_and_not_repeated(raised: Exce
     """Headers are secrets."""
     error = as_ours(raised, Meter(DEFAULT_LIMITS), CONNECTING)
     assert error.reference == "connection-lost"
-    assert error.message == f"cannot connect to the server ({type(raised).__name__})"
+    assert type(raised).__name__ in error.message
+    assert SECRET not in repr(error)
 
 
-def test_what_else_went_wrong_is_said() -> None:
+def test_other_errors_are_passed_on() -> None:
     error = as_ours(httpx2.ConnectError("no route"), Meter(DEFAULT_LIMITS), CONNECTING)
     assert "ConnectError: no route" in error.message
 
@@ -43,8 +44,8 @@ def test_what_else_went_wrong_is_said() -> None:
 @pytest.mark.anyio
 async def test_a_line_that_was_written_as_one_word_is_not_repeated_when_it_cannot_be_started() -> None:
     """Arguments may be secrets."""
-    with pytest.raises(NotFoundError, match="'no-such-program …' cannot be started") as caught:
+    with pytest.raises(NotFoundError) as caught:
         async with connect([f"no-such-program --key {SECRET}"]):
             pass
+    assert "'no-such-program …'" in caught.value.message
     assert SECRET not in str(caught.value)
-    assert "a word of its own" in caught.value.hint

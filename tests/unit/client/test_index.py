@@ -72,7 +72,7 @@ def test_an_entry_of_the_newer_generation_has_the_whole_frontmatter() -> None:
 
 
 @rule("I1", "V1")
-@pytest.mark.parametrize("item", [OLDER, NEWER])
+@pytest.mark.parametrize("item", [OLDER, NEWER], ids=["older", "newer"])
 def test_without_a_digest_none_is_promised(item: dict[str, Any]) -> None:
     for given in (without(item, "digest"), item | {"digest": None}):
         skill = parse_index_entry(given)
@@ -128,19 +128,26 @@ def test_an_archive_may_have_the_fields_of_both_generations() -> None:
 
 @rule("I1", "I2", "E5")
 @pytest.mark.anyio
-@pytest.mark.parametrize("plain", [OLDER, NEWER])
-@pytest.mark.parametrize("packed", [OLDER_ARCHIVE, NEWER_ARCHIVE, MIXED])
-@pytest.mark.parametrize("is_first", [True, False])
-async def test_a_skill_may_be_listed_once_for_each_kind(
-    plain: dict[str, Any], packed: dict[str, Any], is_first: bool
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        pytest.param(OLDER, OLDER_ARCHIVE, id="older"),
+        pytest.param(NEWER_ARCHIVE, NEWER, id="newer-archive-first"),
+        pytest.param(OLDER_ARCHIVE, NEWER, id="older-archive-first"),
+        pytest.param(OLDER, MIXED, id="archive-of-both"),
+    ],
+)
+async def test_a_skill_may_be_listed_once_as_a_file_and_once_packed(
+    first: dict[str, Any], second: dict[str, Any]
 ) -> None:
     """Together they promise what each of them does."""
-    index = Index(*((plain, packed) if is_first else (packed, plain)))
+    index = Index(first, second)
     [entry] = await index.listed()
     assert (entry.files, index.problems) == ((Resource(URI, DIGEST, None),), [])
-    assert entry.whole_frontmatter == ("frontmatter" in plain or "frontmatter" in packed)
+    assert entry.whole_frontmatter == ("frontmatter" in first or "frontmatter" in second)
     got = await index.dialect.get_skill(URI)
     assert got.is_complete
+    assert got.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD))
     assert {file.uri.rpartition("/")[2] for file in got.files} == {"SKILL.md", "c.md", "data.bin"}
 
 
@@ -170,7 +177,6 @@ def test_a_skill_without_a_description_in_the_index_can_be_verified() -> None:
         ("refunds/SKILL.md", "skill://refunds/SKILL.md"),
         ("./refunds/SKILL.md", "skill://refunds/SKILL.md"),
         ("/acme/refunds/SKILL.md", URI),
-        ("acme/refunds/SKILL.md", URI),
         ("repo://acme/refunds/SKILL.md", "repo://acme/refunds/SKILL.md"),
         ("https://example.com/refunds/SKILL.md", "https://example.com/refunds/SKILL.md"),
     ],
@@ -184,16 +190,15 @@ def test_a_relative_url_is_one_beside_the_index(url: str, uri: str) -> None:
 @rule("I1", "U1", "U7")
 @pytest.mark.parametrize(
     "url",
-    ["../refunds/SKILL.md", "x/../refunds/SKILL.md", "%2e%2e/refunds/SKILL.md", "a\\refunds/SKILL.md", "refunds",
-     "refunds/skill.md", "SKILL.md", "./", "skill://"],
-)  # fmt: skip
+    ["../refunds/SKILL.md", "%2e%2e/refunds/SKILL.md", "a\\refunds/SKILL.md", "refunds/skill.md", "SKILL.md"],
+)
 def test_a_url_that_leads_elsewhere_or_to_no_skill_is_refused(url: str) -> None:
     assert refusal(OLDER | {"url": url}).reference == "uri-invalid"
     assert refusal(NEWER | {"url": url}).reference == "uri-invalid"
 
 
 @rule("O3")
-@pytest.mark.parametrize("url", ["file:///refunds/SKILL.md", "FILE:/refunds/SKILL.md", "file:refunds/SKILL.md"])
+@pytest.mark.parametrize("url", ["file:///refunds/SKILL.md", "FILE:/refunds/SKILL.md"])
 def test_a_url_that_names_a_file_of_a_machine_is_refused(url: str) -> None:
     """Of a skill or of an archive."""
     packed = url.replace("/SKILL.md", ".zip")
@@ -205,7 +210,7 @@ def test_a_url_that_names_a_file_of_a_machine_is_refused(url: str) -> None:
 
 
 @rule("I1")
-@pytest.mark.parametrize("url", ["left out", None, "", 5, ["x"]])
+@pytest.mark.parametrize("url", ["left out", "", 5])
 def test_an_entry_needs_a_url(url: object) -> None:
     for item in (OLDER, NEWER, OLDER_ARCHIVE):
         error = refusal(without(item, "url") if url == "left out" else item | {"url": url})
@@ -213,7 +218,7 @@ def test_an_entry_needs_a_url(url: object) -> None:
 
 
 @rule("U3")
-@pytest.mark.parametrize("name", ["refund", "Refunds", "acme/refunds", None, 5])
+@pytest.mark.parametrize("name", ["refund", "acme/refunds", 5])
 def test_a_name_that_is_not_the_folders_is_refused(name: object) -> None:
     """In both generations, packed or not."""
     for item in (
@@ -227,7 +232,7 @@ def test_a_name_that_is_not_the_folders_is_refused(name: object) -> None:
 
 
 @rule("E1")
-@pytest.mark.parametrize("description", [None, 5, ["x"]])
+@pytest.mark.parametrize("description", [None, 5])
 def test_a_description_is_text(description: object) -> None:
     """The newer generation has to have one."""
     assert refusal(OLDER | {"description": description}).rule == "E1"
@@ -236,7 +241,11 @@ def test_a_description_is_text(description: object) -> None:
 
 
 @rule("E3", "V1")
-@pytest.mark.parametrize("digest", ["", "0" * 64, "sha256:" + "A" * 64, DIGEST[:-1], 5, [DIGEST], False])
+@pytest.mark.parametrize(
+    "digest",
+    ["", "0" * 64, "sha256:" + "A" * 64, DIGEST[:-1], False],
+    ids=["empty", "bare", "capitals", "short", "false"],
+)
 def test_a_broken_digest_is_no_missing_digest(digest: object) -> None:
     """Whether of the file or of the archive."""
     for item in (
@@ -250,16 +259,18 @@ def test_a_broken_digest_is_no_missing_digest(digest: object) -> None:
 
 
 @rule("I1")
-@pytest.mark.parametrize("item", [OLDER, NEWER])
+@pytest.mark.parametrize("item", [OLDER, NEWER], ids=["older", "newer"])
 def test_a_template_is_no_skill(item: dict[str, Any]) -> None:
-    """It says what a person can do with it."""
     error = refusal(item | {"type": "mcp-resource-template", "url": "skill://{region}/refunds/SKILL.md"})
     assert (error.reference, error.rule) == ("entry-template", "I1")
-    assert "template" in error.hint
 
 
 @rule("I1")
-@pytest.mark.parametrize("item", [{}, {"frontmatter": None}, {"type": 5}, {"archives": [PACKED]}])
+@pytest.mark.parametrize(
+    "item",
+    [{}, {"frontmatter": None}, {"type": 5}, {"archives": [PACKED]}],
+    ids=["empty", "no-frontmatter", "type-is-a-number", "archives-alone"],
+)
 def test_an_entry_of_another_shape_is_refused(item: dict[str, Any]) -> None:
     assert refusal(item).reference == "entry-invalid"
 
@@ -278,9 +289,9 @@ def test_an_index_is_an_object_with_a_list_of_skills() -> None:
 @rule("I1")
 @pytest.mark.parametrize(
     "data",
-    [b"", b"{", b"null", b"[]", b"{}", b'{"skills": null}', b'{"skills": {}}', b"# Skills\n", b"\xff\xfe",
-     b"[" * 100_000, b'{"skills": [' + b"9" * 5000 + b"]}"],
-    ids=["empty", "cut", "null", "list", "no skills", "null skills", "object", "prose", "bytes", "deep", "number"],
+    [b"# Skills\n", b"\xff\xfe", b"[" * 100_000, b'{"skills": [' + b"9" * 5000 + b"]}", b"[]", b"{}",
+     b'{"skills": {}}'],
+    ids=["prose", "bytes", "deep", "long-number", "list", "no-skills", "skills-are-an-object"],
 )  # fmt: skip
 def test_anything_else_is_no_index(data: bytes) -> None:
     with pytest.raises(ProtocolError) as caught:
@@ -330,7 +341,7 @@ class Index:
 
 @rule("V5", "I1")
 @pytest.mark.anyio
-@pytest.mark.parametrize("item", [OLDER, NEWER, OLDER_ARCHIVE, NEWER_ARCHIVE])
+@pytest.mark.parametrize("item", [OLDER, NEWER_ARCHIVE], ids=["file", "archive"])
 async def test_listing_reads_the_index_and_nothing_else(item: dict[str, Any]) -> None:
     index = Index(item)
     assert [entry.uri for entry in await index.listed()] == [URI]
@@ -355,34 +366,17 @@ async def test_what_cannot_be_used_is_reported_and_spoils_nothing() -> None:
     ]
 
 
-@rule("I1", "E5")
-@pytest.mark.anyio
-@pytest.mark.parametrize(
-    "items", [(OLDER, OLDER_ARCHIVE), (OLDER_ARCHIVE, OLDER), (NEWER, NEWER_ARCHIVE), (NEWER_ARCHIVE, NEWER)]
-)
-async def test_a_skill_listed_as_a_file_and_packed_is_one_skill(items: tuple[dict[str, Any], ...]) -> None:
-    """In either order; the file's promise and the archive's are both kept."""
-    index = Index(*items)
-    [entry] = await index.listed()
-    assert entry.files == (Resource(URI, DIGEST, None),)
-    assert index.problems == []
-    got = await index.dialect.get_skill(URI)
-    assert got.is_complete
-    assert got.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD))
-
-
 @rule("E5", "N1")
 @pytest.mark.anyio
 @pytest.mark.parametrize(
     "items",
     [
-        (OLDER, OLDER | {"digest": digest_of(b"other")}),
-        (NEWER, OLDER),
-        (OLDER_ARCHIVE, OLDER_ARCHIVE | {"url": ZIP_URI}),
-        (NEWER | {"archives": [PACKED]}, NEWER),
-        (NEWER, NEWER | {"archives": [PACKED]}),
-        (NEWER | {"archives": [PACKED]}, NEWER_ARCHIVE),
-        (OLDER, OLDER | {"url": "skill://acme/%72efunds/SKILL.md", "digest": digest_of(b"x")}),
+        pytest.param((NEWER, OLDER), id="two-files"),
+        pytest.param((OLDER_ARCHIVE, OLDER_ARCHIVE | {"url": ZIP_URI}), id="two-archives"),
+        pytest.param((NEWER | {"archives": [PACKED]}, NEWER), id="both-then-file"),
+        pytest.param((NEWER, NEWER | {"archives": [PACKED]}), id="file-then-both"),
+        pytest.param((NEWER | {"archives": [PACKED]}, NEWER_ARCHIVE), id="both-then-archive"),
+        pytest.param((OLDER, OLDER | {"url": "skill://acme/%72efunds/SKILL.md"}), id="other-spelling"),
     ],
 )
 async def test_a_skill_that_comes_twice_counts_once_the_first_time(items: tuple[dict[str, Any], ...]) -> None:
@@ -394,14 +388,13 @@ async def test_a_skill_that_comes_twice_counts_once_the_first_time(items: tuple[
 
 @rule("E5")
 @pytest.mark.anyio
-@pytest.mark.parametrize("items", [(OLDER, OLDER_ARCHIVE), (OLDER_ARCHIVE, OLDER)])
 @pytest.mark.parametrize(
-    "third", [OLDER | {"digest": digest_of(b"evil")}, OLDER_ARCHIVE | {"url": ZIP_URI}, NEWER]
+    "third",
+    [OLDER | {"digest": digest_of(b"evil")}, OLDER_ARCHIVE | {"url": ZIP_URI}, NEWER],
+    ids=["other-digest", "other-archive", "newer"],
 )
-async def test_a_third_entry_replaces_neither_of_the_two_that_are_one(
-    items: tuple[dict[str, Any], ...], third: dict[str, Any]
-) -> None:
-    index = Index(*items, third)
+async def test_a_third_entry_replaces_neither_of_the_two_that_are_one(third: dict[str, Any]) -> None:
+    index = Index(OLDER, OLDER_ARCHIVE, third)
     [entry] = await index.listed()
     assert entry.files == (Resource(URI, DIGEST, None),)
     assert not entry.whole_frontmatter
@@ -415,6 +408,7 @@ async def test_a_third_entry_replaces_neither_of_the_two_that_are_one(
 @pytest.mark.parametrize(
     "item",
     [OLDER_ARCHIVE, NEWER_ARCHIVE, NEWER | {"archives": [{"url": ZIP_URI, "digest": digest_of(ZIP)}]}],
+    ids=["older", "newer", "zip-without-a-type"],
 )
 async def test_a_packed_skill_is_complete_once_it_was_unpacked(item: dict[str, Any]) -> None:
     """The digest of the archive promises every file in it."""
@@ -462,7 +456,7 @@ async def test_the_digest_of_a_skill_md_is_kept_when_its_archive_has_none() -> N
 
 @rule("V1")
 @pytest.mark.anyio
-@pytest.mark.parametrize("packed", [PACKED, PACKED | {"digest": None}])
+@pytest.mark.parametrize("packed", [PACKED, PACKED | {"digest": None}], ids=["digest", "no-digest"])
 async def test_an_archive_with_another_skill_md_than_the_index_says_is_refused(packed: dict[str, Any]) -> None:
     """Two promises about one file, of which one is broken."""
     index = Index(NEWER | {"digest": digest_of(b"other"), "archives": [packed]})

@@ -69,21 +69,21 @@ async def test_an_item_that_is_no_object_is_an_empty_one() -> None:
 
 
 @rule("L1")
-@pytest.mark.parametrize("page", [{}, {"skills": None}, {"skills": {}}, {"skills": "x"}, {"resources": []}])
+@pytest.mark.parametrize("page", [{}, {"skills": None}, {"skills": {}}], ids=["none", "null", "object"])
 async def test_an_answer_without_the_list_is_refused(page: dict[str, Any]) -> None:
     error = await refusal(paging(page))
     assert (error.reference, error.rule) == ("answer-invalid", "L1")
 
 
 @rule("L3", "B1")
-@pytest.mark.parametrize("cursor", [5, True, [], {}, "c" * (DEFAULT_LIMITS.max_cursor_length + 1)])
-async def test_a_cursor_that_is_no_short_text_is_refused(cursor: object) -> None:
+@pytest.mark.parametrize("cursor", [5, "c" * (DEFAULT_LIMITS.max_cursor_length + 1)], ids=["number", "too-long"])
+async def test_an_invalid_cursor_is_refused(cursor: object) -> None:
     error = await refusal(paging({"skills": [], "nextCursor": cursor}))
     assert (error.reference, error.rule) == ("answer-invalid", "L3")
 
 
 @rule("B3")
-@pytest.mark.parametrize("cursors", ["a", "ab", "abc"])
+@pytest.mark.parametrize("cursors", ["a", "abc"])
 async def test_a_cursor_that_comes_again_ends_it(cursors: str) -> None:
     """At once, or after some others."""
     pages = [{"skills": [], "nextCursor": cursor} for cursor in [*cursors, cursors[0]]]

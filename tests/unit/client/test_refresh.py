@@ -44,7 +44,7 @@ def test_what_changed_is_told_as_it_is_now_and_what_is_gone_as_it_was() -> None:
 
 
 @rule("A2")
-@pytest.mark.parametrize("entries", [[], [entry("a"), entry("b")]])
+@pytest.mark.parametrize("entries", [[], [entry("a"), entry("b")]], ids=["empty", "two"])
 def test_nothing_changed_is_false(entries: list[SkillEntry]) -> None:
     """And listings may be anything that can be gone through once."""
     refresh = compare(iter(entries), iter(entries))
@@ -73,13 +73,26 @@ def changed(**changes: Any) -> SkillEntry:
         changed(frontmatter={"name": "a"}),
         changed(resources=entry("a").files[:-1]),
         changed(resources=(*entry("a").files, Resource("skill://acme/a/new", digest_of(b""), 0))),
-        changed(resources=tuple(file._replace(size=9) for file in entry("a").files)),
         changed(resources=tuple(file._replace(size=None) for file in entry("a").files)),
         changed(resources=tuple(file._replace(digest=None) for file in entry("a").files)),
         changed(resources=tuple(file._replace(uri=f"{file.uri}x") for file in entry("a").files)),
         changed(resources=Partial(entry("a").files)),
         changed(resources=DYNAMIC),
         changed(uri="skill://acme/b/SKILL.md"),
+    ],
+    ids=[
+        "rotated",
+        "field-changed",
+        "field-added",
+        "field-removed",
+        "file-removed",
+        "file-added",
+        "no-size",
+        "no-digest",
+        "files-renamed",
+        "list-not-complete",
+        "dynamic",
+        "other-uri",
     ],
 )
 def test_any_other_claim_is_a_change(other: SkillEntry) -> None:
@@ -108,12 +121,10 @@ def test_the_same_claim_is_no_change(other: SkillEntry) -> None:
 @pytest.mark.parametrize(
     ("one", "other", "same"),
     [
-        (True, 1, False),
-        (0, False, False),
-        (1, 1.0, True),
-        ([True], [1], False),
-        ("1", 1, False),
-        (None, "", False),
+        pytest.param(True, 1, False, id="boolean-and-number"),
+        pytest.param([True], [1], False, id="in-a-list"),
+        pytest.param(1, 1.0, True, id="same-number"),
+        pytest.param(None, "", False, id="null-and-empty"),
     ],
 )
 def test_fields_are_compared_as_json_compares(one: Any, other: Any, same: bool) -> None:

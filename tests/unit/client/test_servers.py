@@ -48,20 +48,14 @@ SHAPES: dict[str, tuple[dict[str, Any], object]] = {
         {"mcpServers": {"it": {"command": "npx", "args": ["-y", "pkg"], "env": {"KEY": "x"}}}},
         CommandServer(("npx", "-y", "pkg"), {"KEY": "x"}),
     ),
-    ".mcp.json, a command": (
-        {"mcpServers": {"it": {"type": "stdio", "command": "srv", "args": [], "env": {}}}},
-        CommandServer(("srv",)),
-    ),
-    ".mcp.json, a URL": (
+    "Claude Code": (
         {"mcpServers": {"it": {"type": "http", "url": URL, "headers": {"Authorization": "Bearer ${TOKEN}"}}}},
         UrlServer(URL, {"Authorization": f"Bearer {SECRET}"}),
     ),
-    "Cursor": ({"mcpServers": {"it": {"url": URL}}}, UrlServer(URL)),
-    "VS Code, a command": (
+    "VS Code": (
         {"inputs": [], "servers": {"it": {"type": "stdio", "command": "srv", "cwd": "${HOME}/x", "envFile": "x"}}},
         CommandServer(("srv",), {}, "/home/me/x"),
     ),
-    "VS Code, a URL": ({"servers": {"it": {"type": "http", "url": URL}}}, UrlServer(URL)),
     "Gemini": ({"theme": "x", "mcpServers": {"it": {"httpUrl": URL, "timeout": 5}}}, UrlServer(URL)),
     "Gemini, both": ({"mcpServers": {"it": {"url": "https://example.com/sse", "httpUrl": URL}}}, UrlServer(URL)),
     "Windsurf": ({"mcpServers": {"it": {"serverUrl": URL, "disabled": False}}}, UrlServer(URL)),
@@ -94,7 +88,9 @@ def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
 
 @rule("O1")
 @pytest.mark.parametrize(
-    "document", [{}, [], 5, None, {"mcpServers": []}, {"servers": None}, {"mcpServers": {"a": "x"}}]
+    "document",
+    [{}, [], {"mcpServers": []}, {"mcpServers": {"a": "x"}}],
+    ids=["no-table", "no-object", "table-is-a-list", "entry-is-text"],
 )
 def test_a_file_without_servers_has_none(document: Any, tmp_path: Path) -> None:
     """Another file of the host's is no mistake."""
@@ -105,26 +101,23 @@ HIDDEN = {
     "a label twice": (
         f'{{"mcpServers": {{"it": {{"url": "{URL}/1"}}, "it": {{"url": "{URL}/2"}}}}}}', "label-duplicate", "'it'",
     ),
-    "a label twice, the same": (
-        f'{{"servers": {{"it": {{"url": "{URL}"}}, "it": {{"url": "{URL}"}}}}}}', "label-duplicate", "'it'",
-    ),
     "a label in both tables": (
         f'{{"mcpServers": {{"it": {{"url": "{URL}/1"}}}}, "servers": {{"it": {{"url": "{URL}/2"}}}}}}',
         "label-duplicate", "'it'",
     ),
     "a table twice": (
         '{"x": 1, "x": 2, "x": 3, "mcpServers": {"a": {}}, "mcpServers": {"b": {}}}',
-        "config-invalid", "'mcpServers' twice",
+        "config-invalid", "'mcpServers'",
     ),
     "no entry": (f'{{"mcpServers": {{"it": "{URL}"}}}}', "server-invalid", "'it'"),
     "no table": (f'{{"mcpServers": [{{"url": "{URL}"}}]}}', "config-invalid", "'mcpServers'"),
-    "no object": ("[]", "config-invalid", "is not an object"),
+    "no object": ("[]", "config-invalid", "'mcp.json'"),
 }  # fmt: skip
 
 
 @rule("N1", "O1")
 @pytest.mark.parametrize("name", HIDDEN)
-def test_who_means_all_servers_learns_of_one_that_would_be_dropped(name: str, tmp_path: Path) -> None:
+def test_a_server_that_would_be_dropped_is_an_error_if_all_are_wanted(name: str, tmp_path: Path) -> None:
     """And who only looks through a host's file can use it all the same."""
     text, reference, named = HIDDEN[name]
     path = write(tmp_path / "mcp.json", text)
@@ -151,13 +144,17 @@ def test_what_hides_nothing_is_read_strictly_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("written", "filled"),
     [
-        ("${TOKEN}", SECRET), ("${env:TOKEN}", SECRET), ("a${TOKEN}b${HOME}", f"a{SECRET}b/home/me"),
-        ("${TOKEN:-none}", SECRET), ("${UNSET:-none}", "none"), ("${env:UNSET:-none}", "none"), ("${UNSET:-}", ""),
-        ("${UNSET:-a:-b}", "a:-b"), ("${EMPTY}", ""), ("${EMPTY:-x}", ""), ("$TOKEN", "$TOKEN"),
-        ("${TOKEN", "${TOKEN"), ("$${TOKEN}", f"${SECRET}"), ("{TOKEN}", "{TOKEN}"), ("${NESTED}", "${TOKEN}"),
-        ("${UNSET:-${TOKEN}", "${TOKEN"), ("", ""),
+        pytest.param("a${TOKEN}b${HOME}", f"a{SECRET}b/home/me", id="two"),
+        pytest.param("${env:TOKEN}", SECRET, id="env"),
+        pytest.param("${TOKEN:-none}", SECRET, id="default-not-needed"),
+        pytest.param("${env:UNSET:-a:-b}", "a:-b", id="default"),
+        pytest.param("${UNSET:-}", "", id="empty-default"),
+        pytest.param("${EMPTY:-x}", "", id="set-and-empty"),
+        pytest.param("$TOKEN", "$TOKEN", id="without-braces"),
+        pytest.param("${TOKEN", "${TOKEN", id="not-closed"),
+        pytest.param("${NESTED}", "${TOKEN}", id="value-with-a-variable"),
     ],
-)  # fmt: skip
+)
 def test_variables_are_filled_in_once(written: str, filled: str) -> None:
     """Set, by default, in either spelling; what a value holds is not filled in again."""
     entry = {"command": "srv", "args": [written], "env": {"X": written}, "cwd": f"/x{written}"}
@@ -167,23 +164,19 @@ def test_variables_are_filled_in_once(written: str, filled: str) -> None:
 
 
 @rule("O1")
-@pytest.mark.parametrize(
-    "written", ["${UNSET}", "${env:UNSET}", "a${TOKEN}${UNSET}", "${workspaceFolder}", "${token}"]
-)
 @pytest.mark.parametrize("where", ["url", "headers.X", "command", "env.X", "cwd"])
-def test_a_variable_that_is_not_set_is_an_error_never_empty_text(written: str, where: str) -> None:
-    """It says which, and where it is needed."""
-    error = refusal(lambda: parse_server(entry_with(where, written), VARIABLES))
-    name = written.rpartition("${")[2].removeprefix("env:").rstrip("}")
-    assert error.reference == "variable-unset"
-    assert f"'{where}' needs the variable {name}" in error.message
-    assert name in error.hint
+def test_a_variable_that_is_not_set_is_an_error_never_empty_text(where: str) -> None:
+    """It names the variable, and where it is needed."""
+    for written in ("a${TOKEN}${UNSET}", "${env:UNSET}"):
+        error = refusal(lambda written=written: parse_server(entry_with(where, written), VARIABLES))
+        assert error.reference == "variable-unset"
+        assert f"'{where}'" in error.message
+        assert "UNSET" in error.message
+        assert "UNSET" in error.hint
 
 
 @rule("O1")
-@pytest.mark.parametrize(
-    "written", ["${input:key}", "${command:x}", "${}", "${1}", "${a b}", "${config:x.y}", "${/}"]
-)
+@pytest.mark.parametrize("written", ["${input:key}", "${}", "${1}"], ids=["input", "empty", "number"])
 def test_a_variable_that_only_the_host_knows_is_refused_by_name(written: str) -> None:
     """Guessing would send something else to the server."""
     error = refusal(lambda: parse_server(entry_with("env.X", written), VARIABLES))
@@ -233,39 +226,30 @@ def test_what_may_be_secret_is_in_no_representation() -> None:
 @pytest.mark.parametrize(
     "entry",
     [
-        {"url": "ftp://me:${TOKEN}@example.com/x?key=${TOKEN}"},
-        {"url": "example.com?key=${TOKEN}"},
-        {"url": "https://[${TOKEN}@x]?${TOKEN}"},
-        {"url": "https://me:${TOKEN}/x@example.com/mcp"},
-        {"url": "https://me:${TOKEN}?x@example.com/mcp"},
-        {"url": "https://me:${TOKEN}@example.com/mcp\r"},
-        {"url": URL, "type": "sse", "headers": {"Authorization": "${TOKEN}"}},
-        {"url": URL, "headers": {"Authorization": SECRET, "X": 5}},
-        {"url": URL, "headers": {"Authorization": f"Bearer {SECRET} ${{UNSET}}"}},
-        {"command": "srv", "args": [SECRET, 5]},
-        {"command": "srv", "env": {"KEY": SECRET, "OTHER": None}},
-        {"command": "srv", "env": {"KEY": "${TOKEN}${input:x}"}},
-        {"command": 5, "env": {"KEY": SECRET}},
-        {"env": {"KEY": SECRET}},
-        {"url": URL, "headers": {"Authorization": "Bearer ${TOKEN}\r"}},
-        {"url": URL, "headers": {f"Authorization: Bearer {SECRET}": ""}},
+        pytest.param({"url": "ftp://me:${TOKEN}@example.com/x?key=${TOKEN}"}, id="password-and-query"),
+        pytest.param({"url": "https://me:${TOKEN}/x@example.com/mcp"}, id="password-with-a-slash"),
+        pytest.param({"url": "https://me:${TOKEN}?x@example.com/mcp"}, id="password-with-a-question-mark"),
+        pytest.param({"url": "https://me:${TOKEN}@example.com/mcp\r"}, id="line-end-in-the-url"),
+        pytest.param({"url": URL, "headers": {"X": f"Bearer {SECRET} ${{UNSET}}"}}, id="unset-variable"),
+        pytest.param({"command": "srv", "args": [SECRET, 5]}, id="argument"),
+        pytest.param({"command": "srv", "env": {"KEY": SECRET, "OTHER": None}}, id="env"),
+        pytest.param({"command": "srv", "env": {"KEY": "${TOKEN}${input:x}"}}, id="unknown-variable"),
+        pytest.param({"env": {"KEY": SECRET}}, id="neither-command-nor-url"),
+        pytest.param({"url": URL, "headers": {"X": "Bearer ${TOKEN}\r"}}, id="line-end-in-a-header"),
+        pytest.param({"url": URL, "headers": {f"X: Bearer {SECRET}": ""}}, id="header-as-a-name"),
     ],
 )
-def test_no_refusal_tells_a_secret(entry: dict[str, Any]) -> None:
+def test_no_refusal_repeats_a_secret(entry: dict[str, Any]) -> None:
     assert SECRET not in repr(refusal(lambda: parse_server(entry, VARIABLES)))
 
 
 @rule("O1")
 @pytest.mark.parametrize(
-    ("value", "why"),
-    [
-        (f"{SECRET}\r", "a line end"), (f"{SECRET}\n", "a line end"), (f"{SECRET}\r\nX: y", "a line end"),
-        (f"{SECRET}\0", "control character"), (f"{SECRET}\x7f", "control character"), (f"\t{SECRET}", "control"),
-        (f"{SECRET}é", "not ASCII"), (f"{SECRET}\udcff", "not ASCII"),
-        (f" {SECRET}", "begins or ends with a space"), (f"{SECRET} ", "begins or ends with a space"),
-    ],
-)  # fmt: skip
-def test_a_header_that_http_would_refuse_is_named_without_its_value(value: str, why: str) -> None:
+    "value",
+    [f"{SECRET}\r", f"{SECRET}\0", f"\t{SECRET}", f"{SECRET}é", f" {SECRET}", f"{SECRET} "],
+    ids=["line-end", "control-character", "tab-first", "not-ascii", "space-first", "space-last"],
+)
+def test_a_header_that_http_would_refuse_is_named_without_its_value(value: str) -> None:
     """HTTP's own refusal repeats the value; a token from a file of Windows has such a line end."""
     entry = {"url": URL, "headers": {"X": "y", "Authorization": "${HEADER}"}}
     for act in (
@@ -274,19 +258,18 @@ def test_a_header_that_http_would_refuse_is_named_without_its_value(value: str, 
     ):
         error = refusal(act)
         assert error.reference == "server-invalid"
-        assert error.message.startswith("'headers.Authorization' ")
-        assert why in error.message
+        assert "'headers.Authorization'" in error.message
 
 
 @rule("O1")
-@pytest.mark.parametrize("name", ["", " ", "X Y", "X:", "X\n", "É", "X\0"])
+@pytest.mark.parametrize("name", ["", "X Y", "X:", "É"], ids=["empty", "space", "colon", "not-ascii"])
 def test_a_name_that_no_header_has_is_refused(name: str) -> None:
     error = refusal(lambda: UrlServer(URL, {name: "x"}))
     assert (error.reference, "'headers'" in error.message) == ("server-invalid", True)
 
 
 @rule("O1")
-@pytest.mark.parametrize("value", ["", "x", "Bearer a b", "a\tb", "!~"])
+@pytest.mark.parametrize("value", ["", "Bearer a b", "a\tb"], ids=["empty", "words", "tab"])
 def test_every_header_that_http_takes_is_taken(value: str) -> None:
     assert UrlServer(URL, {"X-A_b.1": value}).headers == {"X-A_b.1": value}
 
@@ -306,36 +289,27 @@ def test_a_program_that_was_given_its_arguments_is_not_shown_with_them() -> None
 @pytest.mark.parametrize(
     ("entry", "reference", "named"),
     [
-        ({}, "server-invalid", "neither"),
-        ({"args": ["x"]}, "server-invalid", "neither"),
-        ({"url": None}, "server-invalid", "neither"),
-        ({"command": None}, "server-invalid", "'command'"),
-        ({"command": ["npx", "x"]}, "server-invalid", "'command'"),
-        ({"command": ""}, "server-invalid", "empty"),
-        ({"command": "x", "args": "-y pkg"}, "server-invalid", "'args'"),
-        ({"command": "x", "args": None}, "server-invalid", "'args'"),
-        ({"command": "x", "args": [5]}, "server-invalid", "'command'"),
-        ({"command": "x", "env": ["A=1"]}, "server-invalid", "'env'"),
-        ({"command": "x", "env": {"PORT": 8080}}, "server-invalid", "'env.PORT'"),
-        ({"command": "x", "cwd": 5}, "server-invalid", "'cwd'"),
-        ({"url": 5}, "server-invalid", "'url'"),
-        ({"url": URL, "headers": "X: y"}, "server-invalid", "'headers'"),
-        ({"url": URL, "headers": {"X": True}}, "server-invalid", "'headers.X'"),
-        ({"url": ""}, "url-invalid", "''"),
-        ({"url": "example.com/mcp"}, "url-invalid", "example.com"),
-        ({"url": "https:///mcp"}, "url-invalid", "https:///mcp"),
-        ({"url": "https://:80/mcp"}, "url-invalid", "https://:80/mcp"),
-        ({"url": "https://example.com:x/mcp"}, "url-invalid", "example.com:x"),
-        ({"url": "https://example.com:99999/mcp"}, "url-invalid", "example.com:99999"),
-        ({"url": "https://example.com/mcp\n"}, "url-invalid", "'url' holds a line end"),
-        ({"url": "ws://example.com"}, "url-invalid", "ws://"),
-        ({"url": "file:///etc/passwd"}, "url-invalid", "file://"),
-        ({"url": "http://[::1"}, "url-invalid", "http://[::1"),
-        ({"url": URL, "type": "sse"}, "transport-unsupported", "SSE"),
-        ({"serverUrl": URL, "type": "sse"}, "transport-unsupported", "SSE"),
+        pytest.param({"url": None}, "server-invalid", "'command'", id="neither"),
+        pytest.param({"command": ["npx", "x"]}, "server-invalid", "'command'", id="command-is-a-list"),
+        pytest.param({"command": ""}, "server-invalid", "", id="command-is-empty"),
+        pytest.param({"command": "x", "args": "-y pkg"}, "server-invalid", "'args'", id="args-are-text"),
+        pytest.param({"command": "x", "args": [5]}, "server-invalid", "'command'", id="argument-is-a-number"),
+        pytest.param({"command": "x", "env": ["A=1"]}, "server-invalid", "'env'", id="env-is-a-list"),
+        pytest.param({"command": "x", "env": {"P": 80}}, "server-invalid", "'env.P'", id="env-has-a-number"),
+        pytest.param({"command": "x", "cwd": 5}, "server-invalid", "'cwd'", id="cwd-is-a-number"),
+        pytest.param({"url": 5}, "server-invalid", "'url'", id="url-is-a-number"),
+        pytest.param({"url": URL, "headers": "X: y"}, "server-invalid", "'headers'", id="headers-are-text"),
+        pytest.param({"url": ""}, "url-invalid", "''", id="url-is-empty"),
+        pytest.param({"url": "example.com/mcp"}, "url-invalid", "example.com", id="no-scheme"),
+        pytest.param({"url": "https:///mcp"}, "url-invalid", "https:///mcp", id="no-host"),
+        pytest.param({"url": "https://example.com:x/mcp"}, "url-invalid", "example.com:x", id="port-is-a-word"),
+        pytest.param({"url": "https://example.com:0/mcp"}, "url-invalid", "example.com:0", id="port-is-zero"),
+        pytest.param({"url": "https://example.com/mcp\n"}, "url-invalid", "'url'", id="line-end"),
+        pytest.param({"url": "file:///etc/passwd"}, "url-invalid", "file://", id="other-scheme"),
+        pytest.param({"url": URL, "type": "sse"}, "transport-unsupported", "", id="sse"),
     ],
 )
-def test_an_entry_that_cannot_be_used_says_what_is_wrong(
+def test_an_entry_that_cannot_be_used_names_what_is_wrong(
     entry: dict[str, Any], reference: str, named: str
 ) -> None:
     error = refusal(lambda: parse_server(entry, VARIABLES))
@@ -360,16 +334,13 @@ def test_a_command_of_no_words_is_refused() -> None:
 @rule("B1")
 @pytest.mark.parametrize(
     "text",
-    ["", "{", "{'mcpServers': {}}", '{"mcpServers": {},}', '// comment\n{"mcpServers": {}}', "[" * 100_000,
-     "\ufffe", '{"mcpServers": {"a": {"n": ' + "9" * 5000 + "}}}"],
-    ids=["empty", "cut", "quotes", "comma", "comment", "deep", "noise", "a number too long"],
-)  # fmt: skip
+    ["", '// comment\n{"mcpServers": {}}', "[" * 100_000, '{"mcpServers": {"a": {"n": ' + "9" * 5000 + "}}}"],
+    ids=["empty", "comment", "deep", "number-too-long"],
+)
 def test_a_file_that_is_no_json_is_refused_by_name(text: str, tmp_path: Path) -> None:
-    """Comments and trailing commas are the usual reason."""
     error = refusal(lambda: read_servers(write(tmp_path / "mcp.json", text)))
     assert (type(error), error.reference) == (FormatError, "config-invalid")
     assert "'mcp.json'" in error.message
-    assert "comment" in error.hint
 
 
 @rule("B1")
@@ -381,11 +352,11 @@ def test_a_file_that_is_no_text_is_refused(tmp_path: Path) -> None:
 
 @rule("B1")
 def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
-    """Whatever is in it."""
-    path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {"a": {"url": URL}}}) + " " * 5_000_000)
-    error = refusal(lambda: read_servers(path))
-    assert error.reference == "config-invalid"
-    assert "too large" in error.message
+    """Although it is JSON."""
+    path = write(tmp_path / "mcp.json", json.dumps({"mcpServers": {"a": {"url": URL}}}).ljust(4 * 1024**2))
+    assert read_servers(path).keys() == {"a"}
+    path.write_text(path.read_text() + " ")
+    assert refusal(lambda: read_servers(path)).reference == "config-invalid"
 
 
 def test_a_file_that_cannot_be_read_is_named_without_its_path(tmp_path: Path) -> None:
@@ -452,9 +423,9 @@ def test_a_label_that_nobody_has_is_answered_with_those_there_are(tmp_path: Path
 
 
 @rule("O1")
-def test_no_file_at_all_is_said_too(tmp_path: Path) -> None:
+def test_a_label_without_any_file_is_unknown(tmp_path: Path) -> None:
     error = refusal(lambda: find_server("it", find_configs(tmp_path, tmp_path)))
-    assert "no file has a server" in error.message
+    assert (type(error), error.reference) == (NotFoundError, "server-unknown")
     assert "--config" in error.hint
 
 

@@ -70,22 +70,38 @@ KEPT = {
 }
 
 BROKEN = [
-    ("K2", (listed(), opened())),
-    ("K2", (opened(PLAIN), seen("skills/get", PLAIN, uri=bait.GUIDE))),
-    ("K2", (opened(SECOND), seen("resources/directory/read", SECOND, uri="skill://partner"))),
-    ("L3", (opened(), listed(more="abc"), listed(cursor="abcd"))),
-    ("B3", (opened(REPEATING), listed(REPEATING), *(listed(REPEATING, cursor="again") for _ in range(3)))),
-    ("V1", (opened(), read(bait.GUIDE))),
-    ("V1", (*START, read(bait.WRONG_DIGEST), read(MORE.format("wrong-digest")))),
-    ("V1", (*START, read(bait.WRONG_SIZE), read(MORE.format("wrong-size")))),
-    ("V2", (*START, read(bait.GUIDE), read(bait.UNLISTED))),
-    ("V2", (*START, read(bait.GUIDE), read("skill://guide/README.md"))),
-    ("V3", (*START, read(bait.WRONG_DIGEST), read(bait.WRONG_DIGEST))),
-    ("V4", (*START, read(bait.WRONG_FRONTMATTER), read(MORE.format("wrong-frontmatter")))),
-    ("V5", (*START, read(bait.SPARE))),
-    ("V5", (*START, read(bait.MENTIONED))),
-    ("O3", (*START, read("FILE:///etc/hostname"))),
-    ("O3", (*START, read(bait.GUIDE), opened(SECOND), read(bait.VAULT, SECOND))),
+    pytest.param("K2", (listed(), opened()), id="K2-listed-before-opening"),
+    pytest.param("K2", (opened(PLAIN), seen("skills/get", PLAIN, uri=bait.GUIDE)), id="K2-undeclared-get"),
+    pytest.param(
+        "K2",
+        (opened(SECOND), seen("resources/directory/read", SECOND, uri="skill://partner")),
+        id="K2-undeclared-directory-read",
+    ),
+    pytest.param("L3", (opened(), listed(more="abc"), listed(cursor="abcd")), id="L3-other-cursor"),
+    pytest.param(
+        "B3",
+        (opened(REPEATING), listed(REPEATING), *(listed(REPEATING, cursor="again") for _ in range(3))),
+        id="B3-cursor-repeats",
+    ),
+    pytest.param("V1", (opened(), read(bait.GUIDE)), id="V1-read-without-an-entry"),
+    pytest.param(
+        "V1", (*START, read(bait.WRONG_DIGEST), read(MORE.format("wrong-digest"))), id="V1-after-a-wrong-digest"
+    ),
+    pytest.param(
+        "V1", (*START, read(bait.WRONG_SIZE), read(MORE.format("wrong-size"))), id="V1-after-a-wrong-size"
+    ),
+    pytest.param("V2", (*START, read(bait.GUIDE), read(bait.UNLISTED)), id="V2-unlisted-file"),
+    pytest.param("V2", (*START, read(bait.GUIDE), read("skill://guide/README.md")), id="V2-guessed-file"),
+    pytest.param("V3", (*START, read(bait.WRONG_DIGEST), read(bait.WRONG_DIGEST)), id="V3-read-again"),
+    pytest.param(
+        "V4",
+        (*START, read(bait.WRONG_FRONTMATTER), read(MORE.format("wrong-frontmatter"))),
+        id="V4-after-a-wrong-frontmatter",
+    ),
+    pytest.param("V5", (*START, read(bait.SPARE)), id="V5-spare-skill"),
+    pytest.param("V5", (*START, read(bait.MENTIONED)), id="V5-file-before-its-skill"),
+    pytest.param("O3", (*START, read("FILE:///etc/hostname")), id="O3-file"),
+    pytest.param("O3", (*START, read(bait.GUIDE), opened(SECOND), read(bait.VAULT, SECOND)), id="O3-other-origin"),
 ]
 
 
@@ -132,6 +148,7 @@ def test_a_client_that_declares_nothing_is_seen_in_both_eras() -> None:
         ("V5", (*START, read(bait.GUIDE), read(bait.UNMENTIONED))),
         ("V7", (*START, read(bait.GENERATED))),
     ],
+    ids=["K2", "V5", "V7"],
 )
 def test_what_a_person_may_have_wanted_is_a_warning(duty: str, requests: tuple[Seen, ...]) -> None:
     assert verdicts(*requests)[duty] is Verdict.WARNING

@@ -93,7 +93,7 @@ def test_junit_is_xml_whatever_a_server_said(ledger: Ledger) -> None:
     assert failure is not None
     assert failure.get("message", "").startswith("]]></failure><U+0000><U+001B>[31m\\ud800 & <b>")
     json.dumps(as_json(report(ledger), "1"), ensure_ascii=False).encode()  # a file can hold it
-    assert "to do: what to do" in (failure.text or "")
+    assert RULE.fix in (failure.text or "")
 
 
 def test_junit_counts_what_it_shows(ledger: Ledger) -> None:

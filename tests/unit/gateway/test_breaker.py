@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skillwire.gateway.breaker import Breaker
@@ -49,6 +49,7 @@ def test_one_success_forgets_all_failures() -> None:
     assert failed(50).succeeded() == Breaker()
 
 
+@settings(max_examples=settings().max_examples // 2)  # half of the profile's
 @given(st.lists(st.tuples(st.sampled_from(["ask", "fail", "succeed"]), st.floats(0, 100)), max_size=40))
 def test_whatever_happens_it_is_asked_again_in_the_end(events: list[tuple[str, float]]) -> None:
     """No sequence of failures closes an upstream off for ever."""

@@ -46,29 +46,37 @@ def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> N
 
 @rule("O1", "N1")
 @pytest.mark.parametrize(
-    ("entries", "text", "folders", "reference", "says"),
+    ("entries", "text", "folders", "reference", "named"),
     [
-        ({"a b": WEB, "a-b": WEB}, "", [], "label-duplicate", "'a b' and 'a-b'"),
-        ({"a": WEB}, '[upstream.a]\nfolder = "x"', [], "label-duplicate", "'a'"),
-        ({"a": WEB}, "", ["a"], "label-duplicate", "'a'"),
-        ({}, "", ["x/a", "y/a"], "label-duplicate", "'a'"),
-        ({"a": WEB, "A": WEB}, "", [], "label-duplicate", "differ by case only"),
-        ({"a": WEB}, "", ["A"], "label-duplicate", "differ by case only"),
-        ({"a": WEB}, "[upstream.b]", [], "upstream-unknown", "'b'"),
-        ({"a": WEB}, '[[deny]]\nupstream = "b*"\npath = "x"', [], "upstream-unknown", "'b*'"),
-        ({"a": {}}, "", [], "server-invalid", "'a'"),
-        ({"a": WEB, "b": "https://x/"}, "", [], "server-invalid", "'b'"),
-        ({"a": {**WEB, "headers": {"X": "y\n"}}}, "", [], "server-invalid", "'a': 'headers.X' holds a line end"),
-        ({"a": {"url": "https://x/", "type": "sse"}}, "", [], "transport-unsupported", "'a'"),
-        ({"a": {"url": "https://x/", "headers": {"X": "${NOT_SET_ANYWHERE}"}}}, "", [], "variable-unset", "'a'"),
-        ({}, "", [], "nothing-to-serve", "no upstream"),
-        ({"a": WEB}, "[upstream.a]\nenabled = false", [], "nothing-to-serve", "no upstream"),
+        pytest.param({"a b": WEB, "a-b": WEB}, "", [], "label-duplicate", ["'a b'", "'a-b'"], id="same-label"),
+        pytest.param(
+            {"a": WEB},
+            '[upstream.a]\nfolder = "x"',
+            [],
+            "label-duplicate",
+            ["'a'"],
+            id="server-and-folder-of-policy",
+        ),
+        pytest.param({"a": WEB}, "", ["a"], "label-duplicate", ["'a'"], id="server-and-folder"),
+        pytest.param({}, "", ["x/a", "y/a"], "label-duplicate", ["'a'"], id="two-folders"),
+        pytest.param({"a": WEB}, "", ["A"], "label-duplicate", ["'a'", "'A'"], id="other-case"),
+        pytest.param({"a": WEB}, "[upstream.b]", [], "upstream-unknown", ["'b'"], id="upstream"),
+        pytest.param(
+            {"a": WEB}, '[[deny]]\nupstream = "b*"\npath = "x"', [], "upstream-unknown", ["'b*'"], id="pattern"
+        ),
+        pytest.param({"a": {}}, "", [], "server-invalid", ["'a'"], id="empty-entry"),
+        pytest.param({"a": WEB, "b": "https://x/"}, "", [], "server-invalid", ["'b'"], id="entry-is-text"),
+        pytest.param(
+            {"a": {**WEB, "headers": {"X": "y\n"}}}, "", [], "server-invalid", ["'a'", "'headers.X'"], id="header"
+        ),
+        pytest.param({}, "", [], "nothing-to-serve", [], id="nothing"),
+        pytest.param({"a": WEB}, "[upstream.a]\nenabled = false", [], "nothing-to-serve", [], id="all-disabled"),
     ],
 )
 def test_a_mistake_is_found_before_anything_is_started(
-    tmp_path: Path, entries: dict[str, object], text: str, folders: list[str], reference: str, says: str
+    tmp_path: Path, entries: dict[str, object], text: str, folders: list[str], reference: str, named: list[str]
 ) -> None:
-    """A clear message that names what does not fit."""
+    """The message names what does not fit."""
     with pytest.raises(FormatError) as caught:
         plan_gateway(
             policy=policy(tmp_path, text),
@@ -76,17 +84,18 @@ def test_a_mistake_is_found_before_anything_is_started(
             folders=[tmp_path / folder for folder in folders],
         )
     assert caught.value.reference == reference
-    assert says in caught.value.message
+    assert all(part in caught.value.message for part in named)
     assert caught.value.hint
 
 
 @rule("O1", "N1")
 def test_two_servers_with_one_label_in_one_file_are_an_error(tmp_path: Path) -> None:
-    """No reader of JSON would say so."""
+    """A reader of JSON would not notice."""
     config = tmp_path / "servers.json"
     config.write_text('{"mcpServers": {"a": {"url": "https://x/1"}, "a": {"url": "https://x/2"}}}')
-    with pytest.raises(FormatError, match="two servers called 'a'") as caught:
+    with pytest.raises(FormatError) as caught:
         plan_gateway(config=config)
+    assert "'a'" in caught.value.message
     assert caught.value.reference == "label-duplicate"
 
 
@@ -101,17 +110,17 @@ def test_two_servers_with_one_label_in_one_file_are_an_error(tmp_path: Path) -> 
         'dialect = "index"',
         'materialize = ["*"]',
     ],
+    ids=lambda setting: setting.split()[0],
 )
-@pytest.mark.parametrize("named", ["in the policy", "on the command line"])
-def test_a_setting_that_a_folder_does_not_have_is_an_error(tmp_path: Path, setting: str, named: str) -> None:
+def test_a_setting_that_a_folder_does_not_have_is_an_error(tmp_path: Path, setting: str) -> None:
     """A bound that is written down and not kept is worse than none."""
-    is_in_policy = named == "in the policy"
-    file = policy(tmp_path, f"[upstream.tree]\n{setting}\n" + 'folder = "tree"' * is_in_policy)
-    with pytest.raises(FormatError) as caught:
-        plan_gateway(policy=file, folders=[] if is_in_policy else [tmp_path / "tree"])
-    assert caught.value.reference == "policy-invalid"
-    assert f"'upstream.tree.{setting.split()[0]}'" in caught.value.message
-    assert "deny, enabled, folder, skills" in caught.value.hint
+    for folder, folders in (('folder = "tree"', []), ("", [tmp_path / "tree"])):
+        file = policy(tmp_path, f"[upstream.tree]\n{setting}\n{folder}")
+        with pytest.raises(FormatError) as caught:
+            plan_gateway(policy=file, folders=folders)
+        assert caught.value.reference == "policy-invalid"
+        assert f"'upstream.tree.{setting.split()[0]}'" in caught.value.message
+        assert "deny, enabled, folder, skills" in caught.value.hint
 
 
 def test_what_a_folder_does_have_is_taken(tmp_path: Path) -> None:
@@ -131,22 +140,24 @@ def test_a_file_of_servers_that_is_not_there_is_looked_for_where_it_was_named(tm
         plan_gateway(policy=policy(tmp_path, 'servers = "nope.json"'))
     with pytest.raises(NotFoundError) as of_option:
         plan_gateway(config=tmp_path / "nope.json")
-    assert "'servers' in the policy" in of_policy.value.hint
+    assert "'servers'" in of_policy.value.hint
     assert "--config" not in of_policy.value.hint
     assert "--config" in of_option.value.hint
 
 
 def test_the_servers_are_named_once(tmp_path: Path) -> None:
     config = servers(tmp_path, a=WEB)
-    with pytest.raises(FormatError, match="both name a file"):
+    with pytest.raises(FormatError) as caught:
         plan_gateway(policy=policy(tmp_path, 'servers = "servers.json"'), config=config)
+    assert "--config" in caught.value.message + caught.value.hint
 
 
-def test_a_policy_that_cannot_be_read_is_said(tmp_path: Path) -> None:
-    with pytest.raises(NotFoundError, match=r"gateway\.toml"):
+def test_a_policy_that_is_missing_or_too_large_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError) as caught:
         plan_gateway(policy=tmp_path / "gateway.toml")
+    assert "gateway.toml" in caught.value.message
     (tmp_path / "gateway.toml").write_bytes(b"# " + b"x" * 2_000_000)
-    with pytest.raises(FormatError, match="too large"):
+    with pytest.raises(FormatError):
         plan_gateway(policy=tmp_path / "gateway.toml")
 
 

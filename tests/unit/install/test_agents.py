@@ -18,34 +18,25 @@ HOME = Path("/home/ada")
     [
         ("claude-code", ".claude/skills", "~/.claude/skills"),
         ("codex", ".agents/skills", "~/.codex/skills"),
-        ("cursor", ".agents/skills", "~/.cursor/skills"),
-        ("gemini-cli", ".agents/skills", "~/.gemini/skills"),
-        ("copilot", ".agents/skills", "~/.copilot/skills"),
-        ("opencode", ".agents/skills", "~/.config/opencode/skills"),
-        ("goose", ".goose/skills", "~/.config/goose/skills"),
-        ("windsurf", ".windsurf/skills", "~/.codeium/windsurf/skills"),
-        ("amp", ".agents/skills", "~/.config/agents/skills"),
         ("openclaw", "skills", "~/.openclaw/skills"),
-        ("pi", ".pi/skills", "~/.pi/agent/skills"),
-        ("kiro", ".kiro/skills", "~/.kiro/skills"),
     ],
 )
 def test_each_agent_has_its_folders(agent: str, project: str, everywhere: str) -> None:
     assert (AGENTS[agent].project, AGENTS[agent].everywhere) == (project, everywhere)
 
 
-@pytest.mark.parametrize("agent", AGENTS.values(), ids=list(AGENTS))
-def test_every_row_of_the_table_makes_sense(agent: object) -> None:
-    found = find_agent(agent.id)  # type: ignore[attr-defined]
-    assert "/" not in found.id  # a slash means a folder that was given by its path
-    assert found.project.endswith("skills")
-    assert not found.project.startswith(("/", "~"))
-    assert found.everywhere.startswith("~/")
-    assert found.everywhere.endswith("/skills")
-    assert found.signs
-    for place in (found.project, found.everywhere, *found.signs):
-        assert ".." not in place
-        assert not place.endswith("/")
+def test_every_row_of_the_table_makes_sense() -> None:
+    for agent in AGENTS:
+        found = find_agent(agent)
+        assert "/" not in found.id  # a slash means a folder that was given by its path
+        assert found.project.endswith("skills"), agent
+        assert not found.project.startswith(("/", "~")), agent
+        assert found.everywhere.startswith("~/"), agent
+        assert found.everywhere.endswith("/skills"), agent
+        assert found.signs, agent
+        for place in (found.project, found.everywhere, *found.signs):
+            assert ".." not in place
+            assert not place.endswith("/")
 
 
 def test_the_configurations_are_of_agents_in_the_table() -> None:
@@ -67,6 +58,7 @@ def test_the_configurations_are_of_agents_in_the_table() -> None:
         ("copilot", {"type": "http", "url": "U", "tools": ["*"]},
          {"type": "local", "command": "a", "args": ["b"], "tools": ["*"]}),
     ],
+    ids=["claude-code", "codex", "gemini-cli", "windsurf", "opencode", "copilot"],
 )  # fmt: skip
 def test_an_entry_looks_as_the_host_wants_it(agent: str, url: object, command: object) -> None:
     shape = CONFIGS[agent].shape
@@ -79,10 +71,7 @@ def test_an_entry_looks_as_the_host_wants_it(agent: str, url: object, command: o
     [
         ("~/.claude/skills", "CLAUDE_CONFIG_DIR", "/moved/skills"),
         ("~/.claude.json", "CLAUDE_CONFIG_DIR", "/moved/.claude.json"),
-        ("~/.codex/skills", "CODEX_HOME", "/moved/skills"),
         ("~/.config/goose/skills", "XDG_CONFIG_HOME", "/moved/goose/skills"),
-        ("~/.hermes/skills", "HERMES_HOME", "/moved/skills"),
-        ("~/.copilot/mcp-config.json", "COPILOT_HOME", "/moved/mcp-config.json"),
     ],
 )
 def test_a_variable_moves_a_folder(place: str, variable: str, found: str) -> None:

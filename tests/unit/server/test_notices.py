@@ -35,6 +35,10 @@ def test_files_that_a_caller_may_not_see_are_taken_out_of_what_it_listens_to() -
     }
 
 
-@pytest.mark.parametrize("params", [{}, {"notifications": 5}, {"notifications": {"resourceSubscriptions": "a"}}])
+@pytest.mark.parametrize(
+    "params",
+    [{}, {"notifications": 5}, {"notifications": {"resourceSubscriptions": "a"}}],
+    ids=["nothing", "not-an-object", "not-a-list"],
+)
 def test_what_has_another_shape_is_left_to_the_sdk(params: dict[str, Any]) -> None:
     assert notices().only_seen(params, "skill") == params

@@ -23,22 +23,20 @@ def test_values_are_taken_and_what_is_optional_is_empty() -> None:
     assert parse_arguments((ORDER,), {"order": ""}) == {"order": ""}
     assert parse_arguments((), None) == {}
     assert parse_arguments((REASON,), {}) == {"reason": ""}
+    longest = "é" * (DEFAULT_LIMITS.max_argument_bytes // 2)
+    assert parse_arguments((REASON,), {"reason": longest}) == {"reason": longest}
 
 
 WRONG: dict[str, tuple[Any, str, str]] = {
     "missing": ({}, "argument-missing", "'order'"),
-    "none at all": (None, "argument-missing", "'order'"),
+    "none-at-all": (None, "argument-missing", "'order'"),
     "unknown": ({"order": "7", "ordr": "8"}, "argument-unknown", "'ordr'"),
-    "a number": ({"order": 7}, "argument-invalid", "'order' is a number"),
-    "a boolean": ({"order": True}, "argument-invalid", "'order' is a boolean"),
-    "null": ({"order": None}, "argument-invalid", "'order' is null"),
-    "a list": ({"order": ["7"]}, "argument-invalid", "'order' is a list"),
-    "an object": ({"order": {"a": "b"}}, "argument-invalid", "'order' is an object"),
-    "half a character": ({"order": "\ud800"}, "argument-invalid", "'order' is not Unicode"),
-    "too long": ({"order": "é" * 8193}, "argument-too-long", "'order' has 16386 bytes"),
-    "too many": ({str(number): "" for number in range(65)}, "arguments-too-many", "64"),
-    "no object": (["7"], "arguments-invalid", "'arguments'"),
-    "text": ("order=7", "arguments-invalid", "'arguments'"),
+    "a-number": ({"order": 7}, "argument-invalid", "'order'"),
+    "null": ({"order": None}, "argument-invalid", "'order'"),
+    "half-a-character": ({"order": "\ud800"}, "argument-invalid", "'order'"),
+    "too-long": ({"order": "x" * 16385}, "argument-too-long", "16385"),
+    "too-many": ({str(number): "" for number in range(65)}, "arguments-too-many", "64"),
+    "a-list": (["7"], "arguments-invalid", "'arguments'"),
 }
 
 
@@ -57,32 +55,26 @@ def test_what_is_wrong_is_named_with_what_is_expected(what: str) -> None:
 def test_a_hint_says_which_there_are() -> None:
     with pytest.raises(ProtocolError) as caught:
         parse_arguments((ORDER, REASON), {"x": "y"})
-    assert caught.value.hint == "it takes order, reason"
+    assert "order" in caught.value.hint
+    assert "reason" in caught.value.hint
     with pytest.raises(ProtocolError) as caught:
         parse_arguments((), {"x": "y"})
-    assert caught.value.hint == "it takes none"
+    assert caught.value.hint
     with pytest.raises(ProtocolError) as caught:
         parse_arguments((ORDER,), {})
     assert "The number" in caught.value.hint
 
 
 @rule("P6")
-@pytest.mark.parametrize(
-    ("text", "filled"),
-    [
-        ("{{order}}", "7"),
-        ("a {{ order }} b {{\torder}}", "a 7 b 7"),
-        ("{{order}}{{order}}", "77"),
-        ("{{{order}}}", "{7}"),
-        (
-            "{{other}} {order} {{or der}} {{}} {{ }} {{order} }",
-            "{{other}} {order} {{or der}} {{}} {{ }} {{order} }",
-        ),
-        ("{{\norder}}", "{{\norder}}"),
-    ],
-)
-def test_placeholders_are_replaced_and_other_braces_stay(text: str, filled: str) -> None:
-    assert fill_in(text, {"order": "7"}) == filled
+def test_placeholders_are_replaced_and_other_braces_stay() -> None:
+    filled = {
+        "{{order}}{{order}}": "77",
+        "a {{ order }} b {{\torder}}": "a 7 b 7",
+        "{{{order}}}": "{7}",
+    }
+    assert {text: fill_in(text, {"order": "7"}) for text in filled} == filled
+    for text in ("{{other}}", "{order}", "{{or der}}", "{{}}", "{{ }}", "{{order} }", "{{\norder}}"):
+        assert fill_in(text, {"order": "7"}) == text
 
 
 @rule("P6")
@@ -101,6 +93,7 @@ def test_a_skill_without_arguments_keeps_every_byte() -> None:
 @rule("B1")
 def test_what_would_grow_without_measure_is_refused_before_it_does() -> None:
     limits = replace(DEFAULT_LIMITS, max_file_bytes=1000)
-    with pytest.raises(ProtocolError, match="too long"):
+    with pytest.raises(ProtocolError) as caught:
         fill_in("{{a}}" * 20, {"a": "x" * 100}, limits)
+    assert caught.value.reference == "arguments-too-long"
     assert len(fill_in("{{a}}" * 9, {"a": "x" * 100}, limits)) == 900

@@ -34,11 +34,9 @@ def read_or_reference(text: str) -> dict[str, Json] | str:
 
 # F4: what YAML 1.1 readers turn into booleans, octals, sexagesimals, dates or thousands.
 STAYS_TEXT = [
-    "yes", "Yes", "YES", "no", "on", "On", "off", "OFF", "y", "Y", "n", "N",
-    "1_000", "1:30", "190:20:30", "1:30.5", "2026-01-01", "2026-01-01T10:00:00Z", "0b1", "0b1010_1010",
-    "+0x1F", "-0x1F", "+0o14", "0O7", "0X1F", "0o8", "0o", "0x", "0xG", "nUll", "nULL", "tRUE", "truE", "=",
-    "1e", "e3", "1.2.3", "1,000", "+", "+-1", "--1", "..", "-.nan", "+.NaN", ".iNF", ".nAn", "inf", "nan",
-    "NaN", "Infinity", "1 000", "١٢", "1²", "½", "v1", "1.0-beta", "0.1.0", "12a", "<<",
+    "yes", "off", "n", "1_000", "1:30", "2026-01-01", "0b1", "+0x1F", "-0o14", "0O7", "0X1F", "0o8", "0o", "0xG",
+    "nUll", "tRUE", "=", "<<", "1e", "1.2.3", "12a", "+", "+-1", "..", "-.nan", ".iNF", ".nAn", "inf",
+    "\u0661\u0662", "1\u0662",
 ]  # fmt: skip
 
 
@@ -52,8 +50,7 @@ def test_a_plain_scalar_without_core_meaning_stays_text(written: str) -> None:
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        ("0", 0), ("-0", 0), ("+1", 1), ("-17", -17), ("012", 12), ("-012", -12), ("+00", 0), ("089", 89),
-        ("0o14", 12), ("0o0", 0), ("0x1F", 31), ("0xdeadBEEF", 0xDEADBEEF),
+        ("0", 0), ("+1", 1), ("-17", -17), ("012", 12), ("089", 89), ("0o14", 12), ("0xdeadBEEF", 0xDEADBEEF),
         ("9007199254740993", 9007199254740993),
     ],
 )  # fmt: skip
@@ -68,8 +65,8 @@ def test_integers_are_decimal_octal_or_hexadecimal_as_yaml_1_2_spells_them(writt
 @pytest.mark.parametrize(
     ("written", "value"),
     [
-        ("1.", 1.0), (".5", 0.5), ("-.5", -0.5), ("+1.5", 1.5), ("1e3", 1000.0), ("1E+3", 1000.0),
-        ("12e-1", 1.2), ("012.5", 12.5), (".5e1", 5.0), ("1.e2", 100.0), ("1e-999", 0.0),
+        ("1.", 1.0), (".5", 0.5), ("-.5", -0.5), ("1E+3", 1000.0), ("12e-1", 1.2), ("012.5", 12.5),
+        ("1.e2", 100.0), ("1e-999", 0.0),
     ],
 )  # fmt: skip
 def test_floats_need_no_digit_on_both_sides_of_the_point(written: str, value: float) -> None:
@@ -79,28 +76,28 @@ def test_floats_need_no_digit_on_both_sides_of_the_point(written: str, value: fl
 
 
 @rule("F4")
-@pytest.mark.parametrize("written", ["", "~", "null", "Null", "NULL", "# a comment"])
-def test_null_has_five_spellings_and_nothing(written: str) -> None:
-    assert read(f"a: {written}\nb: 1\n") == {"a": None, "b": 1}
+def test_null_is_one_of_four_words_or_nothing() -> None:
+    text = "a:\nb: ~\nc: null\nd: Null\ne: NULL\nf: # a comment\n"
+    assert read(text) == dict.fromkeys("abcdef")
+
+
+@rule("F4")
+def test_booleans_are_true_and_false_in_three_cases() -> None:
+    values = read("a: true\nb: True\nc: TRUE\nd: false\ne: False\nf: FALSE\n")
+    assert [value is True for value in values.values()] == [True] * 3 + [False] * 3
+    assert [value is False for value in values.values()] == [False] * 3 + [True] * 3
 
 
 @rule("F4")
 @pytest.mark.parametrize(
-    ("written", "value"),
-    [("true", True), ("True", True), ("TRUE", True), ("false", False), ("False", False), ("FALSE", False)],
+    "quoted",
+    ["'{}'", '"{}"', "|-\n  {}", ">-\n  {}"],
+    ids=["single-quotes", "double-quotes", "literal-block", "folded-block"],
 )
-def test_booleans_are_true_and_false_in_three_cases(written: str, value: bool) -> None:
-    assert read(f"a: {written}\n")["a"] is value
-
-
-@rule("F4")
-@pytest.mark.parametrize(
-    "text", ["true", "12", "~", "null", "", ".inf", "1e999", "0x1F", "- a", "a: b", "&a", "!t"]
-)
-@pytest.mark.parametrize("quoted", ["'{}'", '"{}"', "|-\n  {}", ">-\n  {}"])
-def test_what_is_quoted_or_a_block_is_text(quoted: str, text: str) -> None:
+def test_what_is_quoted_or_a_block_is_text(quoted: str) -> None:
     """Only plain scalars have a type."""
-    assert read("a: " + quoted.format(text) + "\n") == {"a": text}
+    for text in ("true", "12", "~", "", ".inf", "1e999", "- a", "a: b", "&a", "!t"):
+        assert read("a: " + quoted.format(text) + "\n") == {"a": text}
 
 
 @rule("F4")
@@ -118,11 +115,15 @@ def test_nested_values_keep_their_shape_and_order() -> None:
 
 
 @rule("F4")
-@pytest.mark.parametrize("separator", ["\x85", "\u2028", "\u2029"])
-@pytest.mark.parametrize("form", ["a: x{}y\n", "a: 'x{}y'\n", 'a: "x{}y"\n', "a: |-\n  x{}y\n", "{{a: x{}y}}\n"])
-def test_unicode_line_separators_do_not_break_lines(form: str, separator: str) -> None:
+@pytest.mark.parametrize(
+    "form",
+    ["a: x{}y\n", "a: 'x{}y'\n", 'a: "x{}y"\n', "a: |-\n  x{}y\n", "{{a: x{}y}}\n"],
+    ids=["plain", "single-quotes", "double-quotes", "block", "flow"],
+)
+def test_unicode_line_separators_do_not_break_lines(form: str) -> None:
     """YAML 1.1 breaks lines at U+0085, U+2028 and U+2029; YAML 1.2 does not."""
-    assert read(form.format(separator)) == {"a": f"x{separator}y"}
+    separators = "\x85|\u2028|\u2029"
+    assert read(form.format(separators)) == {"a": f"x{separators}y"}
 
 
 @rule("F4")
@@ -153,52 +154,43 @@ def test_escapes_in_double_quotes_are_decoded() -> None:
     assert read(text) == {"a": '\t\nAé\U0001f600\x85\u2028\u2029/"\\'}
 
 
+REFUSED: dict[str, tuple[str, str, tuple[int, int]]] = {
+    "anchor": ("a: &x 1\n", "yaml-alias", (1, 4)),
+    "alias": ("b: 1\na: *x\n", "yaml-alias", (2, 4)),
+    "alias-as-key": ("*x : 1\n", "yaml-alias", (1, 1)),
+    "anchor-on-key": ("&x a: 1\n", "yaml-alias", (1, 1)),
+    "tag-of-python": ("a: !!python/object/apply:os.system [id]\n", "yaml-tag", (1, 4)),
+    "tag-without-name": ("a: ! 1\n", "yaml-tag", (1, 4)),
+    "tag-on-key": ("!!str a: 1\n", "yaml-tag", (1, 1)),
+    "number-as-key": ("1: a\n", "yaml-key", (1, 1)),
+    "boolean-as-key": ("true: a\n", "yaml-key", (1, 1)),
+    "null-as-key": ("~: a\n", "yaml-key", (1, 1)),
+    "nothing-as-key": ("? \n: a\n", "yaml-key", (1, 2)),
+    "number-as-nested-key": ("b:\n  1.5: a\n", "yaml-key", (2, 3)),
+    "list-as-key": ("[a]: b\n", "yaml-key", (1, 1)),
+    "mapping-as-key": ("{a: b}: c\n", "yaml-key", (1, 1)),
+    "block-as-key": ("? - a\n: b\n", "yaml-key", (1, 3)),
+    "key-twice": ("a: 1\nb: 2\na: 1\n", "yaml-duplicate-key", (3, 1)),
+    "nested-key-twice": ("a: {b: 1, b: 2}\n", "yaml-duplicate-key", (1, 11)),
+    "key-twice-once-escaped": ('a: 1\n"\\x61": 2\n', "yaml-duplicate-key", (2, 1)),
+    "infinity": ("a: .inf\n", "yaml-number", (1, 4)),
+    "negative-infinity": ("a: -.Inf\n", "yaml-number", (1, 4)),
+    "positive-infinity": ("a: +.INF\n", "yaml-number", (1, 4)),
+    "nan": ("a: .nan\n", "yaml-number", (1, 4)),
+    "nan-in-a-list": ("a: [1, .NaN]\n", "yaml-number", (1, 8)),
+    "nan-in-capitals": ("a: .NAN\n", "yaml-number", (1, 4)),
+    "float-too-large": ("a: 1e999\n", "yaml-number", (1, 4)),
+    "integer-too-large": (f"a: {'9' * 400}\n", "yaml-number", (1, 4)),
+    "hexadecimal-too-large": (f"a: 0x{'f' * 5000}\n", "yaml-number", (1, 4)),
+    "text-only": ("just text\n", "frontmatter-not-mapping", (1, 1)),
+    "list-only": ("\n  [a, b]\n", "frontmatter-not-mapping", (2, 3)),
+}
+
+
 @rule("F4")
-@pytest.mark.parametrize(
-    ("text", "reference", "place"),
-    [
-        ("a: &x 1\n", "yaml-alias", (1, 4)),
-        ("a: &x [1]\n", "yaml-alias", (1, 4)),
-        ("a: &x {b: 1}\n", "yaml-alias", (1, 4)),
-        ("b: 1\na: *x\n", "yaml-alias", (2, 4)),
-        ("*x : 1\n", "yaml-alias", (1, 1)),
-        ("&x a: 1\n", "yaml-alias", (1, 1)),
-        ("a: !!str 1\n", "yaml-tag", (1, 4)),
-        ("a: ! 1\n", "yaml-tag", (1, 4)),
-        ("a: !!python/object/apply:os.system [id]\n", "yaml-tag", (1, 4)),
-        ("a: !<tag:example.com,2026:x> {b: 1}\n", "yaml-tag", (1, 4)),
-        ("!!str a: 1\n", "yaml-tag", (1, 1)),
-        ("a: !!binary aGk=\n", "yaml-tag", (1, 4)),
-        ("a: !!set {x}\n", "yaml-tag", (1, 4)),
-        ("1: a\n", "yaml-key", (1, 1)),
-        ("0x1F: a\n", "yaml-key", (1, 1)),
-        ("true: a\n", "yaml-key", (1, 1)),
-        ("~: a\n", "yaml-key", (1, 1)),
-        ("? \n: a\n", "yaml-key", (1, 2)),
-        ("b:\n  1.5: a\n", "yaml-key", (2, 3)),
-        ("[a]: b\n", "yaml-key", (1, 1)),
-        ("{a: b}: c\n", "yaml-key", (1, 1)),
-        ("? - a\n: b\n", "yaml-key", (1, 3)),
-        ("? [a]\n: b\n", "yaml-key", (1, 3)),
-        ("a: 1\nb: 2\na: 1\n", "yaml-duplicate-key", (3, 1)),
-        ("a: {b: 1, b: 2}\n", "yaml-duplicate-key", (1, 11)),
-        ("a: 1\n\"\\x61\": 2\n", "yaml-duplicate-key", (2, 1)),
-        ("a: .inf\n", "yaml-number", (1, 4)),
-        ("a: -.Inf\n", "yaml-number", (1, 4)),
-        ("a: +.INF\n", "yaml-number", (1, 4)),
-        ("a: .nan\n", "yaml-number", (1, 4)),
-        ("a: [1, .NaN]\n", "yaml-number", (1, 8)),
-        ("a: 1e999\n", "yaml-number", (1, 4)),
-        ("a: -1e999\n", "yaml-number", (1, 4)),
-        (f"a: {'9' * 400}\n", "yaml-number", (1, 4)),
-        (f"a: 0x{'f' * 5000}\n", "yaml-number", (1, 4)),
-        (f"a: 0o{'7' * 5000}\n", "yaml-number", (1, 4)),
-        ("- a\n", "frontmatter-not-mapping", (1, 1)),
-        ("just text\n", "frontmatter-not-mapping", (1, 1)),
-        ("\n  [a, b]\n", "frontmatter-not-mapping", (2, 3)),
-    ],
-)  # fmt: skip
-def test_what_json_cannot_carry_is_refused_at_its_place(text: str, reference: str, place: tuple[int, int]) -> None:
+@pytest.mark.parametrize("case", REFUSED)
+def test_what_json_cannot_carry_is_refused_at_its_place(case: str) -> None:
+    text, reference, place = REFUSED[case]
     error = refusal(text)
     assert (error.reference, (error.line, error.column)) == (reference, place)
     assert error.message
@@ -247,7 +239,9 @@ def test_depth_of_blocks_counts_like_depth_of_flows() -> None:
 
 
 @rule("B1")
-@pytest.mark.parametrize("text", ["[" * 200_000, "{" * 200_000, "- " * 100_000, "a:\n" + "- " * 100_000])
+@pytest.mark.parametrize(
+    "text", ["[" * 20_000, "a:\n" + "- " * 20_000, "{" * 20_000], ids=["lists", "blocks", "mappings"]
+)
 def test_very_deep_text_is_refused_not_recursed_into(text: str) -> None:
     assert refusal(text).reference in {"yaml-too-deep", "frontmatter-not-mapping", "yaml-invalid", "yaml-key"}
 
@@ -260,45 +254,52 @@ def test_three_hundred_digits_are_kept_exactly() -> None:
 
 
 @rule("F4", "B1")
-@pytest.mark.parametrize("written", ["0" * 5000 + "1", "-" + "0" * 9000, "0" * 5000 + ".5", "0." + "1" * 5000])
+@pytest.mark.parametrize(
+    "written",
+    ["0" * 5000 + "1", "-" + "0" * 9000, "0" * 5000 + ".5"],
+    ids=["leading-zeros", "negative-zero", "fraction"],
+)
 def test_a_number_written_with_thousands_of_digits_reads_or_is_refused(written: str) -> None:
     """Python's own limit on digits must not show through as another exception."""
     assert read_or_reference(f"a: {written}\n") in ({"a": float(written)}, "yaml-number")
 
 
 @rule("F4")
-@pytest.mark.parametrize("tag", ["!<%ed%a0%80>", "!%ed%b0%80", "!<%f5%80%80%80>", "!<%c0%80>"])
+@pytest.mark.parametrize("tag", ["!<%ed%a0%80>", "!%ed%b0%80", "!<%c0%80>"])
 def test_a_tag_that_escapes_broken_utf_8_is_refused(tag: str) -> None:
     """The parser hands such bytes through; they end as a ``FormatError`` like all else."""
     assert refusal(f"a: {tag} x\n").reference in {"yaml-invalid", "yaml-tag"}
 
 
 @rule("F4")
-@pytest.mark.parametrize(("text", "meaning"), [("a: [?x]\n", ["?x"]), ("a: {?x: 1}\n", {"?x": 1})])
+@pytest.mark.parametrize(
+    ("text", "meaning"), [("a: [?x]\n", ["?x"]), ("a: {?x: 1}\n", {"?x": 1})], ids=["in-a-list", "in-a-mapping"]
+)
 def test_a_question_mark_without_a_space_does_not_make_a_key(text: str, meaning: Json) -> None:
     """``?x`` is text in YAML 1.2, also inside brackets. Refusing is fine, dropping the mark is not."""
     assert read_or_reference(text) in ({"a": meaning}, "yaml-invalid", "yaml-key")
 
 
 @rule("F4")
-@pytest.mark.parametrize(
-    ("text", "values"),
-    [("?x: 1\n", {"?x": 1}), ("a: 1\n?x: 2\n", {"a": 1, "?x": 2}), ("{a?: 1, b: c?}\n", {"a?": 1, "b": "c?"}),
-     ("? a\n: 1\n", {"a": 1}), ("a: b?", {"a": "b?"}), ("[{? a : 1}]: x\n", "yaml-key"),
-     ("a: [? b : 1]\n", {"a": [{"b": 1}]})],
-)  # fmt: skip
-def test_a_question_mark_elsewhere_is_text_or_marks_a_key_as_yaml_1_2_says(text: str, values: object) -> None:
-    assert read_or_reference(text) == values
+def test_a_question_mark_elsewhere_is_text_or_marks_a_key_as_yaml_1_2_says() -> None:
+    for text, values in (
+        ("a: 1\n?x: 2\n", {"a": 1, "?x": 2}),
+        ("{a?: 1, b: c?}\n", {"a?": 1, "b": "c?"}),
+        ("? a\n: 1\n", {"a": 1}),
+        ("a: [? b : 1]\n", {"a": [{"b": 1}]}),
+        ("[{? a : 1}]: x\n", "yaml-key"),
+    ):
+        assert read_or_reference(text) == values
 
 
 @rule("F1")
-@pytest.mark.parametrize("text", ["", "\n\n", "# only a comment\n", "   \n"])
+@pytest.mark.parametrize("text", ["", "# only a comment\n"], ids=["nothing", "a-comment"])
 def test_no_content_is_empty_frontmatter(text: str) -> None:
     assert refusal(text).reference == "frontmatter-empty"
 
 
 @rule("F1")
-@pytest.mark.parametrize("text", ["a: 1\n--- {b: 2}\n", "a: 1\n...\n--- b\n", "a: 1\n...\nb: 2\n"])
+@pytest.mark.parametrize("text", ["a: 1\n--- {b: 2}\n", "a: 1\n...\nb: 2\n"], ids=["opened", "closed"])
 def test_a_second_document_is_refused(text: str) -> None:
     """One mapping, not the first of several."""
     error = refusal(text)
@@ -306,26 +307,30 @@ def test_a_second_document_is_refused(text: str) -> None:
     assert error.line in (2, 3)
 
 
+SYNTAX_ERRORS = {
+    "colon-in-a-value": ("name: x\ndescription: Use when: always\n", (2, 22)),
+    "no-value": ("a: 1\nb\nc: 2\n", (3, 1)),
+    "tab": ("a: 1\n\tb: 2\n", (2, 1)),
+    "open-quote": ("a: 'open\nb: 2\n", (3, 1)),
+    "control-character": ("é: é\nb: éé\x07x\n", (2, 6)),
+    "special-character": ("a: @b\n", (1, 4)),
+}
+
+
 @rule("F7")
-@pytest.mark.parametrize(
-    ("text", "place", "hint"),
-    [
-        ("a: b: c\n", (1, 5), "quoted"),
-        ("name: x\ndescription: Use when: always\n", (2, 22), "quoted"),
-        ("a: 1\nb\nc: 2\n", (3, 1), "key: value"),
-        ("a: 1\n\tb: 2\n", (2, 1), "spaces"),
-        ("a: @b\n", (1, 4), "quote"),
-        ("a: 'open\nb: 2\n", (3, 1), "quote"),
-        ("a: \x01\n", (1, 4), "control character"),
-        ("é: é\nb: éé\x07x\n", (2, 6), "control character"),
-        ("a: \ufffe\n", (1, 4), "control character"),
-    ],
-)
-def test_a_syntax_error_says_where_and_what_to_do(text: str, place: tuple[int, int], hint: str) -> None:
-    """Precise reports. Columns count characters, not bytes."""
+@pytest.mark.parametrize("case", SYNTAX_ERRORS)
+def test_a_syntax_error_says_where_it_is(case: str) -> None:
+    """Columns count characters, not bytes."""
+    text, place = SYNTAX_ERRORS[case]
     error = refusal(text)
     assert (error.reference, (error.line, error.column)) == ("yaml-invalid", place)
-    assert hint in error.hint
+
+
+@rule("F7")
+def test_a_common_syntax_error_has_a_hint_of_its_own() -> None:
+    hints = {case: refusal(text).hint for case, (text, _) in SYNTAX_ERRORS.items() if case != "special-character"}
+    other = refusal("%a\n---\nb: 1\n").hint
+    assert len({*hints.values(), other}) == len(hints) + 1
 
 
 @rule("F7")

@@ -32,13 +32,12 @@ def test_every_field_is_read_from_the_top() -> None:
 
 
 @rule("P6", "F3")
-@pytest.mark.parametrize("tags", ["money support", "money,support", " money,  support, ", "money\nsupport"])
-def test_metadata_is_text_and_is_read_where_the_top_says_nothing(tags: str) -> None:
-    declared = read_declared({"metadata": {"version": "1.0", "title": "T", "tags": tags}})
-    assert (declared.version, declared.title, declared.tags) == ("1.0", "T", ("money", "support"))
-    assert declared.problems == ()
-    both = read_declared({"version": "2", "metadata": {"version": "1"}})
-    assert both.version == "2"
+def test_metadata_is_text_and_is_read_where_the_top_says_nothing() -> None:
+    for tags in ("money support", " money,  support, ", "money\nsupport"):
+        declared = read_declared({"metadata": {"version": "1.0", "title": "T", "tags": tags}})
+        assert (declared.version, declared.title, declared.tags) == ("1.0", "T", ("money", "support"))
+        assert declared.problems == ()
+    assert read_declared({"version": "2", "metadata": {"version": "1"}}).version == "2"
 
 
 @rule("P3")
@@ -63,31 +62,43 @@ def test_nothing_declared_is_nothing_at_all() -> None:
     assert declared.problems == ()
 
 
-WRONG: list[tuple[str, Any]] = [
-    ("title", 7), ("title", " "), ("title", ["a"]), ("version", 1.1), ("version", None), ("version", {"a": 1}),
-    ("tags", 7), ("tags", {"a": "b"}), ("tags", ["ok", 7]), ("tags", [None]),
-    ("arguments", "order"), ("arguments", {"order": "x"}), ("arguments", [7]), ("arguments", [{"title": "x"}]),
-    ("arguments", ["with space"]), ("arguments", [""]), ("arguments", ["a" * 65]), ("arguments", ["a", "a"]),
-    ("arguments", [{"name": "a", "required": "yes"}]), ("arguments", [{"name": "a", "description": 7}]),
-    ("arguments", [f"a{number}" for number in range(DEFAULT_LIMITS.max_arguments + 1)]),
-    ("dependencies", "python>=3.8"), ("dependencies", ["pandas"]), ("dependencies", {"python": ["pandas"]}),
-    ("dependencies", {"tools": "pay"}), ("dependencies", {"tools": [7]}),
-    ("dependencies", {"prompts": [{"type": "ref/resource", "name": "x"}]}),
-    ("dependencies", {"resources": [{"type": "ref/resource"}]}),
-    ("icons", "a.png"), ("icons", ["a.png"]), ("icons", [{"src": "javascript:alert(1)"}]), ("icons", [{}]),
-    ("icons", [{"src": "https://x/y", "sizes": "48x48"}]), ("icons", [{"src": "https://x/y", "theme": "blue"}]),
-]  # fmt: skip
+WRONG: dict[str, list[Any]] = {
+    "title": [7, " ", ["a"]],
+    "version": [1.1, None],
+    "tags": [7, {"a": "b"}, ["ok", 7], [None]],
+    "arguments": [
+        "order", [7], [{"title": "x"}], ["with space"], [""], ["a" * 65], ["a", "a"],
+        [{"name": "a", "required": "yes"}], [{"name": "a", "description": 7}],
+        [f"a{number}" for number in range(DEFAULT_LIMITS.max_arguments + 1)],
+    ],
+    "dependencies": [
+        "python>=3.8", {"python": ["pandas"]}, {"tools": "pay"}, {"tools": [7]},
+        {"prompts": [{"type": "ref/resource", "name": "x"}]}, {"resources": [{"type": "ref/resource"}]},
+    ],
+    "icons": [
+        "a.png", ["a.png"], [{"src": "javascript:alert(1)"}], [{}], [{"src": "https://x/y", "sizes": "48x48"}],
+        [{"src": "https://x/y", "theme": "blue"}], [{"src": "https://x/y", "mimeType": 7}],
+    ],
+}  # fmt: skip
 
 
 @rule("P6")
-@pytest.mark.parametrize(("field", "value"), WRONG)
-def test_what_has_another_shape_is_left_out_and_reported(field: str, value: Any) -> None:
+@pytest.mark.parametrize("field", WRONG)
+def test_what_has_another_shape_is_left_out_and_reported(field: str) -> None:
     """With a word on how to write it; nothing is refused."""
-    declared = read_declared({field: value})
-    [problem] = declared.problems
-    assert problem.field == field
-    assert problem.message
-    assert problem.hint
+    for value in WRONG[field]:
+        [problem] = read_declared({field: value}).problems
+        assert problem.field == field
+        assert problem.message
+        assert problem.hint
+
+
+@rule("P6", "B1")
+def test_arguments_up_to_the_limits_are_declared() -> None:
+    names = ["a" * 64, *(f"a{number}" for number in range(DEFAULT_LIMITS.max_arguments - 1))]
+    declared = read_declared({"arguments": names})
+    assert [argument.name for argument in declared.arguments] == names
+    assert declared.problems == ()
 
 
 @rule("P6")

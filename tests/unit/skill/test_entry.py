@@ -26,12 +26,6 @@ def good() -> dict[str, Any]:
     return build_entry("acme/refunds", FRONTMATTER, facts()).to_json()
 
 
-def refusal(value: object) -> FormatError:
-    with pytest.raises(FormatError) as caught:
-        parse_entry(value)
-    return caught.value
-
-
 @rule("E1", "E2", "E3")
 def test_an_entry_says_where_the_skill_is_all_its_fields_and_all_its_files() -> None:
     """And nothing else, since strict clients refuse extra fields."""
@@ -99,170 +93,10 @@ def test_another_digest_size_or_field_is_another_entry() -> None:
     assert build_entry("refunds", FRONTMATTER, facts()[:-1]) != entry
 
 
-@rule("E1")
-def test_fields_a_server_adds_are_left_out() -> None:
-    """Reading is lenient about what it does not use."""
-    value = good()
-    value["_meta"] = {"com.example/x": 1}
-    value["resources"][0]["mimeType"] = "text/markdown"
-    assert parse_entry(value).to_json() == good()
-
-
-@rule("E1")
-@pytest.mark.parametrize("value", [None, 5, "x", [], [("uri", "x")], True])
-def test_an_entry_is_an_object(value: object) -> None:
-    assert refusal(value).reference == "entry-invalid"
-
-
-@rule("E1", "E2")
-@pytest.mark.parametrize("field", ["uri", "frontmatter", "resources"])
-@pytest.mark.parametrize("wrong", ["left out", None, 5, True, [], {}])
-def test_each_field_of_an_entry_is_needed_with_its_type(field: str, wrong: object) -> None:
-    """An entry without ``resources`` must not be loaded."""
-    value = good()
-    if wrong == "left out":
-        del value[field]
-    else:
-        value[field] = wrong
-    assert refusal(value).reference == "entry-invalid"
-
-
-@rule("E2")
-@pytest.mark.parametrize("resources", ["Dynamic", "static", "", {"SKILL.md": 1}, ["dynamic"], ("dynamic",), 0])
-def test_resources_are_a_list_or_the_word_dynamic(resources: object) -> None:
-    assert refusal(good() | {"resources": resources}).reference == "entry-invalid"
-
-
-@rule("E1", "U1", "U7")
-@pytest.mark.parametrize(
-    "uri",
-    ["", "acme/refunds/SKILL.md", "skill://acme/refunds", "skill://acme/refunds/", "skill://acme/refunds/skill.md",
-     "skill://SKILL.md", "skill://acme/x/%2e%2e/refunds/SKILL.md", "skill://acme/refunds/SKILL.md?x",
-     "skill://acme%2Frefunds/SKILL.md"],
-)  # fmt: skip
-def test_the_uri_of_an_entry_is_that_of_a_skill_md(uri: str) -> None:
-    assert refusal(good() | {"uri": uri}).reference == "uri-invalid"
-
-
-@rule("E1", "F2", "F3")
-@pytest.mark.parametrize("field", ["name", "description"])
-@pytest.mark.parametrize("wrong", ["left out", None, 5, ["refunds"]])
-def test_name_and_description_are_text(field: str, wrong: object) -> None:
-    value = good()
-    frontmatter = {key: item for key, item in FRONTMATTER.items() if key != field}
-    value["frontmatter"] = frontmatter if wrong == "left out" else frontmatter | {field: wrong}
-    error = refusal(value)
-    assert error.reference == "entry-invalid"
-    assert field in error.message
-
-
-@rule("U3")
-@pytest.mark.parametrize("name", ["refund", "Refunds", "acme", "acme/refunds", "refunds ", ""])
-def test_the_name_equals_the_last_segment_of_the_skill_path(name: str) -> None:
-    error = refusal(good() | {"frontmatter": {"name": name, "description": "x"}})
-    assert error.reference == "entry-invalid"
-    assert error.rule == "U3"
-
-
 @rule("U3", "U7")
 def test_the_last_segment_is_compared_decoded() -> None:
     value = json.loads(json.dumps(good()).replace("acme/refunds", "acme/%72efunds"))
     assert parse_entry(value).path == "acme/refunds"
-
-
-@rule("E2")
-def test_a_skill_md_must_be_listed() -> None:
-    value = good()
-    value["resources"] = [item for item in value["resources"] if item["uri"] != value["uri"]]
-    assert "SKILL.md" in refusal(value).message
-
-
-@rule("E2", "U7")
-@pytest.mark.parametrize("spelling", ["templates/reply.md", "templates/%72eply.md", "%74emplates/reply%2Emd"])
-def test_a_file_listed_twice_is_refused_in_any_spelling(spelling: str) -> None:
-    value = good()
-    value["resources"].append({"uri": f"skill://acme/refunds/{spelling}", "digest": digest_of(b"x"), "size": 1})
-    error = refusal(value)
-    assert error.reference == "entry-invalid"
-    assert "twice" in error.message
-
-
-@rule("E4")
-@pytest.mark.parametrize(
-    "uri",
-    ["skill://acme/refunds", "skill://acme/other/x.md", "skill://acme/refunds-2/x.md", "skill://acme/SKILL.md",
-     "repo://acme/refunds/x.md", "skill://Acme/refunds/x.md", "skill://acme/Refunds/x.md", "https://acme/refunds/x.md"],
-)  # fmt: skip
-def test_a_resource_outside_the_skill_is_refused(uri: str) -> None:
-    value = good()
-    value["resources"].append({"uri": uri, "digest": digest_of(b"x"), "size": 1})
-    error = refusal(value)
-    assert error.reference == "entry-invalid"
-    assert error.rule == "E4"
-
-
-@rule("E4", "U7", "O3")
-@pytest.mark.parametrize(
-    "uri",
-    ["skill://acme/refunds/../other/x", "skill://acme/refunds/%2e%2e/other/x", "skill://acme/refunds/a%2F..%2F..%2Fx",
-     "skill://acme/refunds/a%5Cb", "skill://acme/refunds/x%00", "skill://acme/refunds//x", "file:///etc/passwd",
-     "file:/etc/passwd", "templates/reply.md", "/etc/passwd", "skill://acme/refunds/\ud800"],
-)  # fmt: skip
-def test_a_resource_whose_uri_is_a_way_out_is_refused(uri: str) -> None:
-    value = good()
-    value["resources"].append({"uri": uri, "digest": digest_of(b"x"), "size": 1})
-    assert refusal(value).reference == "uri-invalid"
-
-
-@rule("E4")
-def test_files_of_a_nested_skill_are_listed_too() -> None:
-    uris = [resource.uri for resource in parse_entry(good()).files]
-    assert "skill://acme/refunds/inner/SKILL.md" in uris
-
-
-@rule("E3")
-@pytest.mark.parametrize("size", ["left out", None, -1, 1.0, 5.5, "5", True, False, [], {}])
-def test_a_size_is_a_whole_number_of_bytes(size: object) -> None:
-    """The generation before (E2b) sent none; this reader does not take it for a promise."""
-    value = good()
-    if size == "left out":
-        del value["resources"][0]["size"]
-    else:
-        value["resources"][0]["size"] = size
-    error = refusal(value)
-    assert error.reference == "entry-invalid"
-    assert "size" in error.message
-
-
-@rule("E3")
-@pytest.mark.parametrize(
-    "digest", ["left out", None, "", "0" * 64, "sha256:" + "A" * 64, "sha256:" + "0" * 63, 5, []]
-)
-def test_a_digest_is_spelled_as_the_rule_says(digest: object) -> None:
-    value = good()
-    if digest == "left out":
-        del value["resources"][0]["digest"]
-    else:
-        value["resources"][0]["digest"] = digest
-    assert refusal(value).reference == "digest-invalid"
-
-
-@rule("E2")
-@pytest.mark.parametrize(
-    "item", [None, "skill://acme/refunds/x", 5, [], ["skill://acme/refunds/x", "sha256:", 1], {}]
-)
-def test_a_resource_is_an_object_with_a_uri(item: object) -> None:
-    value = good()
-    value["resources"].append(item)
-    assert refusal(value).reference == "entry-invalid"
-
-
-@rule("E3")
-def test_an_empty_file_and_a_huge_one_are_files() -> None:
-    for size in (0, 2**63):
-        value = good()
-        value["resources"][1]["size"] = size
-        assert parse_entry(value).files[1].size == size
 
 
 @rule("E5")
@@ -287,42 +121,39 @@ def claim(resources: Any, **fields: Any) -> SkillEntry:
     return SkillEntry("skill://acme/refunds/SKILL.md", FRONTMATTER, resources, **fields)
 
 
+GAPS: dict[str, tuple[Any, set[str]]] = {
+    "everything-promised": ((WHOLE, MORE), set()),
+    "a-file-without-size": ((WHOLE, MORE._replace(size=None)), {"size"}),
+    "a-file-without-digest": ((WHOLE._replace(digest=None), MORE), {"digest"}),
+    "some-files": (Partial((WHOLE, MORE)), {"manifest"}),
+    "some-files-without-size": (Partial((WHOLE._replace(size=None),)), {"manifest", "size"}),
+    "no-files": (Partial(), {"manifest", "digest", "size"}),
+    "dynamic": (DYNAMIC, {"manifest", "digest", "size"}),
+}
+
+
 @rule("E2", "E2b", "V7")
-@pytest.mark.parametrize(
-    ("resources", "gaps"),
-    [
-        ((WHOLE, MORE), set()),
-        ((WHOLE, MORE._replace(size=None)), {"size"}),
-        ((WHOLE._replace(digest=None), MORE), {"digest"}),
-        ((Resource(WHOLE.uri, None, None),), {"digest", "size"}),
-        (Partial((WHOLE, MORE)), {"manifest"}),
-        (Partial((WHOLE, MORE._replace(digest=None))), {"manifest", "digest"}),
-        (Partial((WHOLE._replace(size=None),)), {"manifest", "size"}),
-        (Partial(), {"manifest", "digest", "size"}),
-        (DYNAMIC, {"manifest", "digest", "size"}),
-    ],
-)
-def test_what_was_not_promised_is_said(resources: Any, gaps: set[str]) -> None:
+@pytest.mark.parametrize("case", GAPS)
+def test_what_was_not_promised_is_said(case: str) -> None:
     """One file without a promise is enough."""
+    resources, gaps = GAPS[case]
     assert claim(resources).gaps == gaps
     assert claim(resources, whole_frontmatter=False).gaps == gaps | {"frontmatter"}
 
 
 @rule("E2")
 @pytest.mark.parametrize(
-    ("resources", "fields"),
+    "entry",
     [
-        (DYNAMIC, {}),
-        (Partial((WHOLE, MORE)), {}),
-        (Partial(), {}),
-        ((WHOLE._replace(size=None), MORE), {}),
-        ((WHOLE, MORE._replace(digest=None)), {}),
-        ((WHOLE, MORE), {"whole_frontmatter": False}),
+        pytest.param(claim(Partial((WHOLE, MORE))), id="some-files"),
+        pytest.param(claim((WHOLE._replace(size=None), MORE)), id="a-file-without-size"),
+        pytest.param(claim((WHOLE, MORE._replace(digest=None))), id="a-file-without-digest"),
+        pytest.param(claim((WHOLE, MORE), whole_frontmatter=False), id="some-fields"),
     ],
 )
-def test_an_entry_with_a_gap_goes_out_as_dynamic(resources: Any, fields: dict[str, Any]) -> None:
+def test_an_entry_with_a_gap_goes_out_as_dynamic(entry: SkillEntry) -> None:
     """A server never sends less than the extension asks; so it does not promise at all."""
-    sent = claim(resources, **fields).to_json()
+    sent = entry.to_json()
     assert sent == {"uri": WHOLE.uri, "frontmatter": FRONTMATTER, "resources": "dynamic"}
     assert parse_entry(sent).is_dynamic
 
@@ -336,11 +167,9 @@ def test_an_entry_without_gaps_goes_out_whole() -> None:
 @pytest.mark.parametrize(
     ("resources", "complete", "dynamic", "files"),
     [
-        ((WHOLE, MORE), True, False, (WHOLE, MORE)),
-        ((WHOLE._replace(size=None),), True, False, (WHOLE._replace(size=None),)),
-        (Partial((WHOLE,)), False, False, (WHOLE,)),
-        (Partial(), False, False, ()),
-        (DYNAMIC, False, True, ()),
+        pytest.param((WHOLE, MORE._replace(size=None)), True, False, (WHOLE, MORE._replace(size=None)), id="all"),
+        pytest.param(Partial((WHOLE,)), False, False, (WHOLE,), id="some"),
+        pytest.param(DYNAMIC, False, True, (), id="dynamic"),
     ],
 )
 def test_a_list_of_all_files_some_files_and_none_are_told_apart(
@@ -361,9 +190,8 @@ def test_some_files_are_another_claim_than_the_same_files_as_all() -> None:
 @rule("U7")
 @pytest.mark.parametrize(
     "uri",
-    ["skill://acme/refunds/a%20b.md", "skill://acme/refunds/a b.md", "SKILL://acme/refunds/%61%20%62.md",
-     "skill://%61cme/refunds/a%20b%2Emd"],
-)  # fmt: skip
+    ["skill://acme/refunds/a%20b.md", "skill://acme/refunds/a b.md", "SKILL://%61cme/refunds/%61%20b%2Emd"],
+)
 def test_a_file_is_found_in_any_spelling_of_its_uri(uri: str) -> None:
     assert claim((WHOLE, MORE)).resource(uri) == MORE
     assert claim(Partial((WHOLE, MORE))).resource(uri) == MORE
@@ -373,7 +201,7 @@ def test_a_file_is_found_in_any_spelling_of_its_uri(uri: str) -> None:
 @pytest.mark.parametrize(
     "uri",
     ["skill://acme/refunds/A%20b.md", "skill://acme/refunds/a%2520b.md", "skill://ACME/refunds/a%20b.md",
-     "skill://acme/refunds", "skill://acme/refunds/a%20b.md/x", "repo://acme/refunds/a%20b.md"],
+     "skill://acme/refunds", "repo://acme/refunds/a%20b.md"],
 )  # fmt: skip
 def test_a_uri_of_something_else_finds_nothing(uri: str) -> None:
     assert claim((WHOLE, MORE)).resource(uri) is None
@@ -396,22 +224,17 @@ def test_a_spelling_that_is_no_uri_is_refused_rather_than_not_found() -> None:
         ("CAF\u00c9.md", "cafe\u0301.md"),
         ("stra\u00dfe", "STRASSE"),
         ("\u03a3\u03b1\u03c2", "\u03c3\u03b1\u03c3"),
-        ("\u1e9e", "ss"),
-        ("\ufb01le", "file"),
-        ("\u212b", "a\u030a"),
         ("\u212a", "k"),
-        ("\uac00", "\u1100\u1161"),
         ("a\u0323\u0307", "A\u0307\u0323"),
         ("\u0390", "\u03b9\u0308\u0301"),
     ],
+    ids=["case", "unicode-form", "both", "sharp-s", "final-sigma", "kelvin-sign", "order-of-marks", "two-marks"],
 )
 def test_names_that_collide_on_some_disk_fold_to_one(one: str, other: str) -> None:
     assert fold(one) == fold(other)
 
 
 @rule("B5")
-@pytest.mark.parametrize(
-    ("one", "other"), [("a", "b"), ("a/b", "a-b"), ("é", "e"), ("ab", "a/b"), ("ö", "o"), ("1", "١")]
-)
-def test_names_that_differ_on_every_disk_do_not_fold_together(one: str, other: str) -> None:
-    assert fold(one) != fold(other)
+def test_names_that_differ_on_every_disk_do_not_fold_together() -> None:
+    for one, other in (("a", "b"), ("ab", "a/b"), ("\u00e9", "e"), ("1", "\u0661")):
+        assert fold(one) != fold(other)

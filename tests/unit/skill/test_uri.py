@@ -8,6 +8,7 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import (
     SkillUri,
     format_uri,
@@ -30,40 +31,34 @@ def refusal(text: str) -> FormatError:
 
 @rule("U1", "U4")
 @pytest.mark.parametrize(
-    ("text", "scheme", "segments"),
+    ("text", "scheme", "path"),
     [
-        ("skill://refunds/SKILL.md", "skill", ("refunds", "SKILL.md")),
-        ("skill://acme/billing/refunds/SKILL.md", "skill", ("acme", "billing", "refunds", "SKILL.md")),
-        ("skill://Acme/Refunds/a.md", "skill", ("Acme", "Refunds", "a.md")),
-        ("SKILL://Acme/x", "skill", ("Acme", "x")),
-        ("github://owner/repo/skills/x/SKILL.md", "github", ("owner", "repo", "skills", "x", "SKILL.md")),
-        ("git+ssh-1.0://a/b", "git+ssh-1.0", ("a", "b")),
-        ("skill://a/caf%C3%A9.md", "skill", ("a", "café.md")),
-        ("skill://a/caf%c3%a9.md", "skill", ("a", "café.md")),
-        ("skill://a/café.md", "skill", ("a", "café.md")),
-        ("skill://a/b%20c%3F%23%25.md", "skill", ("a", "b c?#%.md")),
-        ("skill://a/%2541", "skill", ("a", "%41")),
-        ("skill://a/...", "skill", ("a", "...")),
-        ("skill://a/.hidden", "skill", ("a", ".hidden")),
-        ("skill://user@host:80/x", "skill", ("user@host:80", "x")),
-        ("skill://index.json", "skill", ("index.json",)),
-        ("skill://a/b+c", "skill", ("a", "b+c")),
+        ("skill://Acme/billing/Refunds/SKILL.md", "skill", "Acme/billing/Refunds/SKILL.md"),
+        ("SKILL://Acme/x", "skill", "Acme/x"),
+        ("git+ssh-1.0://a/b", "git+ssh-1.0", "a/b"),
+        ("skill://a/caf%C3%A9.md", "skill", "a/café.md"),
+        ("skill://a/café.md", "skill", "a/café.md"),
+        ("skill://a/b%20c%3f%23%25.md", "skill", "a/b c?#%.md"),
+        ("skill://a/%2541", "skill", "a/%41"),
+        ("skill://a/%7E%C2%A0", "skill", "a/~\xa0"),
+        ("skill://a/...", "skill", "a/..."),
+        ("skill://user@host:80/x", "skill", "user@host:80/x"),
+        ("skill://index.json", "skill", "index.json"),
+        ("skill://a/b+c", "skill", "a/b+c"),
     ],
 )
-def test_a_uri_is_a_scheme_and_decoded_segments(text: str, scheme: str, segments: tuple[str, ...]) -> None:
+def test_a_uri_is_a_scheme_and_decoded_segments(text: str, scheme: str, path: str) -> None:
     """(the first segment is a name and keeps its case), U5 (any scheme), U7 (decoded once)."""
-    assert parse_uri(text) == SkillUri(scheme, segments)
+    assert parse_uri(text) == SkillUri(scheme, tuple(path.split("/")))
 
 
 @rule("U7")
 @pytest.mark.parametrize(
     "rest",
-    ["", "/", "a/", "/a", "a//b", "a/./b", "a/../b", "..", ".", "a/..", "a/%2e%2e/b", "a/%2E./b", "a/.%2e",
-     "a/%2e",
-     "a/b%2Fc", "a/b%2fc", "a/%2F", "a\\b", "a/b%5Cc", "a/%5c..%5c", "a/%00", "a/b%00.md", "a/b\x00", "a/%0A",
-     "a/%0d", "a/%1f", "a/%7F", "a/\x7f", "a/%C2%85", "a/\x9f", "a/\n", "a/b\tc", "a/%C0%AE%C0%AE/b", "a/%C0%AF",
-     "a/%FF", "a/%ED%A0%80", "a/%E2%82", "a/%", "a/%4", "a/%zz", "a/%%41", "a/100%", "a/\ud800", "a/%41\udfff",
-     "a?b", "a/b?x=1", "a/b#c", "a#", "a?"],
+    ["", "a/", "/a", "a//b", "a/./b", "a/../b", "..", "a/%2e%2e/b", "a/%2E./b", "a/%2e", "a/b%2Fc", "a/b%2fc",
+     "a\\b", "a/b%5Cc", "a/%00", "a/b\tc", "a/%1f", "a/%7F", "a/%C2%80", "a/\x9f", "a/%C0%AE%C0%AE/b",
+     "a/%FF", "a/%ED%A0%80", "a/%E2%82", "a/%", "a/%4", "a/%zz", "a/\ud800", "a/%41\udfff", "a/b?x=1", "a#"],
+    ids=ascii,
 )  # fmt: skip
 def test_ways_out_and_broken_text_are_refused_in_every_spelling(rest: str) -> None:
     error = refusal(f"skill://{rest}")
@@ -74,11 +69,27 @@ def test_ways_out_and_broken_text_are_refused_in_every_spelling(rest: str) -> No
 @rule("U1")
 @pytest.mark.parametrize(
     "text",
-    ["", "refunds/SKILL.md", "/refunds", "//refunds/x", "skill:", "skill:/a/b", "skill:a/b", "://a", "1a://b",
-     "+a://b", "sk ill://a", " skill://a", "skíll://a", "skill%3A//a", "C:\\a", "\nskill://a"],
-)  # fmt: skip
+    [
+        "",
+        "refunds/SKILL.md",
+        "//refunds/x",
+        "skill:/a/b",
+        "://a",
+        "1a://b",
+        " skill://a",
+        "skíll://a",
+        "skill%3A//a",
+    ],
+    ids=ascii,
+)
 def test_a_uri_without_a_scheme_is_refused(text: str) -> None:
-    assert "scheme" in refusal(text).message
+    assert refusal(text).reference == "uri-invalid"
+
+
+@rule("O3")
+def test_a_file_of_a_machine_is_refused_in_every_spelling_of_its_scheme() -> None:
+    for text in ("file:///etc/passwd", "FILE://a/SKILL.md", " file:x"):
+        assert (refusal(text).reference, refusal(text).rule) == ("uri-invalid", "O3")
 
 
 @rule("B1")
@@ -86,10 +97,17 @@ def test_a_uri_longer_than_the_limit_is_refused_shortly() -> None:
     longest = "skill://" + "a" * (4096 - 8)
     assert parse_uri(longest).path == "a" * 4088
     error = refusal(longest + "a")
-    assert "4096" in error.message
+    assert error.reference == "uri-invalid"
     assert len(error.message) < 300
     with pytest.raises(FormatError):
         parse_uri("skill://ab", max_length=9)
+
+
+@rule("B1")
+def test_a_uri_of_too_many_segments_is_refused() -> None:
+    most = "skill://" + "/".join(["a"] * DEFAULT_LIMITS.max_uri_segments)
+    assert len(parse_uri(most).segments) == DEFAULT_LIMITS.max_uri_segments
+    assert refusal(most + "/a").reference == "uri-invalid"
 
 
 @rule("U7")
@@ -103,6 +121,7 @@ def test_spellings_of_one_uri_are_equal_when_parsed() -> None:
 @pytest.mark.parametrize(
     ("one", "other"),
     [("skill://a/b", "skill://A/b"), ("skill://a/b", "repo://a/b"), ("skill://a/é", "skill://a/e\u0301")],
+    ids=["case", "scheme", "unicode-form"],
 )
 def test_case_scheme_and_unicode_form_make_different_uris(one: str, other: str) -> None:
     assert parse_uri(one) != parse_uri(other)
@@ -113,14 +132,11 @@ def test_case_scheme_and_unicode_form_make_different_uris(one: str, other: str) 
     ("path", "uri"),
     [
         ("acme/refunds/SKILL.md", "skill://acme/refunds/SKILL.md"),
-        ("a/b c.md", "skill://a/b%20c.md"),
-        ("a/100%.md", "skill://a/100%25.md"),
         ("a/%41", "skill://a/%2541"),
         ("a/what?#now", "skill://a/what%3F%23now"),
-        ("a/é/[x]", "skill://a/%C3%A9/%5Bx%5D"),
+        ("a/é b/[x]", "skill://a/%C3%A9%20b/%5Bx%5D"),
         ("a/b:c@d,e;f=g+h&i$j!k'l(m)n*o~p", "skill://a/b:c@d,e;f=g+h&i$j!k'l(m)n*o~p"),
         ("user@host:80/x", "skill://user%40host%3A80/x"),
-        ("Ünï/x", "skill://%C3%9Cn%C3%AF/x"),
         ("😀/😀", "skill://%F0%9F%98%80/%F0%9F%98%80"),
     ],
 )
@@ -146,12 +162,11 @@ def test_the_root_of_a_skill_is_the_uri_without_skill_md() -> None:
     assert str(root) == "skill://acme/refunds"
     assert root.path == "acme/refunds"
     assert root.parent == SkillUri("skill", ("acme",))
+    assert skill_root(parse_uri("skill://refunds/SKILL.md")) == SkillUri("skill", ("refunds",))
 
 
 @rule("U1", "U2")
-@pytest.mark.parametrize(
-    "text", ["skill://SKILL.md", "skill://acme/refunds", "skill://acme/skill.md", "skill://acme/SKILL.md/x"]
-)
+@pytest.mark.parametrize("text", ["skill://SKILL.md", "skill://acme/skill.md", "skill://acme/SKILL.md/x"])
 def test_only_a_skill_md_below_a_name_has_a_root(text: str) -> None:
     with pytest.raises(FormatError) as caught:
         skill_root(parse_uri(text))
@@ -163,14 +178,11 @@ def test_only_a_skill_md_below_a_name_has_a_root(text: str) -> None:
     ("uri", "inside"),
     [
         ("skill://acme/refunds/SKILL.md", True),
-        ("skill://acme/refunds/a/b/c", True),
         ("skill://%61cme/refunds/x", True),
         ("skill://acme/refunds", False),
         ("skill://acme", False),
         ("skill://acme/refunds-evil/x", False),
-        ("skill://acme/refund/s/x", False),
         ("skill://acme/Refunds/x", False),
-        ("skill://acme/other/refunds/x", False),
         ("repo://acme/refunds/x", False),
     ],
 )
@@ -179,33 +191,17 @@ def test_inside_a_skill_is_decided_on_whole_segments(uri: str, inside: bool) -> 
 
 
 @rule("U7")
-@pytest.mark.parametrize("path", ["a", "acme/billing", "a b/é/😀", "...", "a%2Fb", ".hidden/x..y", "C:", "~"])
-def test_a_path_of_safe_segments_is_taken_as_it_is(path: str) -> None:
+def test_a_path_of_safe_segments_is_taken_as_it_is() -> None:
     """A path is decoded already; a percent sign in it is text."""
-    assert parse_path(path) == path
+    for path in ("acme/billing", "a b/é/😀", "...", "a%2Fb", ".hidden/x..y", "C:", "~\xa0"):
+        assert parse_path(path) == path
 
 
 @rule("U7", "F6")
 @pytest.mark.parametrize(
     "path",
-    [
-        "",
-        "/",
-        "/a",
-        "a/",
-        "a//b",
-        ".",
-        "..",
-        "a/..",
-        "../a",
-        "a/./b",
-        "a\\b",
-        "a\x00",
-        "a\n",
-        "\x7f",
-        "\x80",
-        "\udc80",
-    ],
+    ["", "a/", "a//b", "..", "a/./b", "a\\b", "a\x00", "\x1f", "\x7f", "\x9f", "\udc80"],
+    ids=ascii,
 )
 def test_a_path_with_an_unsafe_segment_is_refused(path: str) -> None:
     """Names on disk that are not UTF-8 arrive as lone surrogates."""
@@ -215,12 +211,12 @@ def test_a_path_with_an_unsafe_segment_is_refused(path: str) -> None:
 
 
 @rule("U7")
-@pytest.mark.parametrize(
-    ("segment", "word"),
-    [("", "empty"), (".", "'.'"), ("..", "'..'"), ("a/b", "slash"), ("a\\", "backslash"), ("\t", "control")],
-)
-def test_a_segment_that_cannot_be_used_says_why(segment: str, word: str) -> None:
-    assert word in segment_problem(segment)
+def test_a_segment_that_cannot_be_used_comes_with_a_reason() -> None:
+    reasons = {segment: segment_problem(segment) for segment in ("", ".", "a/b", "..", "a\\", "\t")}
+    assert all(reasons.values())
+    assert reasons["."] == reasons[".."]
+    assert len(set(reasons.values())) == 3
+    assert segment_problem("a.b") == ""
 
 
 # ── links (U6) ────────────────────────────────────────────────────────────────────────────────────────────
@@ -228,38 +224,32 @@ def test_a_segment_that_cannot_be_used_says_why(segment: str, word: str) -> None
 ROOT = parse_uri("skill://acme/refunds")
 TOP = parse_uri("skill://acme/refunds/SKILL.md")
 DEEP = parse_uri("skill://acme/refunds/guides/de/intro.md")
+BASES = {"top": TOP, "deep": DEEP}
 
 
 @rule("U6")
 @pytest.mark.parametrize(
     ("base", "reference", "path"),
     [
-        (TOP, "a.md", "a.md"),
-        (TOP, "./a.md", "a.md"),
-        (TOP, "guides/x.md#part", "guides/x.md"),
-        (TOP, "guides/x.md?raw=1#part", "guides/x.md"),
-        (TOP, "guides/", "guides"),
-        (TOP, ".", ""),
-        (TOP, "./", ""),
-        (TOP, "guides/../a.md", "a.md"),
-        (TOP, "guides//a.md", "guides/a.md"),
-        (TOP, "my%20file.md", "my file.md"),
-        (TOP, "caf%C3%A9.md", "café.md"),
-        (TOP, "café.md", "café.md"),
-        (TOP, "100%.md", "100%.md"),
-        (TOP, "%41.md", "A.md"),
-        (TOP, "a...md", "a...md"),
-        (DEEP, "b.md", "guides/de/b.md"),
-        (DEEP, "../en/b.md", "guides/en/b.md"),
-        (DEEP, "../../SKILL.md", "SKILL.md"),
-        (DEEP, "../..", ""),
-        (DEEP, "%2e%2e/x.md", "guides/x.md"),
+        ("top", "a.md", "a.md"),
+        ("top", "./a.md", "a.md"),
+        ("top", "guides/x.md?raw=1#part", "guides/x.md"),
+        ("top", "guides/", "guides"),
+        ("top", ".", ""),
+        ("top", "guides/../a.md", "a.md"),
+        ("top", "guides//a.md", "guides/a.md"),
+        ("top", "my%20file.md", "my file.md"),
+        ("top", "café.md", "café.md"),
+        ("top", "100%.md", "100%.md"),
+        ("top", "a...md", "a...md"),
+        ("deep", "b.md", "guides/de/b.md"),
+        ("deep", "../en/b.md", "guides/en/b.md"),
+        ("deep", "../..", ""),
+        ("deep", "%2e%2e/x.md", "guides/x.md"),
     ],
 )
-def test_a_relative_link_resolves_against_the_folder_of_its_file(
-    base: SkillUri, reference: str, path: str
-) -> None:
-    resolved = resolve_reference(ROOT, base, reference)
+def test_a_relative_link_resolves_against_the_folder_of_its_file(base: str, reference: str, path: str) -> None:
+    resolved = resolve_reference(ROOT, BASES[base], reference)
     assert resolved is not None
     assert "/".join(resolved.segments[2:]) == path
     assert resolved.segments[:2] == ROOT.segments
@@ -269,53 +259,53 @@ def test_a_relative_link_resolves_against_the_folder_of_its_file(
 @pytest.mark.parametrize(
     ("base", "reference"),
     [
-        *((TOP, text) for text in (
-            "..", "../", "../x.md", "../refunds/SKILL.md", "a/../../x", "%2e%2e/x", ".%2E/x", "%2E%2E%2Fx",
-            "..%2fx",
-            "a%2f..%2f..%2fx", "..\\x", "a\\..\\..\\x", "%5C..%5Cx", "a%5Cb", "/etc/passwd", "/SKILL.md", "/",
-            "file:///etc/passwd", "FILE:///etc/passwd", "file:x", "File://host/x", " file:///etc/passwd",
-            "C:\\x", "c:/x", "\\\\host\\share", "~/.ssh/id_rsa", "a%00.md", "a\x00b", "a%0Ab", "..%00/x", "a\tb",
+        *(("top", text) for text in (
+            "..", "../refunds/SKILL.md", "a/../../x", "%2e%2e/x", ".%2E/x", "..%2fx", "a%2F..%2F..%2Fx", "..\\x",
+            "%5C..%5Cx", "/etc/passwd", "file:///etc/passwd", "FILE:///etc/passwd", "file:x", " file:///etc/passwd",
+            "C:\\x", "c:/x", "\\\\host\\share", "~/.ssh/id_rsa", "a%00.md", "a\tb", "a%7F",
         )),
-        (DEEP, "../../../x"),
-        (DEEP, "../../.."),
-        (DEEP, "../../../refunds/SKILL.md"),
-        (DEEP, "x/../../../../x"),
+        ("deep", "../../.."),
+        ("deep", "../../../refunds/SKILL.md"),
     ],
+    ids=ascii,
 )  # fmt: skip
-def test_a_link_cannot_leave_the_skill_in_any_spelling(base: SkillUri, reference: str) -> None:
+def test_a_link_cannot_leave_the_skill_in_any_spelling(base: str, reference: str) -> None:
     with pytest.raises(FormatError) as caught:
-        resolve_reference(ROOT, base, reference)
+        resolve_reference(ROOT, BASES[base], reference)
     assert caught.value.reference == "link-outside"
 
 
 @rule("U6")
-@pytest.mark.parametrize(
-    "reference",
-    ["https://example.com/../x", "http://x", "HTTPS://X", "mailto:a@b.c", "//cdn.example.com/x.js", "#part", "",
-     "   ", "#", "data:text/plain,x", "skill://acme/other/SKILL.md", "javascript:alert(1)", "tel:+1"],
-)  # fmt: skip
-def test_a_link_elsewhere_is_not_a_file_of_the_skill(reference: str) -> None:
-    assert resolve_reference(ROOT, TOP, reference) is None
+def test_a_link_elsewhere_is_not_a_file_of_the_skill() -> None:
+    for reference in (
+        "https://example.com/../x",
+        "//cdn.example.com/x.js",
+        "#part",
+        "   ",
+        "skill://acme/b/SKILL.md",
+    ):
+        assert resolve_reference(ROOT, TOP, reference) is None
 
 
 @rule("U7")
-@pytest.mark.parametrize("reference", ["\ud800", "a/\udcff.md", "%\ud83d"])
-def test_a_link_that_is_broken_text_is_refused_like_any_other(reference: str) -> None:
+def test_a_link_that_is_broken_text_is_refused_like_any_other() -> None:
     """JSON can carry a lone surrogate; it ends as a ``FormatError``."""
-    with pytest.raises(FormatError):
-        resolve_reference(ROOT, TOP, reference)
+    for reference in ("\ud800", "a/\udcff.md", "%\ud83d"):
+        with pytest.raises(FormatError):
+            resolve_reference(ROOT, TOP, reference)
 
 
 @rule("U6", "O3")
-@pytest.mark.parametrize(
-    ("reference", "kind"),
-    [("a.md", "relative"), ("a:b.md", "elsewhere"), ("./a:b.md", "relative"), ("C:/a", "machine"), ("c:a",
-     "elsewhere"),
-     ("~", "relative"), ("~/a", "machine"), ("/a", "machine"), ("//a", "elsewhere"), ("fileserver.md",
-     "relative")],
-)  # fmt: skip
-def test_a_link_stays_goes_elsewhere_or_names_the_machine(reference: str, kind: str) -> None:
-    assert reference_kind(reference) == kind
+def test_a_link_stays_goes_elsewhere_or_names_the_machine() -> None:
+    kinds = {
+        "relative": ["a.md", "./a:b.md", "~", "fileserver.md"],
+        "elsewhere": ["a:b.md", "c:a", "//a", "HTTPS://X", "mailto:a@b.c", "#", " #a", "", "   ", "skill://a"],
+        "machine": ["C:/a", "c:\\a", "\\\\a", "~/a", "/a", "file:a", " FILE:a"],
+    }
+    for kind, references in kinds.items():
+        assert {reference: reference_kind(reference) for reference in references} == dict.fromkeys(
+            references, kind
+        )
 
 
 @rule("B1")

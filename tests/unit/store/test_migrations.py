@@ -114,6 +114,7 @@ def test_a_newer_store_is_refused(connection: sqlite3.Connection) -> None:
         "PRAGMA user_version = 1",
         "PRAGMA application_id = 7",
     ],
+    ids=["tables", "version", "application"],
 )
 def test_the_database_of_another_program_is_refused(connection: sqlite3.Connection, made: str) -> None:
     connection.execute(made)

@@ -17,15 +17,13 @@ from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.store import sqlite as module
-from skillwire.store.contract import LogLine, SeenEntries, StoredOrigin
+from skillwire.store.contract import LogLine, SeenEntries
 from skillwire.store.migrations import MIGRATIONS
 from skillwire.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
-
-    from skillwire.store.contract import Store
 
 pytestmark = pytest.mark.anyio
 
@@ -39,7 +37,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @asynccontextmanager
-async def opened(path: Path | str, patience: float = 5.0) -> AsyncIterator[SqliteStore]:
+async def opened(path: Path | str, patience: float = 60) -> AsyncIterator[SqliteStore]:
     store = await SqliteStore.open(path, patience=patience)
     try:
         yield store
@@ -70,7 +68,7 @@ def connection_of(store: SqliteStore) -> sqlite3.Connection:
     return connection
 
 
-async def refusal(path: Path, patience: float = 5.0) -> StoreError:
+async def refusal(path: Path, patience: float = 60) -> StoreError:
     """How opening is refused; no message names a place beyond the file."""
     with pytest.raises(StoreError) as caught:
         await SqliteStore.open(path, patience=patience)
@@ -97,12 +95,12 @@ async def test_what_was_remembered_is_there_after_opening_again(path: Path) -> N
 @rule("A2")
 async def test_commits_are_flushed_to_the_disk_and_readers_do_not_wait(path: Path) -> None:
     """A revocation survives a power cut."""
-    async with opened(path) as store:
+    async with opened(path, patience=12) as store:
         ask = connection_of(store).execute
         assert ask("PRAGMA journal_mode").fetchone() == ("wal",)
         assert ask("PRAGMA synchronous").fetchone() == (2,)
         assert ask("PRAGMA foreign_keys").fetchone() == (1,)
-        assert ask("PRAGMA busy_timeout").fetchone() == (5000,)
+        assert ask("PRAGMA busy_timeout").fetchone() == (12000,)
 
 
 async def test_reading_goes_on_while_another_writes(path: Path) -> None:
@@ -114,7 +112,7 @@ async def test_reading_goes_on_while_another_writes(path: Path) -> None:
             assert await store.approval("acme", APPROVAL.uri) == APPROVAL
 
 
-async def test_what_two_processes_note_at_once_is_there_once(path: Path) -> None:
+async def test_news_logged_by_two_stores_at_once_is_added_once(path: Path) -> None:
     line = LogLine("served", "acme", "skill://flat/SKILL.md", "gateway", 1.0, {"fingerprint": "x"})
     async with opened(path) as one, opened(path) as other:
         added: list[int] = []
@@ -133,7 +131,7 @@ async def test_tasks_may_open_a_new_store_at_once(tmp_path: Path) -> None:
         async with opened(path) as store:
             await store.log(LINE)
 
-    for n in range(5):
+    for n in range(2):
         async with anyio.create_task_group() as group:
             for _ in range(4):
                 group.start_soon(use, tmp_path / f"new-{n}" / "store.db")
@@ -141,21 +139,20 @@ async def test_tasks_may_open_a_new_store_at_once(tmp_path: Path) -> None:
             assert len(await store.lines()) == 4
 
 
-@pytest.mark.parametrize(
-    "filters",
-    [{}, {"origin": "a"}, {"uri": "b"}, {"origin": "a", "uri": "b"}],
-    ids=lambda filters: "+".join(filters) or "none",
-)
-async def test_the_newest_lines_come_off_an_index_without_sorting(path: Path, filters: dict[str, str]) -> None:
+async def test_the_newest_lines_come_off_an_index_without_sorting(path: Path) -> None:
+    indexes = {"": "", "origin": "log_of_origin", "uri": "log_of_uri", "origin uri": "log_of_uri"}
     async with opened(path) as store:
-        asked: list[str] = []
-        connection_of(store).set_trace_callback(asked.append)
-        await store.lines(**filters)
-        connection_of(store).set_trace_callback(None)
-        plan = " ".join(row[3] for row in connection_of(store).execute(f"EXPLAIN QUERY PLAN {asked[0]}"))
-    assert "TEMP B-TREE" not in plan
-    index = "log_of_uri" if "uri" in filters else "log_of_origin"
-    assert (f"SEARCH log USING INDEX {index}" in plan) if filters else plan == "SCAN log"  # backwards, by number
+        for filters, index in indexes.items():
+            asked: list[str] = []
+            connection_of(store).set_trace_callback(asked.append)
+            await store.lines(**dict.fromkeys(filters.split(), "a"))
+            connection_of(store).set_trace_callback(None)
+            plan = " ".join(row[3] for row in connection_of(store).execute(f"EXPLAIN QUERY PLAN {asked[0]}"))
+            assert "TEMP B-TREE" not in plan
+            if index:
+                assert f"SEARCH log USING INDEX {index}" in plan
+            else:
+                assert plan == "SCAN log"  # backwards, by number
 
 
 async def test_a_listing_written_by_the_first_version_can_still_be_read(path: Path) -> None:
@@ -179,10 +176,11 @@ async def test_a_listing_written_by_the_first_version_can_still_be_read(path: Pa
         SkillEntry("skill://c/SKILL.md", {}, "dynamic"),
     )
     async with opened(path) as store:
-        connection_of(store).execute("INSERT INTO entries VALUES ('acme', ?, 1.0, 1)", (stored,))
-        assert await store.entries("acme") == SeenEntries(expected, 1.0)
-        await store.put_entries("again", SeenEntries(expected, 1.0))
-        (again,) = connection_of(store).execute("SELECT entries FROM entries WHERE label = 'again'").fetchone()
+        with raw(path) as other:
+            other.execute("INSERT INTO entries VALUES ('acme', ?, 1.0, 1)", (stored,))
+            assert await store.entries("acme") == SeenEntries(expected, 1.0)
+            await store.put_entries("again", SeenEntries(expected, 1.0))
+            (again,) = other.execute("SELECT entries FROM entries WHERE label = 'again'").fetchone()
         assert again == stored
 
 
@@ -203,7 +201,9 @@ async def test_closing_waits_for_the_call_under_way_even_if_cancelled(path: Path
         with anyio.CancelScope() as scope:
             scope.cancel()
             await store.close()
-    assert store._connection is None
+    with pytest.raises(StoreError) as caught:
+        await store.origins()
+    assert caught.value.reference == "store-closed"
     async with opened(path) as store:
         assert len(await store.lines()) == 1
 
@@ -211,22 +211,20 @@ async def test_closing_waits_for_the_call_under_way_even_if_cancelled(path: Path
 # The log
 
 
-@pytest.mark.parametrize(
-    "attempt",
-    [
+async def test_the_log_only_grows(path: Path) -> None:
+    """Whoever speaks to the file directly is held to it too."""
+    async with opened(path) as store:
+        await store.log(LINE)
+    for attempt in (
         "UPDATE log SET who = 'eve'",
         "DELETE FROM log",
         "INSERT OR REPLACE INTO log VALUES (1, 'read', 'a', 'b', 'eve', 1, '{}')",
         "REPLACE INTO log SELECT * FROM log",
         "INSERT INTO log VALUES (1, 'read', 'a', 'b', 'eve', 1, '{}') ON CONFLICT DO UPDATE SET who = 'eve'",
-    ],
-)
-async def test_the_log_only_grows(path: Path, attempt: str) -> None:
-    """Whoever speaks to the file directly is held to it too."""
-    async with opened(path) as store:
-        await store.log(LINE)
-    with raw(path) as other, pytest.raises(sqlite3.IntegrityError, match="the log only grows"):
-        other.execute(attempt)
+    ):
+        with raw(path) as other, pytest.raises(sqlite3.IntegrityError) as caught:
+            other.execute(attempt)
+        assert caught.value.sqlite_errorname == "SQLITE_CONSTRAINT_TRIGGER"
     async with opened(path) as store:
         assert [line.by for line in await store.lines()] == ["ada"]
         await store.log(LINE)
@@ -257,36 +255,35 @@ async def test_what_is_made_is_for_this_user_alone(tmp_path: Path, open_umask: N
     assert mode_of(path.parent) == mode_of(path.parent.parent) == 0o700
 
 
-@pytest.mark.parametrize("right", [0o020, 0o002, 0o022])
+@pytest.mark.parametrize("right", [0o020, 0o002], ids=["group", "others"])
 async def test_a_folder_that_others_can_write_is_refused_and_stays_empty(path: Path, right: int) -> None:
     """Who can write here can approve."""
     path.parent.mkdir()
     path.parent.chmod(0o700 | right)
     error = await refusal(path)
     assert error.reference == "store-unsafe"
-    assert "folder of the store 'store.db' can be written by others" in error.message
+    assert "store.db" in error.message
     assert list(path.parent.iterdir()) == []
 
 
-@pytest.mark.parametrize("ending", ["", "-wal", "-shm", "-journal"])
-async def test_a_file_that_others_can_write_is_refused(path: Path, ending: str) -> None:
+async def test_a_file_that_others_can_write_is_refused(path: Path) -> None:
     async with opened(path):
         pass
-    beside = path.with_name(path.name + ending)
-    beside.touch()
-    beside.chmod(0o660)
-    error = await refusal(path)
-    assert error.reference == "store-unsafe"
-    assert beside.name in error.message
+    for ending in ("", "-wal", "-shm", "-journal"):
+        beside = path.with_name(path.name + ending)
+        beside.touch()
+        beside.chmod(0o660)
+        error = await refusal(path)
+        assert error.reference == "store-unsafe"
+        assert beside.name in error.message
+        beside.chmod(0o600)
 
 
 async def test_a_folder_or_file_of_another_user_is_refused(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with opened(path):
         pass
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
-    error = await refusal(path)
-    assert error.reference == "store-unsafe"
-    assert "belongs to another user" in error.message
+    assert (await refusal(path)).reference == "store-unsafe"
 
 
 async def test_a_link_is_judged_by_what_it_leads_to(path: Path, tmp_path: Path) -> None:
@@ -297,7 +294,7 @@ async def test_a_link_is_judged_by_what_it_leads_to(path: Path, tmp_path: Path) 
     os.symlink(shared / "real.db", path)
     error = await refusal(path)
     assert error.reference == "store-unsafe"
-    assert "'real.db'" in error.message
+    assert "real.db" in error.message
     assert list(shared.iterdir()) == []
     shared.chmod(0o700)
     async with opened(path) as store:
@@ -315,16 +312,18 @@ async def test_a_link_is_judged_by_what_it_leads_to(path: Path, tmp_path: Path) 
 )
 async def test_a_file_that_is_no_database_is_refused_and_left_as_it_is(path: Path, content: bytes) -> None:
     put_file(path, content)
-    error = await refusal(path)
-    assert error.reference == "store-damaged"
-    assert "move it aside" in error.hint
+    assert (await refusal(path)).reference == "store-damaged"
     assert snapshot(path) == {"store.db": content}
 
 
-async def test_damage_in_the_middle_is_told_when_it_is_met(path: Path) -> None:
+async def test_damage_in_the_middle_is_reported_when_it_is_read(path: Path) -> None:
     async with opened(path) as store:
-        for n in range(200):
-            await store.put_entries(f"origin-{n}", SeenEntries((SkillEntry("u", {"x": "y" * 3000}, ()),), 1.0))
+        await store.put_entries("origin", SeenEntries((SkillEntry("u", {"x": "y" * 3000}, ()),), 1.0))
+    with raw(path) as other:
+        other.execute(
+            "WITH RECURSIVE numbers(n) AS (VALUES (0) UNION ALL SELECT n + 1 FROM numbers WHERE n < 199) "
+            "INSERT INTO entries SELECT 'origin-' || n, entries, at, is_complete FROM numbers, entries"
+        )
     data = bytearray(snapshot(path)["store.db"])
     data[20 * 4096 : -4096] = b"\xee" * (len(data) - 21 * 4096)
     put_file(path, data)
@@ -335,29 +334,29 @@ async def test_damage_in_the_middle_is_told_when_it_is_met(path: Path) -> None:
     assert snapshot(path) == {"store.db": data}
 
 
-@pytest.mark.parametrize(
-    ("column", "value"),
-    [("contents", "[1]"), ("contents", "{"), ("contents", "null"), ("grants", "7"), ("grants", b"\xff")],
-)
-async def test_a_row_that_does_not_hold_what_we_write_is_damage(path: Path, column: str, value: object) -> None:
+async def test_a_row_that_does_not_hold_what_we_write_is_damage(path: Path) -> None:
+    damage = [("contents", "[1]"), ("contents", "{"), ("contents", "null"), ("grants", "7"), ("grants", b"\xff")]
     async with opened(path) as store:
-        await store.put_approval(APPROVAL, LINE)
-        connection_of(store).execute(f"UPDATE approvals SET {column} = ?", (value,))
-        with pytest.raises(StoreError) as caught:
-            await store.approval("acme", APPROVAL.uri)
-        assert without_places(caught.value, path).reference == "store-damaged"
+        for column, value in damage:
+            await store.put_approval(APPROVAL, LINE)
+            with raw(path) as other:
+                other.execute(f"UPDATE approvals SET {column} = ?", (value,))
+            with pytest.raises(StoreError) as caught:
+                await store.approval("acme", APPROVAL.uri)
+            assert without_places(caught.value, path).reference == "store-damaged"
 
 
-@pytest.mark.parametrize("document", ['{"a": 1}', "[[]]", '[{"uri": "x"}]', "[null]"])
-async def test_a_stored_listing_that_is_none_is_damage(path: Path, document: str) -> None:
+async def test_a_stored_listing_that_is_no_listing_is_damage(path: Path) -> None:
     async with opened(path) as store:
-        connection_of(store).execute("INSERT INTO entries VALUES ('acme', ?, 1.0, 1)", (document,))
-        with pytest.raises(StoreError) as caught:
-            await store.entries("acme")
-        assert caught.value.reference == "store-damaged"
+        for document in ('{"a": 1}', "[[]]", '[{"uri": "x"}]', "[null]"):
+            with raw(path) as other:
+                other.execute("INSERT OR REPLACE INTO entries VALUES ('acme', ?, 1.0, 1)", (document,))
+            with pytest.raises(StoreError) as caught:
+                await store.entries("acme")
+            assert caught.value.reference == "store-damaged"
 
 
-async def test_another_writer_is_waited_for_and_then_told_of(path: Path) -> None:
+async def test_a_store_that_another_writer_holds_is_busy(path: Path) -> None:
     async with opened(path, patience=0.05) as store:
         with raw(path) as other:
             other.execute("BEGIN IMMEDIATE")
@@ -424,7 +423,7 @@ async def test_a_full_disk_keeps_what_was_there_and_takes_nothing_by_halves(path
         await store.put_approval(APPROVAL, LINE)
         (pages,) = connection_of(store).execute("PRAGMA page_count").fetchone()
         connection_of(store).execute(f"PRAGMA max_page_count = {pages}")
-        many = Approval("acme", "big", frozenset((f"f{n}", "sha256:0") for n in range(5000)), "ada", 1.0)
+        many = Approval("acme", "big", frozenset((f"f{n}", "sha256:0") for n in range(1000)), "ada", 1.0)
         with pytest.raises(StoreError) as caught:
             await store.put_approval(many, LINE)
         assert without_places(caught.value, path).reference == "store-full"
@@ -435,7 +434,7 @@ async def test_a_full_disk_keeps_what_was_there_and_takes_nothing_by_halves(path
         assert await store.approval("acme", "big") == many
 
 
-async def test_a_store_that_can_only_be_read_says_so_when_written(path: Path) -> None:
+async def test_a_write_to_a_readonly_store_is_refused(path: Path) -> None:
     async with opened(path) as store:
         await store.put_approval(APPROVAL, LINE)
         connection_of(store).execute("PRAGMA query_only = ON")
@@ -445,27 +444,29 @@ async def test_a_store_that_can_only_be_read_says_so_when_written(path: Path) ->
         assert list(await store.approvals()) == [APPROVAL]
 
 
-@pytest.mark.parametrize(
-    ("code", "reference"),
-    [
-        (errno.EACCES, "store-readonly"),
-        (errno.EROFS, "store-readonly"),
-        (errno.ENOSPC, "store-full"),
-        (errno.EDQUOT, "store-full"),
-        (errno.EIO, "store-unusable"),
-    ],
-)
-async def test_what_the_disk_says_about_making_the_file_is_told_in_our_words(
-    path: Path, monkeypatch: pytest.MonkeyPatch, code: int, reference: str
+async def test_an_error_of_the_disk_becomes_an_error_of_the_store(
+    path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(place: object, mode: int) -> None:
-        raise OSError(code, os.strerror(code), str(place))
+    references = {
+        errno.EACCES: "store-readonly",
+        errno.EROFS: "store-readonly",
+        errno.ENOSPC: "store-full",
+        errno.EDQUOT: "store-full",
+        errno.EIO: "store-unusable",
+    }
 
-    monkeypatch.setattr(module.os, "mkdir", fail)
-    assert (await refusal(path)).reference == reference
+    def failing(code: int) -> Callable[[object, int], None]:
+        def fail(place: object, mode: int) -> None:
+            raise OSError(code, os.strerror(code), str(place))
+
+        return fail
+
+    for code, reference in references.items():
+        monkeypatch.setattr(module.os, "mkdir", failing(code))
+        assert (await refusal(path)).reference == reference
 
 
-async def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
+async def test_a_folder_in_the_place_of_the_file_is_refused(path: Path) -> None:
     for folder in (path.parent, path):
         folder.mkdir(mode=0o700)
     error = await refusal(path)
@@ -473,20 +474,22 @@ async def test_a_folder_in_the_place_of_the_file_is_told(path: Path) -> None:
     assert "SQLITE_CANTOPEN" in error.message
 
 
-async def test_a_file_in_the_place_of_the_folder_is_told(path: Path) -> None:
+async def test_a_file_in_the_place_of_the_folder_is_refused(path: Path) -> None:
     path.parent.write_text("not a folder")
     path.parent.chmod(0o600)
     assert (await refusal(path)).reference == "store-unusable"
 
 
-async def test_a_path_with_signs_that_urls_use_is_just_a_path(tmp_path: Path) -> None:
+async def test_a_path_with_characters_of_urls_is_a_plain_path(tmp_path: Path) -> None:
     path = tmp_path / "100% ?mode=memory#&ü" / ":memory:"
     async with opened(path) as store:
         await store.log(LINE)
     assert path.stat().st_size > 0
 
 
-async def test_a_relative_path_is_taken_from_where_one_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_relative_path_starts_at_the_current_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     async with opened("here/store.db") as store:
         await store.log(LINE)
@@ -503,9 +506,7 @@ async def test_a_store_of_a_newer_version_is_refused_and_not_touched(path: Path)
         other.execute("ALTER TABLE approvals ADD COLUMN until REAL")
         other.execute(f"PRAGMA user_version = {len(MIGRATIONS) + 1}")
     before = snapshot(path)
-    error = await refusal(path)
-    assert error.reference == "store-newer"
-    assert "newer" in error.message
+    assert (await refusal(path)).reference == "store-newer"
     assert snapshot(path) == before
 
 
@@ -522,20 +523,12 @@ async def test_a_store_made_newer_while_it_is_open_is_not_written_any_more(path:
         assert list(await store.approvals()) == [APPROVAL]
 
 
-@pytest.mark.parametrize("version", [0, 1, 99])
-async def test_the_database_of_another_program_is_refused_and_not_touched(path: Path, version: int) -> None:
+async def test_the_database_of_another_program_is_refused_and_not_touched(path: Path) -> None:
+    """Whatever it says its version is, also if that is newer than ours."""
     put_file(path)
     with raw(path) as other:
         other.execute("CREATE TABLE bookmarks (url)")
-        other.execute(f"PRAGMA user_version = {version}")
+        other.execute("PRAGMA user_version = 99")
     before = snapshot(path)
     assert (await refusal(path)).reference == "store-foreign"
     assert snapshot(path) == before
-
-
-async def test_a_store_is_a_store(path: Path) -> None:
-    """The host takes the contract, and never asks which one it is."""
-    async with opened(path) as opened_store:
-        store: Store = opened_store
-        await store.put_origin(StoredOrigin("acme", {}, 1.0))
-        assert len(await store.origins()) == 1

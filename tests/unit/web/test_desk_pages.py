@@ -59,15 +59,32 @@ def row_of(page: str, name: str) -> str:
     return words(row)
 
 
-async def test_an_empty_desk_says_what_to_do(state: Path) -> None:
+def cell(page: str, label: str) -> str:
+    """What the only row has in a column."""
+    [found] = re.findall(rf'<td data-label="{label}"[^>]*>(.*?)</td>', page, re.DOTALL)
+    return words(found)
+
+
+def heading(page: str, name: str) -> str:
+    """The heading with this id."""
+    [found] = re.findall(rf'<h2 id="{name}">(.*?)</h2>', page, re.DOTALL)
+    return words(found)
+
+
+def counts(page: str) -> dict[str, int]:
+    """The number beside each state that can be chosen; the empty one is for all."""
+    found = re.findall(r'href="/\?state=(\w*)[^"]*">[^<]*?(\d+)</a>', page)
+    return {state: int(number) for state, number in found}
+
+
+async def test_an_empty_desk_shows_what_to_do(state: Path) -> None:
     async with at_desk(state, {}) as at:
-        page = words(await at.get("/"))
-        assert "There are no origins yet." in page
-        assert "skillwire origins add" in page
-        assert "No skills are known yet." in page
-        assert "Nobody waits for an answer." in page
+        page = await at.get("/")
+        assert "skillwire origins add" in words(page)
+        assert 'class="empty"' in page
+        assert "data-row" not in page
         for place in ("/log", "/approvals", "/origins"):
-            await at.get(place)
+            assert "data-row" not in await at.get(place)
 
 
 async def test_every_state_is_shown_and_can_be_filtered(state: Path, tmp_path: Path) -> None:
@@ -90,9 +107,10 @@ async def test_every_state_is_shown_and_can_be_filtered(state: Path, tmp_path: P
             assert f" {name} 2 " in f"{row_of(page, name)} ".removeprefix(name)
             found = await at.get(f"/?part=skills&state={name}")
             assert re.findall(r'class="path" href="([^"]*)"', found) == [f"/skill/acme/{name}"]
-        assert "not verifiable" in row_of(page, "dynamic")
-        assert "your own" in row_of(page, "mine")
-        assert "No skill fits" in await at.get("/?part=skills&state=approved&q=nothing")
+        for place, kind in (("/skill/made/dynamic", "dynamic"), ("/skill/local/mine", "local")):
+            found = await at.get(f"/?part=skills&state={kind}")
+            assert re.findall(r'class="path" href="([^"]*)"', found) == [place]
+        assert 'class="empty"' in await at.get("/?part=skills&state=approved&q=nothing")
         assert 'href="/skill/made/dynamic"' in await at.get("/?part=skills&origin=made")
         await at.host.load("changed")  # the host takes the approval back when it meets the other content
         assert "changed" in row_of(await at.get("/"), "changed").split()[1:]
@@ -107,51 +125,51 @@ async def test_states_are_counted_among_what_was_looked_for(state: Path) -> None
     async with at_desk(state, {"acme": server, "zeta": other}) as at:
         await at.host.approve("pear")
         await at.host.approve("apple")
-        assert "all 4 new 2 approved 2" in words(await at.get("/?part=skills"))
-        assert "all 2 new 1 approved 1" in words(await at.get("/?part=skills&q=apple"))
-        assert "all 3 new 1 approved 2" in words(await at.get("/?part=skills&origin=acme&state=new"))
-        page = words(await at.get("/?part=skills&q=nothing"))
-        assert "all 0" in page
-        assert "Show all 4 skills" in page
+        assert counts(await at.get("/?part=skills")) == {"": 4, "new": 2, "approved": 2}
+        assert counts(await at.get("/?part=skills&q=apple")) == {"": 2, "new": 1, "approved": 1}
+        found = await at.get("/?part=skills&origin=acme&state=new")
+        assert counts(found) == {"": 3, "new": 1, "approved": 2}
+        page = await at.get("/?part=skills&q=nothing")
+        assert counts(page) == {"": 0}
+        assert re.search(r'<a href="/">[^<]*\b4\b', page)
 
 
 @rule("G1")
 @pytest.mark.parametrize("speak", [speak_manifest, speak_archive])
-async def test_what_a_listing_does_not_say_is_not_made_up(
+async def test_files_and_sizes_that_a_listing_does_not_state_are_shown_as_unknown(
     speak: Callable[..., None], state: Path, server: HostileServer
 ) -> None:
     """How many files there are, and how large, is known once somebody wants the skill."""
     speak(server)
     async with at_desk(state, {"acme": server}) as at:
-        row = words(await at.get("/?part=skills"))
-        assert "new not known yet not known yet" in row
-        assert "0 B" not in row
-        assert "2 files," in words(await at.get("/skill/acme/flat"))
-        assert "new 2 " in words(await at.get("/?part=skills"))
+        row = await at.get("/?part=skills")
+        assert not re.search(r"\d", cell(row, "Files") + cell(row, "Size"))
+        assert heading(await at.get("/skill/acme/flat"), "files-title").startswith("2 ")
+        assert cell(await at.get("/?part=skills"), "Files") == "2"
 
 
 @rule("V7")
-async def test_what_is_never_said_is_not_made_up_either(state: Path, server: HostileServer) -> None:
+async def test_the_files_of_a_dynamic_skill_are_shown_as_unknown(state: Path, server: HostileServer) -> None:
     make_dynamic(server)
     async with at_desk(state, {"acme": server}) as at:
-        page = words(await at.get("/skill/acme/flat"))
-        assert "Files: not known" in page
-        assert "0 B" not in page
+        page = await at.get("/skill/acme/flat")
+        assert not re.search(r"\d", heading(page, "files-title"))
+        assert "0 B" not in words(page)
 
 
 @rule("N1")
-async def test_names_that_several_bear_are_shown_as_such(state: Path, server: HostileServer) -> None:
+async def test_skills_with_the_same_name_are_shown_as_such(state: Path, server: HostileServer) -> None:
     """Nothing is dropped or hidden by another."""
     other = HostileServer()
     other.add("flat", {"SKILL.md": skill_md("flat")})
     async with at_desk(state, {"acme": server, "beta": other}) as at:
         page = await at.get("/")
-        assert "Also: beta:flat" in row_of(page, "acme:flat")
-        assert "Also: acme:flat" in row_of(page, "beta:flat")
+        assert "beta:flat" in row_of(page, "acme:flat")
+        assert "acme:flat" in row_of(page, "beta:flat")
         assert len(re.findall("<tr data-row>", await at.get("/?part=skills&state=collision"))) == 2
 
 
-async def test_an_origin_that_cannot_be_reached_says_why_and_what_is_known_of_it(
+async def test_an_origin_that_cannot_be_reached_is_shown_with_the_reason_and_its_known_skills(
     state: Path, server: HostileServer
 ) -> None:
     """Its skills are there, as they were listed; what was approved can be looked at from the cache and revoked."""
@@ -165,7 +183,7 @@ async def test_an_origin_that_cannot_be_reached_says_why_and_what_is_known_of_it
             page = await at.get("/")
             assert "connection-lost" in page
             assert "never" in words(page)
-            assert "approved unreachable" in row_of(page, "flat")
+            assert {"approved", "unreachable"} <= set(row_of(page, "flat").split())
             assert 'href="/skill/acme/flat"' in await at.get("/?part=skills&state=unreachable")
             assert "unreachable" in words(await at.get("/origins"))
             skill = words(await at.get("/skill/acme/flat"))
@@ -174,22 +192,24 @@ async def test_an_origin_that_cannot_be_reached_says_why_and_what_is_known_of_it
             assert await host.store.approvals() == []
 
 
-async def test_a_skill_that_was_never_read_and_cannot_be_now_says_so(state: Path, server: HostileServer) -> None:
+async def test_a_skill_that_was_never_read_and_cannot_be_read_now_is_marked(
+    state: Path, server: HostileServer
+) -> None:
     async with at_desk(state, {"acme": server}):
         pass
     async with StagedHost.open(servers={"acme": "http://127.0.0.1:1/mcp"}, state=state) as host:
         assert isinstance(host, StagedHost)
         await host.settle(SECONDS)
         async with desk_of(host) as at:
-            page = words(await at.get("/skill/acme/flat"))
-            assert "2 files could not be read" in page
+            page = await at.get("/skill/acme/flat")
+            assert page.count('class="muted reason"') == 2
             assert "origin-away" in page
-            assert "It was not read." in page
+            assert 'class="empty"' in page
             await at.get("/file/acme/flat?path=notes.md", 502)
 
 
 @rule("A3", "A4", "A5", "B6")
-async def test_the_review_page_says_everything_before_a_yes(state: Path) -> None:
+async def test_the_review_page_shows_everything_before_an_approval(state: Path) -> None:
     """Tools, scripts, hooks, nested skills, hidden text, and links that leave."""
     server = HostileServer()
     body = (
@@ -209,15 +229,14 @@ async def test_the_review_page_says_everything_before_a_yes(state: Path) -> None
     async with at_desk(state, {"acme": server}) as at:
         page = await at.get("/skill/acme/asking")
         text = words(page)
-        assert "an HTML comment" in text
+        assert heading(page, "hidden-title").endswith(" 3")
         assert "mail it all" in text
-        assert "bidirectional control characters" in text
         assert 'title="U+202E RIGHT-TO-LEFT OVERRIDE"' in page
         for found in ("https://evil.example/x", "file:///etc/passwd", "../../x.md", "https://sh.example/"):
             assert found in text
             assert f'href="{found}' not in page
-        assert "a file of the machine" in text
-        assert "out of its folder" in text
+        for target, kind in (("file:///etc/passwd", "chip--bad"), ("../../x.md", "chip--warn")):
+            assert re.search(rf'<li><span class="mono">{target}</span>\s*<span class="chip {kind}">', page)
         assert 'href="/file/acme/asking?path=n.md"' in page  # a link of its own stays one
         assert "Bash(git:*)" in text
         assert "hooks" in text
@@ -242,24 +261,29 @@ async def test_a_changed_skill_is_shown_side_by_side_with_what_was_approved(stat
         )
         await at.host.relist("acme")
         page = await at.get("/skill/acme/flat")
-        assert "1 changed, 1 added, 1 removed" in words(page)
+        kinds = re.findall(r'<h3><span class="chip [^"]*">(\w+)</span>', page)
+        assert sorted(kinds) == ["added", "changed", "removed"]
         row = re.search(r'<tr class="changed">.*?</tr>', page, re.DOTALL)
         assert row is not None
         assert re.search(r'<td class="old">Pay 10\.</td>', row[0])
         assert re.search(r'<td class="new">Pay 10<ins>00</ins>\.</td>', row[0])
         assert re.search(r'<tr class="removed">.*?<td class="old">old</td>', page, re.DOTALL)
         assert re.search(r'<tr class="added">.*?<td class="new">new</td>', page, re.DOTALL)
-        assert "another content is still approved" in words(page).lower()
+        assert 'action="/revoke/acme/flat"' in page  # of the other content
         assert (await at.decide("approve")).status_code == 303
-        assert "What changed since" not in await at.get("/skill/acme/flat")
+        assert "changes-title" not in await at.get("/skill/acme/flat")
 
 
-async def test_if_what_was_approved_is_not_kept_the_page_says_so(state: Path, server: HostileServer) -> None:
+async def test_a_change_without_the_approved_bytes_is_named_without_a_comparison(
+    state: Path, server: HostileServer
+) -> None:
     async with at_desk(state, {"acme": server}) as at:
         await at.host.approve("flat")  # on a command line: nothing was read for it
         rotate(server, NOTES, b"other\n")
         await at.host.relist("acme")
-        assert "is not kept here any more, or was never read here" in words(await at.get("/skill/acme/flat"))
+        page = await at.get("/skill/acme/flat")
+        assert re.search(r'<section class="card change">.*?notes\.md.*?<p class="muted">', page, re.DOTALL)
+        assert 'class="diff"' not in page
 
 
 @rule("V5")
@@ -296,7 +320,7 @@ async def test_a_file_is_shown_as_text_and_given_as_bytes(state: Path) -> None:
             )
             assert answer.headers["content-disposition"].startswith("inline" if name == "i.png" else "attachment")
         assert '<img src="/raw/acme/flat?path=i.png"' in await at.get("/file/acme/flat?path=i.png")
-        assert "It is no text" in await at.get("/file/acme/flat?path=b.bin")
+        assert 'class="empty"' in await at.get("/file/acme/flat?path=b.bin")
         assert "Do it." in await at.get("/file/acme/flat?path=SKILL.md&view=rendered")
         for path in ("none", "../x", "", "skill://flat/SKILL.md"):
             assert "file-unlisted" in await at.get(f"/file/acme/flat?path={path}", 404)
@@ -331,8 +355,9 @@ async def test_one_page_of_many_skills_is_shown_at_a_time(state: Path) -> None:
     async with at_desk(state, {"acme": server, "zoo": other}) as at:
         page = await at.get("/")
         assert page.count("<tr data-row>") == 100
-        assert "page 1 of 2" in words(page)
+        assert 'rel="next"' in page
         second = await at.get("/?page=2")
+        assert 'rel="next"' not in second
         assert second.count("<tr data-row>") == 1
         for odd in ("0", "-1", "x", "9" * 5000, "99"):
             await at.get(f"/?page={odd}")
@@ -341,17 +366,17 @@ async def test_one_page_of_many_skills_is_shown_at_a_time(state: Path) -> None:
 
 async def test_approvals_are_found_by_words_a_page_at_a_time(state: Path, server: HostileServer) -> None:
     async with at_desk(state, {"acme": server}) as at:
-        assert "Nothing is approved yet." in await at.get("/approvals")
+        assert 'class="empty"' in await at.get("/approvals")
         for number in range(101):
             uri, pairs = f"skill://s{number:03}/SKILL.md", frozenset({(f"skill://s{number:03}/SKILL.md", DIGEST)})
             approval = Approval("acme", uri, pairs, "bob", 1.0)
             await at.host.store.put_approval(approval, LogLine("approved", "acme", uri, "bob", 1.0))
         page = await at.get("/approvals")
         assert page.count("<tr data-row>") == 100
-        assert "page 1 of 2" in words(page)
+        assert 'rel="next"' in page
         assert (await at.get("/approvals?page=2")).count("<tr data-row>") == 1
         assert (await at.get("/approvals?part=1&q=S007+bob")).count("<tr data-row>") == 1
-        assert "No approval fits." in await at.get("/approvals?q=nobody")
+        assert 'class="empty"' in await at.get("/approvals?q=nobody")
 
 
 async def fill_with(at: AtDesk, text: str) -> None:
@@ -362,7 +387,7 @@ async def fill_with(at: AtDesk, text: str) -> None:
     await at.host.store.log(LogLine("denied", text, text, text, 1.0, {"note": text, text: [text]}))
 
 
-async def test_no_word_of_a_stranger_becomes_a_part_of_a_page(state: Path, tmp_path: Path) -> None:
+async def test_text_of_strangers_never_becomes_markup_of_a_page(state: Path, tmp_path: Path) -> None:
     """Every field, file name and kind of file; names of askers, notes, facts, and words in addresses."""
     root = write_tree(tmp_path / "served", hostile_tree())
     async with StagedHost.open(folders={"acme": root}, state=state) as host, desk_of(host, by=PAYLOADS[0]) as at:

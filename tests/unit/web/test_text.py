@@ -8,42 +8,35 @@ from pages import Page, dangers
 from rules import rule
 from skillwire.web.text import code, markdown, visible
 
-ATTACKS = [
-    "<script>pwned()</script>",
-    "<img src=x onerror=pwned()>",
-    "<svg onload=pwned()>",
-    "<iframe srcdoc='<script>pwned()</script>'></iframe>",
-    '<a href="javascript:pwned()">x</a>',
-    "[x](javascript:pwned())",
-    "[x](JaVaScRiPt:pwned())",
-    "[x](java\tscript:pwned())",
-    "[x](&#106;avascript:pwned())",
-    "[x](data:text/html;base64,PHNjcmlwdD4=)",
-    "[x](vbscript:pwned())",
-    "[x](//evil.example/x)",
-    "[x](\\\\evil.example/x)",
-    "[x](file:///etc/passwd)",
-    "![x](javascript:pwned())",
-    "![x](https://evil.example/track.png)",
-    "![x](//evil.example/track.png)",
-    "![x](data:image/svg+xml;base64,PHN2Zz4=)",
-    '!["><script>pwned()</script>](x.png)',
-    '[x](https://good.example/ "\\" onmouseover=pwned() x=\\"")',
-    "<javascript:pwned()>",
-    "[x]: javascript:pwned()\n\n[x]",
-    '```"><script>pwned()</script>\ncode\n```',
-    "`<script>pwned()</script>`",
-    "# <script>pwned()</script>",
-    "| <script>pwned()</script> | b |\n|---|---|\n| <img onerror=pwned()> | d |",
-    "<!-- <script>pwned()</script> -->",
-    "<style>*{display:none}</style>",
-    "<base href=https://evil.example/>",
-    "<form action=https://evil.example/><input></form>",
-    "<math><mtext><table><mglyph><style><img src=x onerror=pwned()>",
-    "</code></pre></article><script>pwned()</script>",
-    "{{ 7 * 7 }}{% raw %}",
-    "\u202e<script>pwned()</script>\u202c",
-]
+ATTACKS = {
+    "script": "<script>pwned()</script>",
+    "img": "<img src=x onerror=pwned()>",
+    "iframe": "<iframe srcdoc='<script>pwned()</script>'></iframe>",
+    "html-link": '<a href="javascript:pwned()">x</a>',
+    "javascript-link": "[x](JaVaScRiPt:pwned())",
+    "javascript-with-tab": "[x](java\tscript:pwned())",
+    "javascript-as-entity": "[x](&#106;avascript:pwned())",
+    "data-link": "[x](data:text/html;base64,PHNjcmlwdD4=)",
+    "link-to-a-host": "[x](//evil.example/x)",
+    "link-with-backslashes": "[x](\\\\evil.example/x)",
+    "file-link": "[x](file:///etc/passwd)",
+    "javascript-image": "![x](javascript:pwned())",
+    "remote-image": "![x](https://evil.example/track.png)",
+    "data-image": "![x](data:image/svg+xml;base64,PHN2Zz4=)",
+    "words-of-an-image": '!["><script>pwned()</script>](x.png)',
+    "title-of-a-link": '[x](https://good.example/ "\\" onmouseover=pwned() x=\\"")',
+    "autolink": "<javascript:pwned()>",
+    "definition": "[x]: javascript:pwned()\n\n[x]",
+    "word-after-a-fence": '```"><script>pwned()</script>\ncode\n```',
+    "inline-code": "`<script>pwned()</script>`",
+    "heading": "# <script>pwned()</script>",
+    "table": "| <script>pwned()</script> | b |\n|---|---|\n| <img onerror=pwned()> | d |",
+    "comment": "<!-- <script>pwned()</script> -->",
+    "broken-nesting": "<math><mtext><table><mglyph><style><img src=x onerror=pwned()>",
+    "end-of-the-page": "</code></pre></article><script>pwned()</script>",
+    "template": "{{ 7 * 7 }}{% raw %}",
+    "hidden-characters": "\u202e<script>pwned()</script>\u202c",
+}
 
 
 def anywhere(target: str) -> str:
@@ -52,21 +45,22 @@ def anywhere(target: str) -> str:
 
 
 @rule("B6")
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_nothing_that_markdown_says_runs_or_loads(attack: str) -> None:
+@pytest.mark.parametrize("attack", ATTACKS.values(), ids=ATTACKS)
+def test_nothing_in_markdown_runs_or_loads(attack: str) -> None:
     html = str(markdown(f"before\n\n{attack}\n\nafter", link=anywhere))
     assert dangers(html) == []
     assert "<img" not in html
     assert "after" in Page(html).text
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-@pytest.mark.parametrize("name", ["x.html", "x.svg", "x.js", "x.md", "x.py", "x.json", "x.css", "x", "x.unknown"])
-def test_nothing_in_a_file_runs_and_all_of_it_is_shown(attack: str, name: str) -> None:
-    html = str(code(attack, name))
-    assert dangers(html) == []
-    shown = attack.replace("\u202e", "U+202E").replace("\u202c", "U+202C")
-    assert "".join(Page(html).text.split("\n")) == "".join(shown.split("\n"))
+@rule("B6")
+@pytest.mark.parametrize("name", ["x.html", "x.svg", "x.js", "x.md", "x.py", "x.unknown"])
+def test_nothing_in_a_file_runs_and_all_of_it_is_shown(name: str) -> None:
+    for attack in ATTACKS.values():
+        html = str(code(attack, name))
+        assert dangers(html) == []
+        shown = attack.replace("\u202e", "U+202E").replace("\u202c", "U+202C")
+        assert "".join(Page(html).text.split("\n")) == "".join(shown.split("\n"))
 
 
 def test_html_in_markdown_is_text() -> None:
@@ -100,7 +94,7 @@ def test_an_image_of_the_skill_is_shown_and_any_other_is_a_link_with_its_words()
     page = Page(str(markdown(text, link=anywhere, image=own.get)))
     assert page.all("img") == [{"src": "/raw/logo.png", "alt": "ours", "loading": "lazy"}]
     assert page.links == ["https://example.com/track.png"]
-    assert "image: theirs" in page.text
+    assert "theirs" in page.text
 
 
 def test_tables_lists_and_code_look_as_they_should() -> None:
@@ -127,10 +121,17 @@ def test_words_after_a_fence_are_shown() -> None:
     assert "now do evil" in Page(str(markdown("```python now do evil\nx\n```", link=anywhere))).text
 
 
-@pytest.mark.parametrize("text", ["x" * 300_000, "[" * 50 + "x", "> " * 40 + "x"])
-def test_what_cannot_be_rendered_is_shown_as_it_is_written(text: str) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("x" * 300_000, id="too-long"),
+        pytest.param("[" * 50 + "x", id="too-many-brackets"),
+        pytest.param("> " * 40 + "x", id="too-deep"),
+    ],
+)
+def test_markdown_that_cannot_be_rendered_is_shown_as_source(text: str) -> None:
     page = Page(str(markdown(text, link=anywhere)))
-    assert "shown as it is written" in page.text
+    assert {"class": "notice"} in page.all("p")
     assert text in page.text
 
 
@@ -138,16 +139,20 @@ def test_what_cannot_be_rendered_is_shown_as_it_is_written(text: str) -> None:
 @pytest.mark.parametrize(
     ("hidden", "shown", "title"),
     [
-        ("\u202e", "U+202E", "U+202E RIGHT-TO-LEFT OVERRIDE"),
-        ("\u200b", "U+200B", "U+200B ZERO WIDTH SPACE"),
-        ("\x1b", "U+001B", "U+001B control characters"),
-        ("\u3164", "U+3164", "U+3164 HANGUL FILLER"),
-        ("\ufeff", "U+FEFF", "U+FEFF ZERO WIDTH NO-BREAK SPACE"),
-        ("\ud800", "U+D800", "U+D800 a character that is not seen"),
+        pytest.param("\u202e", "U+202E", "U+202E RIGHT-TO-LEFT OVERRIDE", id="bidirectional"),
+        pytest.param("\u200b", "U+200B", "U+200B ZERO WIDTH SPACE", id="no-width"),
+        pytest.param("\x1b", "U+001B", "U+001B", id="control-character"),
+        pytest.param("\u3164", "U+3164", "U+3164 HANGUL FILLER", id="filler"),
+        pytest.param("\ufeff", "U+FEFF", "U+FEFF ZERO WIDTH NO-BREAK SPACE", id="byte-order-mark"),
+        pytest.param("\ud800", "U+D800", "U+D800", id="surrogate"),
     ],
 )
-def test_a_character_that_is_not_seen_is_spelled_out(hidden: str, shown: str, title: str) -> None:
-    assert str(visible(f"a{hidden}b")) == f'a<mark class="hidden" title="{title}">{shown}</mark>b'
+def test_a_hidden_character_is_spelled_out(hidden: str, shown: str, title: str) -> None:
+    page = Page(str(visible(f"a{hidden}b")))
+    assert page.text == f"a{shown}b"
+    [mark] = page.all("mark")
+    assert mark["class"] == "hidden"
+    assert mark["title"].startswith(title)
     assert f">{shown}</mark>" in str(code(f"a{hidden}b", "x.txt"))
     if hidden != "\ud800":  # in Markdown it is written as \ud800
         assert shown in Page(str(markdown(f"a{hidden}b `a{hidden}b`", link=anywhere))).text
@@ -161,7 +166,11 @@ def test_tag_characters_are_read_aloud() -> None:
     assert page.text == "helloU+E0072… “run rm”"
 
 
-@pytest.mark.parametrize("text", ["plain", "née", "日本語", "🏴󠁧󠁢󠁥󠁮󠁧󠁿 👩‍💻 ❤️", "a\n\tb", "نمی‌خواهم"])
+@pytest.mark.parametrize(
+    "text",
+    ["plain", "née", "日本語", "🏴󠁧󠁢󠁥󠁮󠁧󠁿 👩‍💻 ❤️", "a\n\tb", "نمی‌خواهم"],
+    ids=["ascii", "accent", "japanese", "emoji", "whitespace", "joiner"],
+)
 def test_what_people_write_is_left_alone(text: str) -> None:
     assert Page(str(visible(text))).text == text
     assert "<mark" not in str(visible(text))
@@ -174,7 +183,9 @@ def test_lines_are_numbered_as_they_are_in_the_file() -> None:
     assert page.links == [f"#L{number}" for number in range(1, 8)]
 
 
-def test_a_large_file_and_an_unknown_one_are_shown_plainly() -> None:
+def test_a_file_over_a_bound_or_of_an_unknown_language_is_not_highlighted(monkeypatch: pytest.MonkeyPatch) -> None:
     assert '<span class="k">' in str(code("import os", "x.py"))
-    assert '<span class="k">' not in str(code("import os\n" * 60_000, "x.py"))
+    assert '<span class="k">' not in str(code("import os" + " " * 10_000, "x.py"))
     assert '<span class="k">' not in str(code("import os", "x.unknown"))
+    monkeypatch.setattr("skillwire.web.coloured.MAX_HIGHLIGHTED", 8)
+    assert '<span class="k">' not in str(code("import os", "x.py"))
