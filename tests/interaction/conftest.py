@@ -63,6 +63,12 @@ def setting(request: pytest.FixtureRequest) -> Setting:
     return request.param
 
 
+@pytest.fixture(params=settings([("legacy",), ("auto",)]))
+def mode(request: pytest.FixtureRequest) -> str:
+    """The era, as ``Client`` takes it, for tests with a server of their own: one of the two, in turn."""
+    return request.param[0]
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", small_tree())

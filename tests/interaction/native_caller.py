@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from mcp.shared.exceptions import MCPError
@@ -10,6 +10,9 @@ from mcp.shared.exceptions import MCPError
 from interaction import native_server
 from interaction.conftest import Wire
 from skillwire.wire.meta import ACTIVATION
+
+if TYPE_CHECKING:
+    from mcp_types import ErrorData
 
 
 class Caller(Wire):
@@ -41,14 +44,16 @@ class Caller(Wire):
             "skills": await self.names("skills/list", "skills"),
         }
 
-    async def refused(self, method: str, **params: Any) -> str:
-        """The words of a refusal, which changes nothing."""
-        before = await self.everything()
+    async def refused(self, method: str, **params: Any) -> ErrorData:
+        """The error of a request that is refused."""
         with pytest.raises(MCPError) as caught:
             await self.call(method, **params)
         assert caught.value.error.code == -32602
-        assert await self.everything() == before
-        return caught.value.error.message
+        return caught.value.error
+
+    async def refused_for(self, method: str, **params: Any) -> str:
+        """The reference of that error."""
+        return (await self.refused(method, **params)).data["reference"]
 
     async def failed(self, tool: str, **arguments: Any) -> str:
         """The words of a tool's error."""

@@ -20,7 +20,7 @@ from skillwire.web.headers import PAGE_HEADERS
 from trees import skill_md, small_tree
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Sequence
     from pathlib import Path
 
 PNG = bytes.fromhex(
@@ -60,13 +60,21 @@ async def serving(
     public_url: str | None = None,
     *,
     watch: bool = True,
+    unlisted: Sequence[str] = (),
 ) -> AsyncIterator[httpx2.AsyncClient]:
     """A client of the page of a server that really serves ``source``."""
     listener = listen("127.0.0.1", 0)
     catalog = source if isinstance(source, Catalog) else local_catalog(source)
     skills = Skills(catalog, watch=watch, viewer=None if access is None else Policy(access))
     server = build_server(skills)
-    page = catalog_page(skills, name="the <skills>", url=url_of(listener), public_url=public_url, access=access)
+    page = catalog_page(
+        skills,
+        name="the <skills>",
+        url=url_of(listener),
+        public_url=public_url,
+        access=access,
+        unlisted=unlisted,
+    )
     http = HttpServer(server, listener, HttpOptions(access, public_url), catalog=lambda: skills.catalog, page=page)
     async with serving_app(http.app(), listener) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
@@ -98,6 +106,11 @@ async def call(web: httpx2.AsyncClient, method: str, **params: Any) -> dict[str,
 def shown_skills(page: Page) -> list[str]:
     """The paths of the skills that a page leads to, in its order."""
     return [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
+
+
+def is_empty(page: Page) -> bool:
+    """Whether a page says, where its content would be, that there is nothing to show."""
+    return any("empty" in tag.attributes.get("class", "").split() for tag in page.tags)
 
 
 async def got(web: httpx2.AsyncClient, address: str, status: int = 200) -> Page:

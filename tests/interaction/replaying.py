@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx2
 
@@ -18,6 +18,8 @@ from skillwire.server.skills import Skills
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
+
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from skillwire.server.access import Access
 
@@ -37,6 +39,7 @@ class Asking:
     skills: Skills
     url: str = ""
     through: int = 0  # requests that the SDK answered
+    begun: int = 0  # requests that reached the application
     server: TestServer | None = None
 
     async def ask(
@@ -68,9 +71,14 @@ class Asking:
 
 @asynccontextmanager
 async def asking(
-    root: Path, access: Access | None = None, *, replay: int = 1 << 20, quick: bool = True
+    root: Path,
+    access: Access | None = None,
+    *,
+    replay: int = 1 << 20,
+    quick: bool = True,
+    keep_alive: int | None = None,
 ) -> AsyncIterator[Asking]:
-    """Without ``quick`` every request goes through the application."""
+    """Without ``quick`` every request goes through the application. ``keep_alive``: seconds that may be idle."""
     listener = listen("127.0.0.1", 0)
     skills = Skills(root, viewer=None if access is None else Policy(access), watch=False)
     server = build_server(skills)
@@ -83,8 +91,17 @@ async def asking(
     http = HttpServer(server, listener, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog)
     server.middleware.insert(0, seen)
     config = http.config()
+    app = cast("ASGIApp", config.app)
+
+    async def counted(scope: Scope, receive: Receive, send: Send) -> None:
+        asked.begun += scope["type"] == "http"
+        await app(scope, receive, send)
+
+    config.app = counted
     if not quick:
         config.http = "httptools"
+    if keep_alive is not None:
+        config.timeout_keep_alive = keep_alive
     asked.url = http.url
     async with asked.web, serving_config(config, listener) as asked.server:
         yield asked

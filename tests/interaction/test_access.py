@@ -20,6 +20,7 @@ from mcp.shared.exceptions import MCPError
 
 from http_server import serving_app
 from interaction.conftest import Wire
+from rotation import every_setting
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.server.access import Access, JwtSettings, Policy, digest_token, new_token, read_access
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 ISSUER, AUDIENCE = "https://login.example.com", "https://skills.example.com/mcp"
 
 
@@ -74,7 +74,7 @@ ACCESS = Access(
 )
 
 
-@ERAS
+@every_setting
 async def test_each_caller_sees_its_own_part(root: Path, mode: str) -> None:
     async with running(root, ACCESS) as url:
         seen: dict[str, list[str]] = {}
@@ -90,49 +90,55 @@ async def test_each_caller_sees_its_own_part(root: Path, mode: str) -> None:
 
 
 # Whatever gives something away by a listing, a search, a suggestion, or a name in a refusal; on every endpoint.
-QUESTIONS: list[tuple[str, str, dict[str, Any]]] = [
-    ("", "resources/read", {"uri": "skill://index.json"}),
-    ("", "resources/read", {"uri": "skill://WHICH.zip"}),
-    ("", "tools/call", {"name": "list_skills", "arguments": {}}),
-    ("", "tools/call", {"name": "search_skills", "arguments": {"query": "WHICH does one thing well"}}),
-    ("", "tools/call", {"name": "load_skill", "arguments": {"skill": "WHICH"}}),
-    ("", "tools/call", {"name": "read_skill_file", "arguments": {"skill": "WHICH", "path": "notes.md"}}),
-    ("", "prompts/list", {}),
-    ("", "prompts/get", {"name": "WHICH"}),
-    ("/sep-2076", "skills/list", {}),
-    ("/sep-2076", "skills/get", {"name": "WHICH"}),
-    ("/sep-2076", "resources/read", {"uri": "skill://WHICH/notes.md"}),
-    ("/native", "skills/list", {}),
-    ("/native", "skills/activate", {"name": "WHICH"}),
-    ("/native", "skills/deactivate", {"name": "WHICH"}),
-    ("/native", "resources/read", {"uri": "skill://WHICH/notes.md"}),
-]
+QUESTIONS: dict[str, list[tuple[str, dict[str, Any]]]] = {
+    "extension": [
+        ("resources/read", {"uri": "skill://index.json"}),
+        ("resources/read", {"uri": "skill://WHICH.zip"}),
+        ("tools/call", {"name": "list_skills", "arguments": {}}),
+        ("tools/call", {"name": "search_skills", "arguments": {"query": "WHICH does one thing well"}}),
+        ("tools/call", {"name": "load_skill", "arguments": {"skill": "WHICH"}}),
+        ("tools/call", {"name": "read_skill_file", "arguments": {"skill": "WHICH", "path": "notes.md"}}),
+        ("prompts/list", {}),
+        ("prompts/get", {"name": "WHICH"}),
+    ],
+    "sep-2076": [
+        ("skills/list", {}),
+        ("skills/get", {"name": "WHICH"}),
+        ("resources/read", {"uri": "skill://WHICH/notes.md"}),
+    ],
+    "native": [
+        ("skills/list", {}),
+        ("skills/activate", {"name": "WHICH"}),
+        ("skills/deactivate", {"name": "WHICH"}),
+        ("resources/read", {"uri": "skill://WHICH/notes.md"}),
+    ],
+}
 
 
 @rule("I1", "P1", "P2", "M1", "M2", "X1", "X2")
-@ERAS
-async def test_in_no_dialect_is_there_a_trace_of_what_one_may_not_see(root: Path, mode: str) -> None:
-    """The words for what is hidden are those for what was never there."""
+@pytest.mark.parametrize("endpoint", QUESTIONS)
+async def test_in_no_dialect_is_there_a_trace_of_what_one_may_not_see(
+    root: Path, mode: str, endpoint: str
+) -> None:
+    """The response for a hidden skill is the response for one that does not exist."""
 
-    async def said(url: str, question: tuple[str, str, dict[str, Any]], name: str) -> str:
-        path, method, params = question
+    async def said(wire: Wire, method: str, params: dict[str, Any], name: str) -> str:
         filled = json.loads(json.dumps(params).replace("WHICH", name))
-        async with caller(url + path, TOKENS["billing"], mode) as wire:
-            try:
-                answer = json.dumps(await wire.call(method, **filled))
-            except MCPError as error:
-                answer = json.dumps(error.error.model_dump())
+        try:
+            answer = json.dumps(await wire.call(method, **filled))
+        except MCPError as error:
+            answer = json.dumps(error.error.model_dump())
         return answer.replace(name, "NAME")
 
-    async with running(root, ACCESS) as url:
-        for question in QUESTIONS:
-            hidden = await said(url, question, "acme/release")
-            assert hidden == await said(url, question, "acme/relaese"), question
-            assert "changelog" not in hidden, question
+    path = "" if endpoint == "extension" else f"/{endpoint}"
+    async with running(root, ACCESS) as url, caller(url + path, TOKENS["billing"], mode) as wire:
+        for method, params in QUESTIONS[endpoint]:
+            hidden = await said(wire, method, params, "acme/release")
+            assert hidden == await said(wire, method, params, "acme/relaese"), method
+            assert "changelog" not in hidden, method
 
 
 @rule("G1", "R1", "D1", "T1")
-@ERAS
 async def test_what_one_may_not_see_answers_like_what_does_not_exist(root: Path, mode: str) -> None:
     """The same code, words and data but for the URI itself."""
     asks = [
@@ -161,7 +167,6 @@ async def test_what_one_may_not_see_answers_like_what_does_not_exist(root: Path,
 
 
 @rule("E4")
-@ERAS
 async def test_a_file_of_an_unseen_skill_around_a_seen_folder_stays_unseen(root: Path, mode: str) -> None:
     """ "acme" is a skill that the caller may not see; a file of it lies under the caller's prefix."""
     write_tree(root, {"acme/billing/of-acme.md": b"x"})
@@ -217,13 +222,12 @@ async def test_nobody_hears_of_changes_they_may_not_see(root: Path) -> None:
     assert heard["billing"][0] == "skill://flat/SKILL.md"
 
 
-@pytest.mark.parametrize(
-    "header", [None, "Bearer wrong", "Bearer", "Basic x", "Bearer a.b.c", "Bearer " + "x" * 30_000]
-)
-async def test_whoever_has_no_good_token_is_turned_away(root: Path, header: str | None) -> None:
-    async with running(root, ACCESS) as url, httpx2.AsyncClient() as web:
-        response = await web.post(url, json={}, headers={} if header is None else {"Authorization": header})
-        assert response.status_code in (401, 431)
+async def test_a_request_without_a_valid_token_is_refused(root: Path) -> None:
+    headers = [{}, *({"Authorization": value} for value in ("Bearer", "Bearer wrong", "Basic x", "Bearer a.b.c"))]
+    too_long = {"Authorization": "Bearer " + "x" * 17_000}
+    async with running(root, ACCESS) as url, httpx2.AsyncClient(timeout=20) as web:
+        for each in [*headers, too_long]:
+            assert (await web.post(url, json={}, headers=each)).status_code == 401, each
         for path in ("/healthz", "/readyz"):
             assert (await web.get(url.replace("/mcp", path))).status_code == 200
 
@@ -262,13 +266,12 @@ def claims(**changes: Any) -> dict[str, Any]:
     return {"iss": ISSUER, "aud": AUDIENCE, "sub": "billing", "exp": now + 600, "iat": now, **changes}
 
 
-@ERAS
 async def test_a_web_token_of_the_issuer_lets_its_subject_in(
-    root: Path, mode: str, key: rsa.RSAPrivateKey, jwks_url: str
+    root: Path, key: rsa.RSAPrivateKey, jwks_url: str
 ) -> None:
     access = Access(jwt=JwtSettings(ISSUER, AUDIENCE, jwks_url), see=ACCESS.see)
     token = jwt.encode(claims(), key, algorithm="RS256", headers={"kid": "one"})
-    async with running(root, access) as url, caller(url, token, mode) as wire:
+    async with running(root, access) as url, caller(url, token, "auto") as wire:
         assert len((await wire.call("skills/list"))["skills"]) == 2
 
 
@@ -313,18 +316,27 @@ def test_an_access_file_is_read(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "", "x = 1", "[[token]]", "[token]\nsubject='a'", "[[token]]\nsubject='a'\nsha256='short'",
-        "[[token]]\nsubject='a'\nsha256='" + "0" * 64 + "'\nsee='x'",
-        "[[token]]\nsubject='a'\nsha256='" + "0" * 64 + "'\nsee=['../x']",
-        "[jwt]\nissuer='i'", "[jwt]\nissuer='i'\naudience='a'\njwks='k'",
-        "[jwt]\nissuer=1\naudience='a'\njwks='k'", "see = 1", "[see]\na = [1]", "not toml",
-    ],
-)  # fmt: skip
-def test_a_wrong_access_file_is_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "access.toml").write_text(text)
+DIGEST = f'sha256 = "{"0" * 64}"'
+WRONG_FILES = {
+    "not-toml": "not toml",
+    "empty": "",
+    "unknown-part": "x = 1",
+    "token-no-list": "[token]\nsubject = 'a'",
+    "token-without-subject": f"[[token]]\n{DIGEST}",
+    "token-digest-short": "[[token]]\nsubject = 'a'\nsha256 = 'short'",
+    "token-sees-text": f"[[token]]\nsubject = 'a'\n{DIGEST}\nsee = 'x'",
+    "token-sees-outside": f"[[token]]\nsubject = 'a'\n{DIGEST}\nsee = ['../x']",
+    "jwt-incomplete": "[jwt]\nissuer = 'i'",
+    "jwt-no-text": "[jwt]\nissuer = 1\naudience = 'a'\njwks = 'k'",
+    "jwt-no-urls": "[jwt]\nissuer = 'i'\naudience = 'a'\njwks = 'k'",
+    "see-no-table": "see = 1",
+    "see-a-number": "[see]\na = [1]",
+}
+
+
+@pytest.mark.parametrize("what", WRONG_FILES)
+def test_a_wrong_access_file_is_refused(tmp_path: Path, what: str) -> None:
+    (tmp_path / "access.toml").write_text(WRONG_FILES[what])
     with pytest.raises(FormatError) as caught:
         read_access(tmp_path / "access.toml")
     assert str(tmp_path) not in str(caught.value)

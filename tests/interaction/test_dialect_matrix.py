@@ -86,7 +86,7 @@ async def by_name(client: SkillsClient) -> None:
     assert (await client.read_resource(entry, f"skill://{REPLY}")).data == TREE[REPLY]
     with pytest.raises(NotFoundError) as refused:
         await client.get_named("refnds")
-    assert refused.value.hint == "did you mean refunds?"  # what the server says to do next is passed on
+    assert "refunds" in refused.value.hint  # what the server says to do next is passed on
 
 
 async def by_activation(client: SkillsClient) -> None:
@@ -119,27 +119,24 @@ async def by_tools(client: Client) -> None:
 JOURNEYS = {"extension": by_digest, "index": by_digest, "sep-2076": by_name, "native": by_activation}
 
 
-@rule("I1", "I2", "P1", "P2", "P4", "M1", "M2", "M3")
+@rule("I1", "I2", "K2", "P1", "P2", "P4", "M1", "M2", "M3")
 @pytest.mark.parametrize("dialect", JOURNEYS)
 async def test_the_client_gets_the_same_skills_in_every_dialect(dialect, setting, target, record_property) -> None:
-    """And the extension."""
+    """The client finds out which dialect an endpoint speaks; the index it has to be told of."""
     record_property(PROPERTY, [dialect, *setting])
-    async with connect(target, dialect=dialect, mode=_mode(setting)) as client:
+    named = {"dialect": "index"} if dialect == "index" else {}
+    async with connect(target, mode=_mode(setting), **named) as client:
+        assert await client.dialect() == dialect
         await JOURNEYS[dialect](client)
         assert client.problems == []
 
 
+@rule("X1", "X2")
 @pytest.mark.parametrize("dialect", ["fallback"])
-async def test_x1_x2_a_host_that_knows_only_tools_gets_them_too(dialect, setting, target, record_property) -> None:
+async def test_a_host_that_knows_only_tools_gets_them_too(dialect, setting, target, record_property) -> None:
     record_property(PROPERTY, [dialect, *setting])
     async with Client(_transport(target), mode=_mode(setting)) as client:
         await by_tools(client)
-
-
-@pytest.mark.parametrize("dialect", ["extension", "sep-2076", "native"])
-async def test_k2_the_client_finds_out_which_dialect_an_endpoint_speaks(dialect, setting, target) -> None:
-    async with connect(target, mode=_mode(setting)) as client:
-        assert await client.dialect() == dialect
 
 
 def _mode(setting: Setting) -> str:

@@ -35,18 +35,13 @@ def check_freshness(result: dict[str, Any], era: str) -> None:
         assert not {"ttlMs", "cacheScope", "resultType"} & set(result)
 
 
-@rule("K1")
-async def test_the_extension_is_declared_in_both_eras(connect: Connect) -> None:
+@every_setting
+@rule("K1", "L1", "L2", "G1", "R1", "E1", "E2", "E3")
+async def test_every_skill_is_listed_got_and_read_byte_for_byte(connect: Connect) -> None:
     async with connect() as wire:
         capabilities = wire.client.server_capabilities
         assert (capabilities.extensions or {})[EXTENSION] == {"directoryRead": True}
         assert capabilities.resources is not None
-
-
-@every_setting
-@rule("L1", "L2", "G1", "R1", "E1", "E2", "E3")
-async def test_every_skill_is_listed_got_and_read_byte_for_byte(connect: Connect) -> None:
-    async with connect() as wire:
         listing = await wire.call("skills/list")
         check_freshness(listing, wire.era)
         assert [parse_entry(entry).path for entry in listing["skills"]] == SMALL_TREE_SKILLS
@@ -63,7 +58,6 @@ async def test_every_skill_is_listed_got_and_read_byte_for_byte(connect: Connect
                 assert resource["uri"] in {format_uri(path) for path in tree}
 
 
-@every_setting
 @rule("D1", "R3")
 async def test_a_directory_is_read(connect: Connect) -> None:
     async with connect() as wire:

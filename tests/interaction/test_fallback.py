@@ -9,12 +9,19 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 from jsonschema import Draft202012Validator
+from mcp import Client, StdioServerParameters
 from mcp.client.extension import advertise
+from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
+from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
+from skillwire.server.endpoints import Dialects
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
 from skillwire.wire.extension import EXTENSION_ID
+from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -22,7 +29,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from interaction.conftest import Setting, Wire
+    from skillwire.server.endpoints import Fallback
 
     Connect = Callable[..., AbstractAsyncContextManager[Wire]]
 
@@ -91,11 +98,11 @@ async def test_a_host_that_knows_only_tools_gets_from_a_task_to_a_file(connect: 
         assert name == "refunds"
         loaded = (await call(wire, "load_skill", skill=name))["content"]
         assert [block["type"] for block in loaded] == ["text", "text"]
-        for words in ('MCP server "skillwire"', REFUNDS, "not by the user", "- templates/reply.md (15 bytes)"):
+        for words in ('"skillwire"', REFUNDS, "- templates/reply.md"):  # the origin, and the other files
             assert words in loaded[0]["text"]
         assert loaded[1]["text"].encode() == small_tree()["acme/billing/refunds/SKILL.md"]
         read = (await call(wire, "read_skill_file", skill=name, path="templates/reply.md"))["content"]
-        assert 'MCP server "skillwire"' in read[0]["text"]
+        assert '"skillwire"' in read[0]["text"]
         assert read[1] == {"type": "text", "text": "Dear customer,\n"}
 
 
@@ -104,11 +111,11 @@ async def test_every_file_is_what_the_extension_serves(connect: Connect) -> None
     """Byte for byte: text, a BOM, CRLF, odd names, binary, empty."""
     async with connect() as wire:
         for skill in SMALL_TREE_SKILLS:
+            entry = (await wire.call("skills/get", uri=f"skill://{skill}/SKILL.md"))["skill"]
+            served = [await wire.call("resources/read", uri=item["uri"]) for item in entry["resources"]]
+            contents = [content for result in served for content in result["contents"]]
             for path in files_of(small_tree(), skill):
-                entry = (await wire.call("skills/get", uri=f"skill://{skill}/SKILL.md"))["skill"]
                 [_, block] = (await call(wire, "read_skill_file", skill=skill, path=path))["content"]
-                served = [(await wire.call("resources/read", uri=item["uri"])) for item in entry["resources"]]
-                contents = [content for result in served for content in result["contents"]]
                 if block["type"] == "text":
                     assert block["text"].encode() == small_tree()[f"{skill}/{path}"]
                     assert block["text"] in [content.get("text") for content in contents]
@@ -147,64 +154,59 @@ async def test_a_folder_is_listed(connect: Connect) -> None:
 @rule("X1", "U6")
 async def test_a_skill_and_a_file_may_be_spelled_in_several_ways(connect: Connect) -> None:
     """Name, path, URI; a path, a link as it stands in the text, a URI."""
+    skills = ("refunds", " refunds ", "acme/billing/refunds", REFUNDS, "skill://acme/billing/refunds")
     async with connect() as wire:
-        for skill in ("refunds", " refunds ", "acme/billing/refunds", REFUNDS, "skill://acme/billing/refunds"):
-            for path in SPELLINGS:
-                [_, block] = (await call(wire, "read_skill_file", skill=skill, path=path))["content"]
-                assert block["text"] == "Dear customer,\n"
+        for skill, path in zip(skills, SPELLINGS, strict=True):
+            [_, block] = (await call(wire, "read_skill_file", skill=skill, path=path))["content"]
+            assert block["text"] == "Dear customer,\n"
 
 
-WRONG_CALLS: list[tuple[str, dict[str, Any], str]] = [
-    ("list_skills", {"cursor": "never given"}, "without a cursor"),
-    ("list_skills", {"cursor": 1}, "'cursor' is not text"),
-    ("list_skills", {"page": 1}, "no argument 'page'"),
-    ("search_skills", {}, "'query' is missing"),
-    ("search_skills", {"query": None}, "'query' is not text"),
-    ("search_skills", {"query": "  "}, "'query' is empty"),
-    ("search_skills", {"query": ["refunds"]}, "'query' is not text"),
-    ("search_skills", {"query": "x", "limit": "5"}, "'limit' is not a whole number from 1 to 50"),
-    ("search_skills", {"query": "x", "limit": True}, "'limit' is not a whole number"),
-    ("search_skills", {"query": "x", "limit": 1.5}, "'limit' is not a whole number"),
-    ("search_skills", {"query": "x", "limit": 0}, "'limit' is not a whole number"),
-    ("search_skills", {"query": "x", "limit": 1000}, "from 1 to 50"),
-    ("load_skill", {}, "'skill' is missing"),
-    ("load_skill", {"name": "refunds"}, "no argument 'name'; 'skill' is missing"),
-    ("load_skill", {"skill": ""}, "'skill' is empty"),
-    ("load_skill", {"skill": 7}, "'skill' is not text"),
-    ("load_skill", {"skill": "refund"}, "Did you mean refunds?"),
-    ("load_skill", {"skill": "nothing like it"}, "search_skills"),
-    ("load_skill", {"skill": "../flat"}, "list_skills"),
-    ("load_skill", {"skill": "flat/../flat"}, "list_skills"),
-    ("load_skill", {"skill": "x" * 50_000}, "list_skills"),
-    ("load_skill", {"skill": "a/" * 5_000}, "list_skills"),
-    ("load_skill", {"skill": "http://example.com/SKILL.md"}, "list_skills"),
-    ("load_skill", {"skill": "file:///etc/passwd"}, "list_skills"),
-    ("load_skill", {"skill": "skill://"}, "list_skills"),
-    ("read_skill_file", {"skill": "flat"}, "'path' is missing"),
-    ("read_skill_file", {"skill": "flat", "path": None}, "'path' is not text"),
-    ("read_skill_file", {"skill": "flat", "path": {}}, "'path' is not text"),
-    ("read_skill_file", {"skill": "nobody", "path": "x"}, "list_skills"),
-    ("read_skill_file", {"skill": "refunds", "path": "templates/repl.md"}, 'Did you mean "templates/reply.md"?'),
-    ("read_skill_file", {"skill": "flat", "path": "../windows/SKILL.md"}, "leaves the skill"),
-    ("read_skill_file", {"skill": "flat", "path": "%2e%2e/windows/SKILL.md"}, "has no file"),
-    ("read_skill_file", {"skill": "flat", "path": "/etc/passwd"}, "leaves the skill"),
-    ("read_skill_file", {"skill": "flat", "path": "C:\\windows"}, "leaves the skill"),
-    ("read_skill_file", {"skill": "flat", "path": "a\x00b"}, "leaves the skill"),
-    ("read_skill_file", {"skill": "flat", "path": "skill://windows/SKILL.md"}, "leaves the skill"),
-    ("read_skill_file", {"skill": "flat", "path": "http://example.com/SKILL.md"}, "leaves the skill"),
-    ("read_skill_file", {"skill": "flat", "path": "file:///etc/passwd"}, "names a file of a machine"),
-    ("read_skill_file", {"skill": "flat", "path": "a/" * 5_000}, "is longer than"),
-    ("read_skill_file", {"skill": "flat", "path": "SKILL.md/x"}, "has no file"),
+# The reference that each refusal has, and what it names: an argument, or what to call next.
+WRONG_CALLS: list[tuple[str, dict[str, Any], str, str]] = [
+    ("list_skills", {"cursor": "never given"}, "cursor-invalid", "nextCursor"),
+    ("list_skills", {"cursor": 1}, "arguments-invalid", "'cursor'"),
+    ("list_skills", {"page": 1}, "arguments-invalid", "'page'"),
+    ("search_skills", {}, "arguments-invalid", "'query'"),
+    ("search_skills", {"query": None}, "arguments-invalid", "'query'"),
+    ("search_skills", {"query": "  "}, "arguments-invalid", "'query'"),
+    ("search_skills", {"query": "x", "limit": "5"}, "arguments-invalid", "'limit'"),
+    ("search_skills", {"query": "x", "limit": True}, "arguments-invalid", "'limit'"),
+    ("search_skills", {"query": "x", "limit": 1.5}, "arguments-invalid", "'limit'"),
+    ("search_skills", {"query": "x", "limit": 0}, "arguments-invalid", "'limit'"),
+    ("search_skills", {"query": "x", "limit": 51}, "arguments-invalid", "'limit'"),
+    ("load_skill", {"name": "refunds"}, "arguments-invalid", "'name'"),
+    ("load_skill", {"name": "refunds"}, "arguments-invalid", "'skill'"),
+    ("load_skill", {"skill": "refund"}, "skill-unknown", " refunds"),
+    ("load_skill", {"skill": "nothing like it"}, "skill-unknown", "search_skills"),
+    ("load_skill", {"skill": "../flat"}, "skill-unknown", "list_skills"),
+    ("load_skill", {"skill": "x" * 50_000}, "skill-unknown", "list_skills"),
+    ("load_skill", {"skill": "a/" * 5_000}, "skill-unknown", "list_skills"),
+    ("load_skill", {"skill": "http://example.com/SKILL.md"}, "skill-unknown", "list_skills"),
+    ("load_skill", {"skill": "file:///etc/passwd"}, "uri-invalid", "list_skills"),
+    ("load_skill", {"skill": "skill://"}, "skill-unknown", "list_skills"),
+    ("read_skill_file", {"skill": "flat"}, "arguments-invalid", "'path'"),
+    ("read_skill_file", {"skill": "nobody", "path": "x"}, "skill-unknown", "list_skills"),
+    ("read_skill_file", {"skill": "refunds", "path": "templates/repl.md"}, "file-unknown", "templates/reply.md"),
+    ("read_skill_file", {"skill": "flat", "path": "../windows/SKILL.md"}, "path-outside", "read_skill_file"),
+    ("read_skill_file", {"skill": "flat", "path": "%2e%2e/windows/SKILL.md"}, "file-unknown", "read_skill_file"),
+    ("read_skill_file", {"skill": "flat", "path": "/etc/passwd"}, "path-outside", "read_skill_file"),
+    ("read_skill_file", {"skill": "flat", "path": "C:\\windows"}, "path-outside", "read_skill_file"),
+    ("read_skill_file", {"skill": "flat", "path": "a\x00b"}, "path-outside", "read_skill_file"),
+    ("read_skill_file", {"skill": "flat", "path": "skill://windows/SKILL.md"}, "path-outside", "read_skill_file"),
+    ("read_skill_file", {"skill": "flat", "path": "file:///etc/passwd"}, "uri-invalid", ""),
+    ("read_skill_file", {"skill": "flat", "path": "a/" * 5_000}, "uri-invalid", "4096"),
+    ("read_skill_file", {"skill": "flat", "path": "SKILL.md/x"}, "file-unknown", "SKILL.md"),
 ]
 
 
 @rule("X1", "U6", "U7", "O3")
-async def test_whatever_a_model_gets_wrong_is_a_tools_error_it_can_mend(connect: Connect) -> None:
-    """What happened and what to do next; nothing outside the skill is read."""
+async def test_a_wrong_call_is_a_tools_error_that_says_what_to_do(connect: Connect) -> None:
+    """Nothing outside the skill is read."""
     async with connect() as wire:
-        for tool, arguments, words in WRONG_CALLS:
+        for tool, arguments, reference, named in WRONG_CALLS:
             text = await refused(wire, tool, **arguments)
-            assert words in text, (tool, arguments)
+            assert text.endswith(f"[{reference}]"), (tool, arguments)
+            assert named in text, (tool, arguments)
             assert len(text) < 1000
         for arguments in ([], "flat"):
             with pytest.raises(MCPError) as caught:
@@ -216,7 +218,7 @@ async def test_whatever_a_model_gets_wrong_is_a_tools_error_it_can_mend(connect:
 
 
 @rule("X1")
-async def test_an_optional_null_or_empty_cursor_is_left_out(connect: Connect) -> None:
+async def test_an_optional_argument_that_is_null_or_empty_counts_as_absent(connect: Connect) -> None:
     """Hosts fill in what a model left out."""
     async with connect() as wire:
         for cursor in (None, ""):
@@ -295,30 +297,32 @@ async def has_fallback(wire: Wire) -> bool:
     return found[0]
 
 
+@every_setting
 @rule("X1", "K3")
-async def test_it_is_hidden_from_clients_that_declare_the_extension(connect: Connect) -> None:
-    """In both eras; unless the author of the server wants otherwise."""
-    async with connect() as wire:
-        assert await has_fallback(wire)
-    async with connect(**KNOWS_SKILLS) as wire:
-        assert not await has_fallback(wire)
-        assert (await wire.call("skills/list"))["skills"]
-    async with connect(extensions=[advertise("com.example/other")]) as wire:
-        assert await has_fallback(wire)
-    async with connect(fallback="always", **KNOWS_SKILLS) as wire:
-        assert await has_fallback(wire)
-    async with connect(fallback="never") as wire:
-        assert not await has_fallback(wire)
+async def test_it_is_hidden_from_clients_that_declare_the_extension(mode: str, root: Path) -> None:
+    """Unless the author of the server wants otherwise."""
+    cases: list[tuple[Fallback, dict[str, Any], bool]] = [
+        ("auto", {}, True),
+        ("auto", KNOWS_SKILLS, False),
+        ("auto", {"extensions": [advertise("com.example/other")]}, True),
+        ("always", KNOWS_SKILLS, True),
+        ("never", {}, False),
+    ]
+    for fallback, options, there in cases:
+        server = build_server(Skills(root, dialects=Dialects(fallback=fallback)))
+        async with Client(server, mode=mode, **options) as client:
+            wire = Wire(client, "legacy" if mode == "legacy" else "modern")
+            assert await has_fallback(wire) is there, (fallback, options)
+            assert (await wire.call("skills/list"))["skills"]
 
 
+@pytest.mark.slow
 @rule("X1")
-@pytest.mark.parametrize("endpoint", ["sep-2076", "native"])
-async def test_it_stands_only_where_the_extension_does(connect: Connect, endpoint: str) -> None:
-    """Other dialects have their own endpoints, and their own ways to list."""
-    async with connect(endpoint, fallback="always") as wire:
-        for tool in TOOLS:
-            with pytest.raises(MCPError):
-                await call(wire, tool)
+@pytest.mark.parametrize(("fallback", "there"), [("always", True), ("never", False)])
+async def test_an_operator_chooses_who_sees_it(root: Path, fallback: str, there: bool) -> None:
+    command, *words = [*skillwire_command(), "serve", str(root), "--fallback", fallback]
+    async with Client(stdio_client(StdioServerParameters(command=command, args=words))) as client:
+        assert await has_fallback(Wire(client, "modern")) is there
 
 
 class Heard:
@@ -347,22 +351,25 @@ class Heard:
 
 @every_setting
 @rule("X2", "S1")
-@pytest.mark.parametrize("knows", [False, True])
-async def test_whoever_sees_prompts_hears_that_they_changed(
-    connect: Connect, setting: Setting, root: Path, knows: bool
-) -> None:
-    """And nobody else."""
-    heard, legacy = Heard(), setting.era == "legacy"
+@pytest.mark.parametrize("knows", [False, True], ids=["plain-client", "knows-skills"])
+async def test_a_client_that_sees_prompts_hears_that_they_changed(mode: str, root: Path, knows: bool) -> None:
+    """And no other client does."""
+    heard, legacy = Heard(), mode == "legacy"
     prompts, resources = (
         ("prompts/list_changed", "resources/list_changed")
         if legacy
         else ("PromptsListChanged", "ResourcesListChanged")
     )
     options = {**(KNOWS_SKILLS if knows else {}), **({"message_handler": heard.on_message} if legacy else {})}
-    async with AsyncExitStack() as stack, connect(**options) as wire, anyio.create_task_group() as group:
-        await wire.call("skills/list")
+    server = build_server(Skills(root))
+    async with (
+        AsyncExitStack() as stack,
+        Client(server, mode=mode, **options) as client,
+        anyio.create_task_group() as group,
+    ):
+        await Wire(client, "modern").call("skills/list")
         if not legacy:
-            listening = wire.client.listen(resources_list_changed=True, prompts_list_changed=True)
+            listening = client.listen(resources_list_changed=True, prompts_list_changed=True)
             group.start_soon(heard.listen, await stack.enter_async_context(listening))
         for name in ("fresh", "fresher"):  # what was to be told of the first is told before the second
             heard.kinds.clear()
@@ -377,9 +384,9 @@ async def test_whoever_sees_prompts_hears_that_they_changed(
 async def test_what_was_changed_is_found_and_loaded_as_it_is_now(connect: Connect, root: Path) -> None:
     """An index that was made before the change does not stand in the way."""
     async with connect() as wire:
-        assert "No skill" in await said(wire, "search_skills", query="zebra")
+        assert (await call(wire, "search_skills", query="zebra"))["structuredContent"]["skills"] == []
         write_tree(root, {"zoo/SKILL.md": skill_md("zoo", "Feeds a zebra.")})
         with anyio.fail_after(20):
-            while "zoo" not in await said(wire, "search_skills", query="zebra"):
+            while not (await call(wire, "search_skills", query="zebra"))["structuredContent"]["skills"]:
                 await anyio.lowlevel.checkpoint()
         assert "zebra" in json.dumps(await call(wire, "load_skill", skill="zoo"))

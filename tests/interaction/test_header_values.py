@@ -53,15 +53,14 @@ async def ask(url: str, fields: Mapping[str, str]) -> tuple[int, dict[str, Any]]
 
 
 @rule("R1")
-@pytest.mark.parametrize("after", ["", " ", "\t", " \t  "], ids=repr)
-@pytest.mark.parametrize("kept", [False, True], ids=["by the SDK", "sent again"])
-async def test_spaces_after_a_header_value_are_no_part_of_it(root: Path, after: str, kept: bool) -> None:
+@pytest.mark.parametrize("kept", [False, True], ids=["by-the-sdk", "sent-again"])
+async def test_spaces_after_a_header_value_are_no_part_of_it(root: Path, kept: bool) -> None:
     """A name that is compared with the request's own is compared without them."""
     skills = Skills(root, watch=False)
     async with serving_http(build_server(skills), catalog=(lambda: skills.catalog) if kept else None) as url:
-        for _ in range(2):
+        for after in ("", " ", "\t", " \t  "):
             status, answer = await ask(url, {name: f"{value}{after}" for name, value in FIELDS.items()})
-            assert (status, answer["result"]["contents"][0]["uri"]) == (200, URI)
+            assert (status, answer["result"]["contents"][0]["uri"]) == (200, URI), repr(after)
 
 
 @rule("R1")

@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from skillwire import Catalog
 
 pytestmark = pytest.mark.anyio
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 INDEX = "skill://index.json"
 
 
@@ -349,7 +348,6 @@ async def test_an_archive_repacked_on_disk_changes_the_index(tmp_path: Path) -> 
 
 
 @rule("I1", "I2")
-@ERAS
 async def test_each_caller_has_the_index_of_what_it_may_see(tmp_path: Path, mode: str) -> None:
     """What one may not see answers like what does not exist, packed or not."""
     root = write_tree(tmp_path / "skills", small_tree())

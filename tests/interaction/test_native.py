@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +22,7 @@ from skillwire.server.endpoints import Dialects
 from skillwire.server.lowlevel import lowlevel_server
 from skillwire.wire.extension import EXTENSION_ID
 from skillwire.wire.meta import DIGEST, SIZE, URI
+from starting import python_command
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -57,6 +57,15 @@ SHOWN = {
 }
 
 
+HIDDEN_URIS = ("rules://refunds", "orders://7", "orders://%37", REPLY)
+# What kind of thing is meant is said by its type, and by nothing else in the reference.
+HIDDEN_REFERENCES = [
+    {"type": "ref/prompt", "name": "apologise"},
+    {"type": "ref/prompt", "name": "apologise", "uri": "config://main"},
+    {"type": "ref/resource", "uri": "orders://{order}"},
+]
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     return write_tree(tmp_path / "skills", native_tree())
@@ -66,8 +75,8 @@ def root(tmp_path: Path) -> Path:
 async def place(setting: Setting, root: Path, *, keep_listed: bool = False) -> AsyncIterator[Any]:
     """Where a client finds the server: an object, a command, or a URL."""
     if setting.transport == "stdio":
-        words = [sys.executable, native_server.__file__, str(root), *(["keep"] if keep_listed else [])]
-        yield words
+        script = [native_server.__file__, str(root), *(["keep"] if keep_listed else [])]
+        yield [*python_command(), *script]
     elif setting.transport == "memory":
         yield build(root, Dialects("native", keep_listed=keep_listed))
     else:
@@ -98,7 +107,6 @@ def opened(setting: Setting, root: Path) -> Open:
     return connection
 
 
-@every_setting
 @rule("M1")
 async def test_m1_the_listing_is_light_and_paged(opened: Open, setting: Setting) -> None:
     """Names, descriptions, where the skill is; nothing of what it holds, and no extension."""
@@ -113,7 +121,7 @@ async def test_m1_the_listing_is_light_and_paged(opened: Open, setting: Setting)
         assert (listing.get("cacheScope"), listing.get("ttlMs")) == (
             (None, None) if setting.era == "legacy" else ("private", 0)
         )
-        assert "cursor" in await caller.refused("skills/list", cursor="nonsense")
+        assert await caller.refused_for("skills/list", cursor="nonsense") == "cursor-invalid"
         capabilities = caller.client.server_capabilities
         assert capabilities.experimental == {"skills": {"listChanged": True}}
         assert EXTENSION_ID not in (capabilities.extensions or {})
@@ -177,37 +185,27 @@ async def test_m3_what_a_skill_binds_is_absent_until_it_is_active_and_again_afte
 async def test_m3_what_is_hidden_refuses_calls_and_names_its_skill(opened: Open) -> None:
     """Tools by an error that models read, the rest by -32602; nothing runs, nothing changes."""
     async with opened() as caller:
-        for skill in (None, "plain"):  # whatever else is active
-            if skill is not None:
-                await caller.call("skills/activate", name=skill)
-            said = await caller.failed("pay", order="7")
-            assert "skill 'refunds', which is not active" in said
-            assert "skills/activate with the name 'refunds'" in said
-            both = await caller.failed("lookup_order", order="7")
-            assert "'refunds', 'shipping'" in both
-            apology = await caller.refused("prompts/get", name="apologise", arguments={"to": "Ada"})
-            for uri in ("rules://refunds", "orders://7", "orders://7?x=1", "orders://%37", REPLY, WHO):
-                assert "belongs to the skill" in await caller.refused("resources/read", uri=uri)
-            prompt = {"type": "ref/prompt", "name": "apologise"}
-            assert apology == await caller.refused(
-                "completion/complete", ref=prompt, argument={"name": "to", "value": ""}
-            )
-            template = {"type": "ref/resource", "uri": "orders://{order}"}
-            assert "'refunds'" in await caller.refused(
-                "completion/complete", ref=template, argument={"name": "order", "value": ""}
-            )
-            assert await caller.ran("add", one=1, two=2) == "3"
-            assert await caller.read("orders://all") == "all orders"  # listed by itself, beside the template
-            assert await caller.read("notes://x") == "note x"
-
-
-async def test_m3_a_hidden_prompt_is_not_completed_however_it_is_named(opened: Open) -> None:
-    """What kind of thing is meant is said by its type, and by nothing else in the reference."""
-    argument = {"name": "to", "value": ""}
-    async with opened() as caller:
-        for extra in ({}, {"uri": "x://y"}, {"uri": "config://main"}):
-            reference = {"type": "ref/prompt", "name": "apologise", **extra}
-            assert "refunds" in await caller.refused("completion/complete", ref=reference, argument=argument)
+        await caller.call("skills/activate", name="plain")  # which binds none of it
+        before = await caller.everything()
+        said = await caller.failed("pay", order="7")
+        assert "'refunds'" in said
+        assert "skills/activate" in said
+        both = await caller.failed("lookup_order", order="7")
+        assert "'refunds', 'shipping'" in both
+        asks: list[tuple[str, dict[str, Any]]] = [
+            ("prompts/get", {"name": "apologise", "arguments": {"to": "Ada"}}),
+            *(("resources/read", {"uri": uri}) for uri in HIDDEN_URIS),
+            *(("completion/complete", _completion(reference)) for reference in HIDDEN_REFERENCES),
+        ]
+        for method, params in asks:
+            error = await caller.refused(method, **params)
+            assert error.data["reference"] == "skill-not-active", (method, params)
+            assert "'refunds'" in error.message
+        assert await caller.refused_for("resources/read", uri=WHO) == "skill-not-active"
+        assert await caller.everything() == before
+        assert await caller.ran("add", one=1, two=2) == "3"
+        assert await caller.read("orders://all") == "all orders"  # listed by itself, beside the template
+        assert await caller.read("notes://x") == "note x"
 
 
 @rule("M3")
@@ -226,8 +224,9 @@ async def test_m3_what_several_skills_bind_is_there_with_any_of_them(opened: Ope
 async def test_m3_a_nested_skill_comes_and_goes_with_the_one_around_it(opened: Open) -> None:
     """It is a scoped primitive like the others."""
     async with opened() as caller:
-        said = await caller.refused("skills/activate", name="escalation")
-        assert "inside the skill 'refunds', which is not active" in said
+        error = await caller.refused("skills/activate", name="escalation")
+        assert error.data["reference"] == "skill-enclosed"
+        assert "'refunds'" in error.message
         assert "escalation" in await caller.failed("escalate")
         await caller.call("skills/activate", name="refunds")
         assert await caller.read(WHO) == "Ada\n"  # E4: the enclosing skill lists it too
@@ -244,18 +243,20 @@ async def test_m3_a_nested_skill_comes_and_goes_with_the_one_around_it(opened: O
 async def test_m3_activating_twice_deactivating_twice_and_what_does_not_exist_are_refused(opened: Open) -> None:
     """-32602, with what to do, and no change of state."""
     async with opened() as caller:
-        assert "is not active" in await caller.refused("skills/deactivate", name="refunds")
-        assert "no skill is named 'refund'" in await caller.refused("skills/activate", name="refund")
-        assert "no skill is named 'nobody'" in await caller.refused("skills/deactivate", name="nobody")
+        assert await caller.refused_for("skills/deactivate", name="refunds") == "skill-not-active"
+        assert await caller.refused_for("skills/activate", name="refund") == "skill-unknown"
+        assert await caller.refused_for("skills/deactivate", name="nobody") == "skill-unknown"
+        assert await caller.everything() == HIDDEN
         await caller.call("skills/activate", name="acme/refunds")  # N1: a path always works
         for name in ("refunds", "acme/refunds", "skill://acme/refunds/SKILL.md"):
-            assert "is active already" in await caller.refused("skills/activate", name=name)
-        for params in ({}, {"name": 7}, {"name": None}):
+            assert await caller.refused_for("skills/activate", name=name) == "skill-already-active"
+        for params in ({}, {"name": 7}):
             await caller.refused("skills/activate", **params)
             await caller.refused("skills/deactivate", **params)
         assert await caller.everything() == SHOWN
 
 
+@every_setting
 @rule("M3")
 async def test_m3_two_callers_at_once_do_not_see_each_others_activation(setting: Setting, root: Path) -> None:
     """And whoever comes next sees neither."""
@@ -286,7 +287,7 @@ async def test_m5_an_operator_can_leave_everything_listed(opened: Open) -> None:
         assert await caller.read("orders://7") == "order 7"
         answer = await caller.call("skills/activate", name="escalation")
         assert [tool["name"] for tool in answer["tools"]] == ["escalate"]
-        assert "is active already" in await caller.refused("skills/activate", name="escalation")
+        assert await caller.refused_for("skills/activate", name="escalation") == "skill-already-active"
         await caller.call("skills/deactivate", name="escalation")
         assert await caller.everything() == before
 
@@ -312,7 +313,7 @@ async def test_our_client_does_the_whole_round(setting: Setting, root: Path) -> 
         await client.deactivate("refunds")
         for skill, tool in ((refunds, "pay"), (escalation, "escalate")):
             assert (await skill.call_tool(tool, {}))["isError"] is True
-        with pytest.raises(NotFoundError, match="'refunds'"):
+        with pytest.raises(NotFoundError):
             await refunds.read_resource("rules://refunds")
         assert (await client.read_unverified("named://refunds/SKILL.md")).data.strip() == b"Pay back."
         assert {entry.name async for entry in client.list_skills()} == HIDDEN["skills"]  # reading left nothing
@@ -330,11 +331,14 @@ async def test_m3_a_skill_that_went_away_is_no_longer_active(opened: Open, root:
             while await caller.names("skills/list", "skills") != {"plain", "shipping", "escalation"}:
                 await anyio.lowlevel.checkpoint()
         assert await caller.tools() == {"add"}  # now plain's, which is active
-        said = await caller.failed("pay", order="1")
-        assert "Unknown tool: pay" in said  # nobody can activate it any more
+        assert "'refunds'" not in await caller.failed("pay", order="1")  # nobody can activate it any more
         await caller.call("skills/deactivate", name="plain")
         assert await caller.tools() == set()
 
 
 def _mode(setting: Setting) -> str:
     return "legacy" if setting.era == "legacy" else "auto"
+
+
+def _completion(reference: dict[str, str]) -> dict[str, Any]:
+    return {"ref": reference, "argument": {"name": "to", "value": ""}}

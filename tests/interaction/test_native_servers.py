@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +15,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, EmptyResult, TextContent
 
 from interaction.native_caller import Caller
+from rotation import every_setting
 from rules import rule
 from skillwire import FormatError, MemoryCatalog, Skill, SkillMeta, connect
 from skillwire.server.endpoints import Dialects
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness
+from starting import python_command
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
 NATIVE = Dialects("native")
 
 
@@ -62,8 +62,8 @@ def memory(*skills: tuple[str, str], **meta: Any) -> MemoryCatalog:
     return MemoryCatalog(made)
 
 
+@every_setting
 @rule("M2", "M3")
-@ERAS
 async def test_a_low_level_server_is_bound_by_name(mode: str) -> None:
     """Page by page; a page may be empty and the next one is still there; no list is kept for others."""
     skills = Skills(memory(("a", ""), ("b", "metadata:\n  mcp-tools: second\n")), dialects=NATIVE)
@@ -87,11 +87,10 @@ async def test_a_low_level_server_is_bound_by_name(mode: str) -> None:
         assert [tool["name"] for tool in answer["tools"]] == ["first", "third"]
         assert await pages() == [["first"], [], ["third"], ["free"]]
         assert await caller.ran("third") == "ran third"
-        assert "skill 'b'" in await caller.failed("second")
+        assert "'b'" in await caller.failed("second")
 
 
 @rule("M1", "L3")
-@ERAS
 async def test_skills_are_listed_page_by_page_without_what_is_nested(mode: str) -> None:
     """The catalog's own cursors; a page may be empty."""
     skills = Skills(memory(("a", ""), ("a/b", ""), ("a/c", ""), ("d", "")), page_size=1, dialects=NATIVE)
@@ -108,7 +107,6 @@ async def test_skills_are_listed_page_by_page_without_what_is_nested(mode: str) 
 
 
 @rule("N1", "M1")
-@ERAS
 async def test_names_that_several_skills_have_are_paths(mode: str) -> None:
     """The bare name is refused with the candidates."""
     skills = Skills(memory(("one/a", ""), ("two/a", "")), dialects=NATIVE)
@@ -119,7 +117,6 @@ async def test_names_that_several_skills_have_are_paths(mode: str) -> None:
 
 
 @rule("L2", "M3")
-@ERAS
 async def test_an_unlisted_skill_is_activated_by_whoever_knows_it_and_encloses_nothing(mode: str) -> None:
     """What is inside an unlisted skill would otherwise be found by nobody."""
     unlisted = Skill("a", {"SKILL.md": skill_md("a")}, meta=SkillMeta(listed=False))
@@ -152,33 +149,38 @@ def test_a_decorator_needs_a_server_that_has_one() -> None:
     """Whether skills are attached before or after, and it says what to do instead."""
     skills = Skills(memory(("a", "")))
     skills.attach(Server("x"))
-    with pytest.raises(FormatError, match="no decorator") as caught:
+    with pytest.raises(FormatError) as caught:
         skills.scope("a").tool(len)
     assert "scope.bind(tools=['len'])" in caught.value.hint
     skills = Skills(memory(("a", "")))
     skills.scope("a").resource("x://y")(len)
-    with pytest.raises(FormatError, match="no decorator") as caught:
+    with pytest.raises(FormatError) as caught:
         skills.attach(Server("x"))
     assert "scope.bind(resources=['x://y'])" in caught.value.hint
-    with pytest.raises(FormatError, match="is one text"):
+    with pytest.raises(FormatError):
         skills.scope("a").bind(tools="pay")
     with pytest.raises(FormatError):
         skills.scope("../a")
-    with pytest.raises(FormatError, match="no name"):
+    with pytest.raises(FormatError):
         skills.scope("a").tool(name=7)(print)
 
 
 @rule("M3")
-def test_a_registration_that_the_server_refuses_binds_nothing() -> None:
-    skills = Skills(memory(("a", "")))
-    skills.attach(MCPServer("x"))
-    with pytest.raises(ValueError, match="Mismatch"):
+async def test_a_registration_that_the_server_refuses_binds_nothing() -> None:
+    skills = Skills(memory(("a", "")), dialects=NATIVE)
+    server = skills.attach(MCPServer("x"))
+    with pytest.raises(ValueError, match="Mismatch"):  # the SDK's word
         skills.scope("a").resource("x://{one}")(lambda two: two)
-    assert skills._scopes.paths == ()
+
+    @server.resource("x://{one}")
+    def same(one: str) -> str:
+        return one
+
+    async with Client(server) as client:
+        assert await caller_of(client, "auto").read("x://7") == "7"  # not hidden with the skill
 
 
 @rule("M3")
-@ERAS
 async def test_what_is_bound_later_is_hidden_at_once(mode: str) -> None:
     """Also where it was listed before."""
     skills = Skills(memory(("a", "")), dialects=NATIVE)
@@ -218,12 +220,12 @@ async def test_of_two_activations_at_once_one_is_refused() -> None:
             try:
                 await caller.call("skills/activate", name=name)
             except MCPError as error:
-                said.append(error.error.message)
+                said.append(error.error.data["reference"])
 
         async with anyio.create_task_group() as group:
             for name in ("a", "b", "a"):
                 group.start_soon(activate, name)
-        assert said == ["the skill 'a' is active already"]
+        assert said == ["skill-already-active"]
         for name in ("a", "b"):
             await caller.call("skills/deactivate", name=name)
 
@@ -241,8 +243,9 @@ async def test_a_hidden_resource_is_not_subscribed_to() -> None:
     skills = Skills(memory(("a", "metadata:\n  mcp-resources: rules://a\n")), dialects=NATIVE)
     async with Client(skills.attach(server), mode="legacy") as client:
         caller = caller_of(client, "legacy")
-        with pytest.raises(MCPError, match="belongs to the skill 'a'"):
+        with pytest.raises(MCPError) as caught:
             await caller.call("resources/subscribe", uri="rules://a")
+        assert caught.value.error.data["reference"] == "skill-not-active"
         assert subscribed == []
         await caller.call("skills/activate", name="a")
         await caller.call("resources/subscribe", uri="rules://a")
@@ -251,9 +254,8 @@ async def test_a_hidden_resource_is_not_subscribed_to() -> None:
 
 @rule("M2", "M3")
 async def test_the_example_works() -> None:
-    """As it is started by hand."""
     example = Path(__file__).parents[2] / "examples" / "native_server.py"
-    async with connect([sys.executable, str(example)]) as client:
+    async with connect([*python_command(), str(example)]) as client:
         assert await client.dialect() == "native"
         refunds = await client.activate("refunds")
         assert (await refunds.call_tool("pay", {"order": "7"}))["content"][0]["text"] == "paid 7"
@@ -269,5 +271,4 @@ async def test_code_that_binds_to_a_skill_that_is_not_there_is_told_so(caplog: p
             caller = caller_of(client, "legacy")
             assert await caller.tools() == set()
             assert await caller.failed("first") == "no 'first' here"
-    [record] = [record for record in caplog.records if "'refnuds'" in record.getMessage()]
-    assert "which is not there" in record.getMessage()
+    assert len([record for record in caplog.records if "'refnuds'" in record.getMessage()]) == 1

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
+from interaction.page_stage import ACCESS, TOKENS, TREE, got, is_empty, serving, shown_skills
 from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
 from skillwire.server.access import digest_token
@@ -31,7 +31,7 @@ async def test_each_caller_sees_on_the_page_what_the_protocol_shows_them(root: P
         for subject, token in TOKENS.items():
             web.headers["Authorization"] = f"Bearer {token}"
             page = await got(web, "/")
-            seen[subject] = [link.removeprefix("/skill/") for link in page.links if link.startswith("/skill/")]
+            seen[subject] = shown_skills(page)
         assert seen["billing"] == ["acme/billing/refunds", "flat"]
         assert len(seen["all"]) == 7
         assert seen["nobody"] == []
@@ -50,7 +50,7 @@ async def test_what_one_may_not_see_is_on_no_page(root: Path) -> None:
             shown = (await got(web, hidden, 404)).html
             assert shown.replace("guide", "gyide") == (await got(web, missing, 404)).html
         assert "guide" not in (await got(web, "/")).text
-        assert "Nothing was found" in (await got(web, "/search?q=guide+shows+everything")).text
+        assert is_empty(await got(web, "/search?q=guide+shows+everything"))
         left_out = await got(web, "/left-out")
         assert "broken" not in left_out.text
         assert ".git" not in left_out.text
@@ -98,9 +98,7 @@ async def test_a_person_pastes_a_token_once_and_the_cookie_does_not_hold_it(root
         assert TOKENS["billing"] not in cookie
         assert digest_token(TOKENS["billing"]) not in cookie
         page = await got(web, "/")
-        assert [link for link in page.links if link.startswith("/skill/")] == [
-            "/skill/acme/billing/refunds", "/skill/flat",
-        ]  # fmt: skip
+        assert shown_skills(page) == ["acme/billing/refunds", "flat"]
         await web.post("/sign-out", headers={"Origin": str(web.base_url).rstrip("/")})
         await got(web, "/", 401)
         web.cookies.clear()
@@ -158,30 +156,24 @@ async def test_a_wrong_token_is_said_to_be_wrong(root: Path) -> None:
         for token in ("wrong", "", "x" * 100_000):
             answer = await sign_in(web, token)
             assert answer.status_code == 401
-            assert "Nobody here has this token" in answer.text
+            assert 'role="alert"' in answer.text
             assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [{"Origin": "http://evil.example"}, {"Origin": "null"}, {"Origin": "http://127.0.0.1:1"}, {"Origin": ""}],
-)
-async def test_a_form_of_another_page_signs_nobody_in(root: Path, headers: dict[str, str]) -> None:
+async def test_a_form_of_another_page_signs_nobody_in(root: Path) -> None:
+    origins = ("http://evil.example", "null", "http://127.0.0.1:1", "")
     async with serving(root, ACCESS) as web:
-        answer = await sign_in(web, TOKENS["all"], **headers)
-        assert answer.status_code == 403
-        assert "set-cookie" not in answer.headers
-        cross = await sign_in(web, TOKENS["all"], **{"Sec-Fetch-Site": "cross-site"})
-        assert cross.status_code == 403
+        for headers in (*({"Origin": origin} for origin in origins), {"Sec-Fetch-Site": "cross-site"}):
+            answer = await sign_in(web, TOKENS["all"], **headers)
+            assert answer.status_code == 403, headers
+            assert "set-cookie" not in answer.headers
 
 
-@pytest.mark.parametrize(
-    "to", ["https://evil.example/", "//evil.example/", "/\\evil.example", "/x\r\nA: b", "evil", ""]
-)
-async def test_signing_in_leads_nowhere_else(root: Path, to: str) -> None:
+async def test_signing_in_leads_to_no_other_site(root: Path) -> None:
     async with serving(root, ACCESS) as web:
-        answer = await sign_in(web, TOKENS["all"], to)
-        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+        for to in ("https://evil.example/", "//evil.example/", "/\\evil.example", "/x\r\nA: b", "evil", ""):
+            answer = await sign_in(web, TOKENS["all"], to)
+            assert (answer.status_code, answer.headers["location"]) == (303, "/"), to
 
 
 async def test_a_public_address_makes_the_cookie_secure_and_its_forms_ours(root: Path) -> None:

@@ -1,5 +1,5 @@
 """Our client and servers of earlier days, as they were recorded: two generations of the index, FastMCP's manifests
-and a native prototype, each over a real transport, with every error that they answered.
+and a native prototype, with every error that they answered.
 
 ``tests/recorded`` says where each came from. What they could not promise must show, what they did promise must be
 checked, and what they get wrong must not be used.
@@ -13,29 +13,25 @@ from base64 import b64decode
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import replay
 from http_server import serving_app
-from rotation import settings
 from rules import rule
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError, VerificationError
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
-    from contextlib import AbstractAsyncContextManager
+    from collections.abc import AsyncIterator
 
     from replay import Recording
     from skillwire.catalog.changes import Change
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry
-
-    Connected = Callable[..., AbstractAsyncContextManager[SkillsClient]]
 
 pytestmark = pytest.mark.anyio
 
@@ -132,32 +128,11 @@ async def listing(client: SkillsClient) -> list[SkillEntry]:
     return [entry async for entry in client.list_skills()]
 
 
-@pytest.fixture(params=settings([("http",)], slow=[("stdio",)]))
-def transport(request: pytest.FixtureRequest) -> Literal["stdio", "http"]:
-    return request.param[0]
-
-
-@pytest.fixture
-def connected(transport: str, tmp_path: Path) -> Connected:
-    """``async with connected(recording) as client``; further words are those of ``connect``."""
-
-    @asynccontextmanager
-    async def connection(recording: Recording, **options: Any) -> AsyncIterator[SkillsClient]:
-        async with _target(transport, recording, tmp_path) as target, connect(target, **options) as client:
-            yield client
-
-    return connection
-
-
 @asynccontextmanager
-async def _target(transport: str, recording: Recording, folder: Path) -> AsyncIterator[Any]:
-    if transport == "stdio":
-        file = folder / "recording.json"
-        file.write_text(json.dumps(recording))
-        yield [sys.executable, replay.__file__, str(file)]
-        return
-    async with serving_app(replay.app(recording)) as address:
-        yield f"{address}/mcp"
+async def connected(recording: Recording, **options: Any) -> AsyncIterator[SkillsClient]:
+    """A client of the recorded server, over HTTP; ``options`` are those of ``connect``."""
+    async with serving_app(replay.app(recording)) as address, connect(f"{address}/mcp", **options) as client:
+        yield client
 
 
 def test_every_recording_is_described_here() -> None:
@@ -166,24 +141,35 @@ def test_every_recording_is_described_here() -> None:
 
 @rule("K1", "I1", "I4", "M1", "P1")
 @every_recording
-async def test_the_dialect_is_found(connected: Connected, name: str) -> None:
+async def test_the_dialect_is_found(name: str) -> None:
     """A draft's server that declares the extension without its methods has an index.
 
     The native prototype declares ``skills`` as ``sep-2076`` does; it has no ``skills/get``, which tells.
     """
     recording = recorded(name)
     async with connected(recording) as client:
-        assert await client.dialect() == FACTS[name].dialect
-        assert client.supports_skills == (EXTENSION in recording["capabilities"].get("extensions", {}))
-        assert client.supports_skills == (name in DRAFTS)
-        assert client.connection.is_modern == ("discover" in recording)
+        await check_dialect(client, name, recording)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [NEWER, MANIFESTS[0], NATIVE])
+async def test_the_dialect_is_found_over_stdio_too(name: str) -> None:
+    async with connect([sys.executable, replay.__file__, str(FOLDER / f"{name}.json")]) as client:
+        await check_dialect(client, name, recorded(name))
+        assert [entry.uri for entry in await listing(client)] == list(FACTS[name].listed)
+
+
+async def check_dialect(client: SkillsClient, name: str, recording: Recording) -> None:
+    assert await client.dialect() == FACTS[name].dialect
+    assert client.supports_skills == (EXTENSION in recording["capabilities"].get("extensions", {}))
+    assert client.supports_skills == (name in DRAFTS)
+    assert client.connection.is_modern == ("discover" in recording)
 
 
 @rule("I1", "K1")
-@pytest.mark.parametrize("name", DRAFTS)
-async def test_what_a_draft_declares_does_not_matter(connected: Connected, name: str) -> None:
+async def test_what_a_draft_declares_does_not_matter() -> None:
     """Without the declaration, or with the dialect named, the skills are the same."""
-    recording = recorded(name)
+    recording = recorded(NEWER)
     async with connected(recording) as client:
         found = await listing(client)
     async with connected(recording, dialect="index") as client:
@@ -196,7 +182,7 @@ async def test_what_a_draft_declares_does_not_matter(connected: Connected, name:
 
 @rule("I1", "I4", "L2", "M1", "E2b")
 @every_recording
-async def test_every_skill_is_listed_with_what_was_not_promised(connected: Connected, name: str) -> None:
+async def test_every_skill_is_listed_with_what_was_not_promised(name: str) -> None:
     """Nothing is made up for what a generation did not know."""
     facts = FACTS[name]
     async with connected(recorded(name)) as client:
@@ -211,7 +197,7 @@ async def test_every_skill_is_listed_with_what_was_not_promised(connected: Conne
 
 @rule("I1")
 @pytest.mark.parametrize("name", INDEXES)
-async def test_what_an_index_says_is_what_is_listed(connected: Connected, name: str) -> None:
+async def test_what_an_index_says_is_what_is_listed(name: str) -> None:
     """All fields of the newer generation; name and description of the older one, where it has them."""
     recording = recorded(name)
     said = [item for item in index_of(recording) if item.get("type") != "mcp-resource-template"]
@@ -231,7 +217,7 @@ async def test_what_an_index_says_is_what_is_listed(connected: Connected, name: 
 
 @rule("I1", "V1", "V4", "V7")
 @pytest.mark.parametrize("name", INDEXES)
-async def test_a_skill_of_an_index_is_verified_as_far_as_its_digest_goes(connected: Connected, name: str) -> None:
+async def test_a_skill_of_an_index_is_verified_as_far_as_its_digest_goes(name: str) -> None:
     """Without a digest it is read by choice only."""
     facts, recording = FACTS[name], recorded(name)
     async with connected(recording) as client:
@@ -252,7 +238,7 @@ async def test_a_skill_of_an_index_is_verified_as_far_as_its_digest_goes(connect
 
 
 @rule("I2", "E2", "V1", "V4")
-async def test_a_packed_skill_is_complete_if_its_archive_has_a_digest(connected: Connected) -> None:
+async def test_a_packed_skill_is_complete_if_its_archive_has_a_digest() -> None:
     """And what is in it is at the place of single files."""
     async with connected(recorded(NEWER)) as client:
         for uri, (file, content) in ARCHIVED.items():
@@ -268,7 +254,7 @@ async def test_a_packed_skill_is_complete_if_its_archive_has_a_digest(connected:
 
 
 @rule("I2", "V1")
-async def test_an_archive_that_is_another_than_the_index_says_is_not_unpacked(connected: Connected) -> None:
+async def test_an_archive_that_is_another_than_the_index_says_is_not_unpacked() -> None:
     """The same skill, packed at another second."""
     recording = recorded(NEWER)
     recording["reads"]["skill://packed-kit.tar.gz"] = recorded(OLDER)["reads"]["skill://packed-kit.tar.gz"]
@@ -279,7 +265,7 @@ async def test_an_archive_that_is_another_than_the_index_says_is_not_unpacked(co
 
 
 @rule("I2", "V7")
-async def test_a_packed_skill_without_a_digest_is_read_by_choice_only(connected: Connected) -> None:
+async def test_a_packed_skill_without_a_digest_is_read_by_choice_only() -> None:
     """The files are known, and nothing about them is promised."""
     async with connected(recorded(OLDER)) as client:
         for uri, (file, content) in ARCHIVED.items():
@@ -299,13 +285,13 @@ async def test_a_packed_skill_without_a_digest_is_read_by_choice_only(connected:
 @pytest.mark.parametrize(
     ("name", "uri", "description"),
     [
-        (OLDER, "skill://docs/widget-api/SKILL.md", "Widget API — endpoints"),
-        (DEMO, "skill://docs/alpha/SKILL.md", "Product documentation guidance for alpha."),
+        pytest.param(OLDER, "skill://docs/widget-api/SKILL.md", "Widget API — endpoints", id="ext-skills"),
+        pytest.param(
+            DEMO, "skill://docs/alpha/SKILL.md", "Product documentation guidance for alpha.", id="fast-agent"
+        ),
     ],
 )
-async def test_a_skill_from_a_template_is_got_by_its_uri(
-    connected: Connected, name: str, uri: str, description: str
-) -> None:
+async def test_a_skill_from_a_template_is_got_by_its_uri(name: str, uri: str, description: str) -> None:
     """No index lists it. Its fields are its own; nothing else is promised."""
     async with connected(recorded(name)) as client:
         entry = await client.get_skill(uri)
@@ -316,7 +302,7 @@ async def test_a_skill_from_a_template_is_got_by_its_uri(
 
 
 @rule("I1", "G1")
-async def test_prose_instead_of_a_skill_is_none(connected: Connected) -> None:
+async def test_prose_instead_of_a_skill_is_none() -> None:
     """Servers of the drafts answer any read."""
     async with connected(recorded(OLDER)) as client:
         for uri in ("skill://docs/nothing-api/SKILL.md", "skill://nobody/SKILL.md"):
@@ -325,15 +311,15 @@ async def test_prose_instead_of_a_skill_is_none(connected: Connected) -> None:
 
 
 @rule("I5")
-@pytest.mark.parametrize("name", INDEXES)
-async def test_instructions_are_mined_if_asked_to(connected: Connected, name: str) -> None:
+@pytest.mark.parametrize("name", [NEWER, HANDMADE])  # it names a skill of its index, and one that it does not have
+async def test_instructions_are_mined_if_asked_to(name: str) -> None:
     """What they name and the server does not have is no skill; what it has and lists comes once."""
     async with connected(recorded(name), mine=True) as client:
         assert [entry.uri for entry in await listing(client)] == list(FACTS[name].listed)
 
 
 @rule("I5")
-async def test_an_extractor_finds_a_skill_that_no_index_lists(connected: Connected) -> None:
+async def test_an_extractor_finds_a_skill_that_no_index_lists() -> None:
     heard: list[str] = []
 
     def extract(instructions: str) -> list[str]:
@@ -348,33 +334,27 @@ async def test_an_extractor_finds_a_skill_that_no_index_lists(connected: Connect
 
 
 @rule("V4", "F4")
-async def test_fields_that_are_not_those_of_the_file_are_refused(connected: Connected) -> None:
+async def test_fields_that_are_not_those_of_the_file_are_refused() -> None:
     """This server reads YAML by hand. The digest of the file is right, the fields beside it are not."""
     async with connected(recorded(SKYBRIDGE)) as client:
         for entry in (await client.get_skill(LINE), (await listing(client))[1]):
             with pytest.raises(VerificationError) as caught:
                 await client.read_skill(entry)
             assert caught.value.reference == "frontmatter-mismatch"
-            assert caught.value.message.endswith("differs from its entry: description, metadata")
+            assert "description, metadata" in caught.value.message  # which fields
 
 
 @rule("V2")
 @pytest.mark.parametrize(
     ("name", "uri"),
     [
-        (NEWER, "skill://team/report-kit/assets/dot.png"),
-        (NEWER, "skill://team/report-kit/references/none.md"),
-        (NEWER, "skill://team/report-kit/assets/two%20words%20%C3%A9.txt"),
-        (SKYBRIDGE, "skill://report-kit/assets/dot.png"),
-        (OLDER, "skill://team/report-kit/references/deep/terms.md"),
-        (DEMO, "skill://pirate/references/example.md"),
-        (HANDMADE, "skill://team/report-kit/assets/dot.png"),
+        pytest.param(NEWER, "skill://team/report-kit/assets/dot.png", id="there"),
+        pytest.param(NEWER, "skill://team/report-kit/references/none.md", id="not-there"),
+        pytest.param(OLDER, "skill://team/report-kit/references/deep/terms.md", id="without-digests"),
     ],
 )
-async def test_no_file_beside_an_indexed_skill_md_is_taken_for_verified(
-    connected: Connected, name: str, uri: str
-) -> None:
-    """An index lists none of them, and two of these servers send an image as broken text."""
+async def test_no_file_beside_an_indexed_skill_md_is_taken_for_verified(name: str, uri: str) -> None:
+    """An index lists none of them."""
     async with connected(recorded(name)) as client:
         with pytest.raises(VerificationError) as caught:
             await client.read_skill_uri(uri)
@@ -383,7 +363,7 @@ async def test_no_file_beside_an_indexed_skill_md_is_taken_for_verified(
 
 @rule("D1", "K2")
 @pytest.mark.parametrize("name", [NEWER, SKYBRIDGE])
-async def test_directories_of_a_draft_are_read_where_declared(connected: Connected, name: str) -> None:
+async def test_directories_of_a_draft_are_read_where_declared(name: str) -> None:
     """A name that was not encoded is understood; what the server calls no directory is not found."""
     recording = recorded(name)
     asked = [call for call in recording["calls"] if call["method"] == DIRECTORY_READ]
@@ -404,8 +384,8 @@ async def test_directories_of_a_draft_are_read_where_declared(connected: Connect
 
 
 @rule("K2")
-@pytest.mark.parametrize("name", sorted(FACTS.keys() - {NEWER, SKYBRIDGE}))
-async def test_directories_are_not_asked_for_where_not_declared(connected: Connected, name: str) -> None:
+@pytest.mark.parametrize("name", [OLDER, HANDMADE])  # with the extension, and without
+async def test_directories_are_not_asked_for_where_not_declared(name: str) -> None:
     async with connected(recorded(name)) as client:
         with pytest.raises(ProtocolError) as caught:
             await client.read_directory("skill://report-kit")
@@ -414,7 +394,7 @@ async def test_directories_are_not_asked_for_where_not_declared(connected: Conne
 
 @rule("G1")
 @every_recording
-async def test_what_is_not_there_is_not_found(connected: Connected, name: str) -> None:
+async def test_what_is_not_there_is_not_found(name: str) -> None:
     """Whether the server says so with -32602, -32603, 0 or in prose, or has no such way of asking."""
     async with connected(recorded(name)) as client:
         with pytest.raises(NotFoundError):
@@ -424,8 +404,8 @@ async def test_what_is_not_there_is_not_found(connected: Connected, name: str) -
 
 
 @rule("I4", "E2", "E3", "V1", "V2", "V4")
-@pytest.mark.parametrize("name", MANIFESTS)
-async def test_a_manifest_promises_every_file(connected: Connected, name: str) -> None:
+@pytest.mark.parametrize("name", [MANIFESTS[0], MANIFESTS[3]])
+async def test_a_manifest_promises_every_file(name: str) -> None:
     """The listing promises nothing, the skill that is got everything."""
     recording = recorded(name)
     manifest = json.loads(sent(recording, "skill://report-kit/_manifest"))
@@ -448,7 +428,7 @@ async def test_a_manifest_promises_every_file(connected: Connected, name: str) -
 
 
 @rule("M1", "M2", "M3")
-async def test_a_native_skill_is_activated_and_its_tool_called(connected: Connected) -> None:
+async def test_a_native_skill_is_activated_and_its_tool_called() -> None:
     """The prototype keeps definitions one level down, and cannot deactivate."""
     async with connected(recorded(NATIVE)) as client:
         [entry] = await listing(client)
@@ -465,7 +445,7 @@ async def test_a_native_skill_is_activated_and_its_tool_called(connected: Connec
         assert answer["content"] == [{"type": "text", "text": "The weather in Turin is sunny."}]
         with pytest.raises(NotFoundError):
             await activation.call_tool("another")
-        with pytest.raises(UpstreamError, match="Skill not found: nobody"):
+        with pytest.raises(UpstreamError, match="Skill not found: nobody"):  # the recorded server's words
             await client.activate("nobody")
         with pytest.raises(ProtocolError) as caught:
             await client.deactivate("weather-forecaster")
@@ -474,7 +454,7 @@ async def test_a_native_skill_is_activated_and_its_tool_called(connected: Connec
 
 @rule("L2", "N1")
 @every_recording
-async def test_a_catalog_lists_what_the_client_lists(connected: Connected, name: str) -> None:
+async def test_a_catalog_lists_what_the_client_lists(name: str) -> None:
     """In the order of URIs, and nothing has changed for having been read."""
     async with connected(recorded(name)) as client:
         catalog = RemoteCatalog(client)
@@ -491,20 +471,19 @@ async def test_a_catalog_lists_what_the_client_lists(connected: Connected, name:
 
 
 @rule("R2", "V1")
-@pytest.mark.parametrize("name", [NEWER, SKYBRIDGE, MANIFESTS[0], MANIFESTS[3]])
-async def test_a_catalog_reads_what_is_promised_however_short_the_listing(connected: Connected, name: str) -> None:
+@pytest.mark.parametrize("name", [NEWER, MANIFESTS[0]])
+async def test_a_catalog_reads_what_is_promised_however_short_the_listing(name: str) -> None:
     """It asks for the skill, whose manifest or archive may promise more."""
     recording = recorded(name)
-    promised = [TEAM_REPORT, PLAIN] if name == NEWER else [REPORT]
+    promised = TEAM_REPORT if name == NEWER else REPORT
     async with connected(recording) as client:
         catalog = RemoteCatalog(client)
         assert [entry async for entry in catalog.entries()]
-        for uri in promised:
-            assert (await catalog.read_file(uri)).data == sent(recording, uri)
+        assert (await catalog.read_file(promised)).data == sent(recording, promised)
         if name == NEWER:
             file, content = ARCHIVED[PACKED]
             assert (await catalog.read_file(file)).data == content
-        elif name in MANIFESTS:
+        else:
             image = "skill://report-kit/assets/dot.png"
             assert (await catalog.read_file(image)).data == sent(recording, image)
             with pytest.raises(NotFoundError):
@@ -515,15 +494,12 @@ async def test_a_catalog_reads_what_is_promised_however_short_the_listing(connec
 @pytest.mark.parametrize(
     ("name", "file"),
     [
-        (NEWER, "skill://team/report-kit/references/deep/terms.md"),
-        (OLDER, PLAIN),
-        (OLDER, "skill://team/zipped-kit/notes/a.txt"),
-        (DEMO, "skill://pirate/references/example.md"),
+        pytest.param(NEWER, "skill://team/report-kit/references/deep/terms.md", id="beside-a-promised-one"),
+        pytest.param(OLDER, PLAIN, id="without-digests"),
+        pytest.param(OLDER, "skill://team/zipped-kit/notes/a.txt", id="packed"),
     ],
 )
-async def test_a_catalog_reads_what_is_not_promised_by_choice_only(
-    connected: Connected, name: str, file: str
-) -> None:
+async def test_a_catalog_reads_what_is_not_promised_by_choice_only(name: str, file: str) -> None:
     """Also where some files of a skill are promised and this one is not."""
     recording = recorded(name)
     async with connected(recording) as client:
@@ -534,7 +510,7 @@ async def test_a_catalog_reads_what_is_not_promised_by_choice_only(
 
 
 @rule("I2", "D1")
-async def test_a_catalog_shows_the_directories_of_packed_skills_too(connected: Connected) -> None:
+async def test_a_catalog_shows_the_directories_of_packed_skills_too() -> None:
     """Which are no directories to the server; those of the others it reads itself."""
     recording = recorded(NEWER)
     refusal = next(call["error"] for call in recording["calls"] if "error" in call)

@@ -7,13 +7,13 @@ import json
 import logging
 import os
 import random
-from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 
 from interaction.replaying import FLAT, META, asking
+from rotation import every_setting, settings
 from rules import rule
 from skillwire.catalog import beneath
 from skillwire.catalog.directory import DirectoryCatalog
@@ -46,10 +46,10 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.fixture(autouse=True, params=["where it is parsed", "in the application"])
+@pytest.fixture(autouse=True, params=settings([("parser",), ("application",)]))
 def way(request: pytest.FixtureRequest) -> Iterator[None]:
-    """Both ways that an answer is sent again. Where requests are logged, each goes through the application."""
-    access_log.setLevel(logging.INFO if request.param == "in the application" else logging.WARNING)
+    """From where an answer is sent again. Where requests are logged, each goes through the application."""
+    access_log.setLevel(logging.INFO if request.param == ("application",) else logging.WARNING)
     yield
     access_log.setLevel(logging.NOTSET)
 
@@ -65,50 +65,49 @@ def shown(response: httpx2.Response) -> tuple[int, dict[str, str], Any]:
     return response.status_code, headers, response.content
 
 
-@pytest.mark.parametrize("encoding", ["identity", "gzip"])
-async def test_every_answer_is_the_one_the_sdk_gives(root: Path, encoding: str) -> None:
+@every_setting
+async def test_every_answer_is_the_one_the_sdk_gives(root: Path) -> None:
     """The same request to a server that replays, twice, and to one that does not."""
-    async with AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(asking(root))
-        oracle = await stack.enter_async_context(asking(root, replay=0))
-        for method, params in ASKED:
-            headers = {"accept-encoding": encoding, "host": "127.0.0.1:1"}
-            right = await oracle.ask(method, params, **headers)
-            for _ in range(2):
-                assert shown(await ours.ask(method, params, **headers)) == shown(right), (method, params)
-        assert await ours.replayed() == 6  # the six that are results about skills: once each
+    async with asking(root) as ours, asking(root, replay=0) as oracle:
+        for encoding in ("identity", "gzip"):
+            for method, params in ASKED:
+                headers = {"accept-encoding": encoding, "host": "127.0.0.1:1"}
+                right = await oracle.ask(method, params, **headers)
+                for _ in range(2):
+                    assert shown(await ours.ask(method, params, **headers)) == shown(right), (method, params)
+        assert await ours.replayed() == 3 * 6  # the six that are results about skills: but for the first time
         assert await oracle.replayed() == 0
 
 
-@pytest.mark.parametrize("own_id", [0, 7, 123456789012345, "a", "3f0c2d9e-1b7a-4a52-9d35-0c6e3c1a7f00", "id"])
-async def test_an_answer_carries_the_id_of_its_request(root: Path, own_id: Any) -> None:
+@every_setting
+async def test_an_answer_carries_the_id_of_its_request(root: Path) -> None:
     async with asking(root) as ours:
         await ours.ask("skills/get", {"uri": FLAT})
-        again = (await ours.ask("skills/get", {"uri": FLAT}, own_id=own_id)).json()
-        assert again["id"] == own_id
-        assert type(again["id"]) is type(own_id)
-        assert again["result"]["skill"]["frontmatter"]["name"] == "flat"
+        for own_id in (0, 123456789012345, "a", "3f0c2d9e-1b7a-4a52-9d35-0c6e3c1a7f00", "id"):
+            again = (await ours.ask("skills/get", {"uri": FLAT}, own_id=own_id)).json()
+            assert again["id"] == own_id
+            assert type(again["id"]) is type(own_id)
+            assert again["result"]["skill"]["frontmatter"]["name"] == "flat"
+        assert await ours.replayed() == 4  # all but "id", which stands in that body twice
 
 
-@pytest.mark.parametrize("own_id", ['"\\u0061"', '"a\\nb"', "1e3", '"é"', "1" * 40, '"' + "x" * 200 + '"', "-1"])
-async def test_an_id_that_could_be_written_otherwise_goes_to_the_sdk(root: Path, own_id: str) -> None:
-    async with AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(asking(root))
-        oracle = await stack.enter_async_context(asking(root, replay=0))
+@every_setting
+async def test_an_id_that_could_be_written_otherwise_goes_to_the_sdk(root: Path) -> None:
+    async with asking(root) as ours, asking(root, replay=0) as oracle:
         params = json.dumps({"_meta": META, "uri": FLAT})
-        body = f'{{"jsonrpc":"2.0","id":{own_id},"method":"skills/get","params":{params}}}'
-        right = await oracle.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
-        for _ in range(2):
-            answer = await ours.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
-            assert shown(answer) == shown(right)
+        for own_id in ('"\\u0061"', '"a\\nb"', "1e3", '"é"', "1" * 40, '"' + "x" * 200 + '"', "-1"):
+            body = f'{{"jsonrpc":"2.0","id":{own_id},"method":"skills/get","params":{params}}}'
+            right = await oracle.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
+            for _ in range(2):
+                answer = await ours.send(body, "skills/get", {"uri": FLAT}, host="127.0.0.1:1")
+                assert shown(answer) == shown(right), own_id
         assert await ours.replayed() == 0
 
 
+@every_setting
 async def test_bodies_that_only_look_alike_are_not_the_same(root: Path) -> None:
     """An ``id`` in the parameters is a parameter; two of them, a batch or a notification are no request."""
-    async with AsyncExitStack() as stack:
-        ours = await stack.enter_async_context(asking(root))
-        oracle = await stack.enter_async_context(asking(root, replay=0))
+    async with asking(root) as ours, asking(root, replay=0) as oracle:
         inner = json.dumps({"_meta": META, "uri": FLAT})
         beside = json.dumps({"_meta": META, "uri": FLAT, "id": 1})
         bodies = [
@@ -205,6 +204,7 @@ async def test_skills_declared_while_serving_are_listed(root: Path) -> None:
         assert "skill://late/SKILL.md" in (await ours.ask("skills/list", {})).text
 
 
+@every_setting
 async def test_strangers_are_refused_before_they_send_anything(root: Path) -> None:
     access = Access(tokens={digest_token("right"): "all"}, see={"all": ("*",)})
     async with asking(root, access) as ours:
@@ -226,6 +226,7 @@ async def test_a_file_written_just_now_is_read_each_time(root: Path, monkeypatch
         assert await ours.replayed() == 0
 
 
+@every_setting
 async def test_callers_get_only_what_they_may_see(root: Path) -> None:
     """What one caller was answered is never another's."""
     tokens = {"billing": new_token()[0], "all": new_token()[0]}
@@ -244,6 +245,7 @@ async def test_callers_get_only_what_they_may_see(root: Path) -> None:
         assert await ours.replayed() == 2
 
 
+@every_setting
 async def test_a_rebound_host_is_refused_although_the_answer_is_kept(root: Path) -> None:
     async with asking(root) as ours:
         for _ in range(2):
@@ -252,6 +254,7 @@ async def test_a_rebound_host_is_refused_although_the_answer_is_kept(root: Path)
         assert evil.status_code == 421
 
 
+@every_setting
 async def test_large_answers_are_compressed_once_and_right(root: Path) -> None:
     text = "".join(f"line {number}\n" for number in range(3000))
     (root / "flat" / "long.txt").write_text(text)

@@ -71,7 +71,7 @@ async def test_the_dialect_is_found_and_skills_are_listed_got_and_read(setting: 
         for file in entry.files:
             read = await client.read_resource(entry, file.uri)
             assert read.data == TREE[file.uri.removeprefix("skill://")]
-        with pytest.raises(NotFoundError, match="pay"):
+        with pytest.raises(NotFoundError, match="pay"):  # the tool that it needs
             await client.get_named(LEFT_OUT)
 
 

@@ -43,17 +43,20 @@ async def test_p1_the_capability_stands_at_its_place_in_the_handshake(root: Path
 
 
 @pytest.mark.parametrize(
-    ("wanted", "told"),
+    ("endpoint", "wanted", "told"),
     [
-        ({"skillsListChanged": True}, [SKILLS]),
-        ({"skillsListChanged": True, "resourcesListChanged": True}, [SKILLS, RESOURCES]),
-        ({"skillsListChanged": False, "resourcesListChanged": True}, [RESOURCES]),
-        ({"resourcesListChanged": True}, [RESOURCES]),
+        pytest.param("sep-2076", {"skillsListChanged": True}, [SKILLS], id="skills"),
+        pytest.param(
+            "native", {"skillsListChanged": True, "resourcesListChanged": True}, [SKILLS, RESOURCES], id="both"
+        ),
+        pytest.param(
+            "sep-2076", {"skillsListChanged": False, "resourcesListChanged": True}, [RESOURCES], id="not-skills"
+        ),
+        pytest.param("native", {"resourcesListChanged": True}, [RESOURCES], id="resources"),
     ],
 )
-@pytest.mark.parametrize("endpoint", ["sep-2076", "native"])
 async def test_p5_m4_a_stream_tells_what_was_asked_for_and_nothing_else(
-    root: Path, wanted: dict[str, bool], told: list[str], endpoint: str
+    root: Path, endpoint: str, wanted: dict[str, bool], told: list[str]
 ) -> None:
     skills = Skills(root)
     await skills.catalog.list_skills()  # what is on disk before it was read is no change

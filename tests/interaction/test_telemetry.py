@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import subprocess
-import sys
+
+from starting import python_command
 
 CODE = """
 import anyio
@@ -32,6 +33,6 @@ print(sorted({span.name for span in exporter.get_finished_spans()}))
 
 
 def test_a_read_of_a_skill_has_a_span() -> None:
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([*python_command(), "-c", CODE], capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert "resources/read" in done.stdout

@@ -1,4 +1,4 @@
-"""Skills made from values in their path, over memory and HTTP, in both eras, in every dialect (I1, T1, G1)."""
+"""Skills made from values in their path, in every dialect (I1, T1, G1)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from skillwire.server.routing import Endpoint
 
 pytestmark = pytest.mark.anyio
-ERAS = pytest.mark.parametrize("mode", ["legacy", "auto"])
-PLACES = pytest.mark.parametrize("place", ["memory", "http"])
 DOCS, ORDERS = "skill://docs/{product}/SKILL.md", "skill://acme/orders/{order}/SKILL.md"
 
 
@@ -67,7 +65,9 @@ def declared(*prefixes: str, endpoint: Endpoint = "extension") -> Skills:
 
 
 @asynccontextmanager
-async def opened(mode: str, place: str, *prefixes: str, endpoint: Endpoint = "extension") -> AsyncIterator[Wire]:
+async def opened(
+    mode: str, place: str = "memory", *prefixes: str, endpoint: Endpoint = "extension"
+) -> AsyncIterator[Wire]:
     if place == "memory":
         async with Client(build_server(declared(*prefixes, endpoint=endpoint)), mode=mode) as client:
             yield Wire(client, "modern")
@@ -89,10 +89,8 @@ async def index_of(wire: Wire) -> list[dict[str, Any]]:
 
 
 @rule("G1", "E2", "R1", "D1", "L2")
-@ERAS
-@PLACES
-async def test_a_skill_of_a_template_is_got_and_read_and_not_listed(mode: str, place: str) -> None:
-    async with opened(mode, place) as wire:
+async def test_a_skill_of_a_template_is_got_and_read_and_not_listed(mode: str) -> None:
+    async with opened(mode) as wire:
         listed = (await wire.call("skills/list"))["skills"]
         assert [entry["uri"] for entry in listed] == ["skill://flat/SKILL.md"]
         got = (await wire.call("skills/get", uri="skill://docs/pump/SKILL.md"))["skill"]
@@ -105,11 +103,9 @@ async def test_a_skill_of_a_template_is_got_and_read_and_not_listed(mode: str, p
 
 
 @rule("G1")
-@ERAS
-@PLACES
-async def test_what_no_value_makes_is_unknown_and_a_wrong_name_is_the_servers_fault(mode: str, place: str) -> None:
+async def test_what_no_value_makes_is_unknown_and_a_wrong_name_is_the_servers_fault(mode: str) -> None:
     """-32602. U3: -32603, which names both."""
-    async with opened(mode, place) as wire:
+    async with opened(mode) as wire:
         for path in ("docs/lever", "acme/orders/x", "docs", "docs/pump/parts"):
             with pytest.raises(MCPError) as caught:
                 await wire.call("skills/get", uri=f"skill://{path}/SKILL.md")
@@ -117,17 +113,15 @@ async def test_what_no_value_makes_is_unknown_and_a_wrong_name_is_the_servers_fa
             with pytest.raises(MCPError) as caught:
                 await wire.call("resources/read", uri=f"skill://{path}/SKILL.md")
             assert caught.value.error.code == INVALID_PARAMS, path
-        with pytest.raises(MCPError, match=r"'other'.*'wrong'") as caught:
+        with pytest.raises(MCPError, match=r"'other'.*'wrong'") as caught:  # both names
             await wire.call("skills/get", uri="skill://docs/wrong/SKILL.md")
         assert caught.value.error.code == INTERNAL_ERROR
 
 
 @rule("T1")
-@ERAS
-@PLACES
-async def test_templates_are_listed_and_completed(mode: str, place: str) -> None:
+async def test_templates_are_listed_and_completed(mode: str) -> None:
     """After the one for every file; from a list, or from a function, at most 100."""
-    async with opened(mode, place) as wire:
+    async with opened(mode) as wire:
         first, docs, orders = (await wire.call("resources/templates/list"))["resourceTemplates"]
         assert first["uriTemplate"] == "skill://{+path}"
         assert docs == {
@@ -145,11 +139,9 @@ async def test_templates_are_listed_and_completed(mode: str, place: str) -> None
 
 
 @rule("I1")
-@ERAS
-@PLACES
-async def test_the_index_ends_with_the_templates_and_our_client_says_so(mode: str, place: str) -> None:
+async def test_the_index_ends_with_the_templates_and_our_client_says_so(mode: str) -> None:
     """A warning, and every skill beside them."""
-    async with opened(mode, place) as wire:
+    async with opened(mode) as wire:
         flat, docs, orders = await index_of(wire)
         assert flat["name"] == "flat"
         kind = "mcp-resource-template"
@@ -163,8 +155,7 @@ async def test_the_index_ends_with_the_templates_and_our_client_says_so(mode: st
 
 
 @rule("P1", "M1")
-@ERAS
-@PLACES
+@pytest.mark.parametrize("place", ["memory", "http"])
 async def test_other_dialects_have_them_by_path(mode: str, place: str) -> None:
     """A path always works."""
     async with opened(mode, place) as wire:
@@ -178,11 +169,9 @@ async def test_other_dialects_have_them_by_path(mode: str, place: str) -> None:
 
 
 @rule("I1", "T1", "G1")
-@ERAS
-@PLACES
-async def test_there_is_no_trace_of_a_template_that_one_may_not_see(mode: str, place: str) -> None:
+async def test_there_is_no_trace_of_a_template_that_one_may_not_see(mode: str) -> None:
     """It answers like what does not exist."""
-    async with opened(mode, place, "flat", "docs") as wire:
+    async with opened(mode, "memory", "flat", "docs") as wire:
         listed = (await wire.call("resources/templates/list"))["resourceTemplates"]
         assert [item["uriTemplate"] for item in listed] == ["skill://{+path}", DOCS]
         assert [item["url"] for item in await index_of(wire)] == ["skill://flat/SKILL.md", DOCS]
