@@ -13,6 +13,7 @@ from adversarial.adversary import KIB, MIB, SMALL
 from adversarial.conftest import NOTES
 from adversarial.expecting import hasty, listed, memory_below, only, refused
 from adversarial.speaking import Raw, Refusal, drip, endless, once, silence
+from rotation import every_setting
 from rules import rule
 from skillwire import LimitError, ProtocolError, SkillwireError, UpstreamError
 
@@ -21,9 +22,13 @@ if TYPE_CHECKING:
 
     from adversarial.adversary import HostileServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, every_setting]
 
 NOTE = "skill://flat/notes.md"
+
+
+def named(function: Any) -> str:
+    return function.__name__.replace("_", "-")
 
 
 @rule("B1")
@@ -75,7 +80,7 @@ async def listless(request_id: Any) -> AsyncIterator[bytes]:
 
 
 @rule("B1")
-@pytest.mark.parametrize("body", [deep, cut_off, endless_number, not_utf8, neither, listless])
+@pytest.mark.parametrize("body", [deep, cut_off, endless_number, not_utf8, neither, listless], ids=named)
 async def test_a_message_that_cannot_be_read_is_refused(server: HostileServer, body: Any) -> None:
     """Deep JSON, broken JSON, a number of a mile, broken text, no JSON-RPC. The next call is answered."""
     server.answers["skills/list"] = Raw(body)
@@ -101,19 +106,20 @@ async def test_deep_json_inside_a_file_is_just_a_file(server: HostileServer) -> 
 async def test_a_server_has_a_budget_over_all_its_answers(server: HostileServer) -> None:
     """Each answer is small enough; together they are not, and a new connection is no new budget."""
     server.files[NOTE] = b"n" * 60 * KIB
-    async with server.connect() as client:
-        for _ in range(60):
+    limits = replace(SMALL, max_server_bytes=MIB)
+    async with server.connect(limits=limits) as client:
+        for _ in range(15):
             await client.read_unverified(NOTE)
         with refused(LimitError, "server-budget", "B2"):
-            for _ in range(20):
+            for _ in range(5):
                 await client.read_unverified(NOTE)
-        assert client.connection.meter.received < SMALL.max_server_bytes + 256 * KIB
+        assert client.connection.meter.received < limits.max_server_bytes + 256 * KIB
         with refused(LimitError, "server-budget", "B2"):
             await listed(client)
 
 
 @rule("B1", "B6")
-@pytest.mark.parametrize("code", [-32602, -32603, -32000, -32001, 7])
+@pytest.mark.parametrize("code", [-32602, -32603])  # not found, failed
 async def test_the_words_of_a_server_stay_on_their_line(server: HostileServer, code: int) -> None:
     """An error's text is quoted: bounded, without line breaks, without orders to a terminal."""
     forged = "no\x1b[2J\x9b\u202e\r\n  hint: run this\n" + "x" * 100_000
@@ -164,7 +170,7 @@ async def test_a_server_that_never_opens_is_given_up(server: HostileServer, lie:
     """Connecting has a limit too."""
     server.answers |= {"server/discover": lie, "initialize": lie}
     with refused(UpstreamError, "timed-out", "B4"):
-        async with server.connect(limits=replace(SMALL, max_call_seconds=0.5)):
+        async with server.connect(limits=replace(SMALL, max_call_seconds=0.2)):
             pytest.fail("nobody answered")
 
 

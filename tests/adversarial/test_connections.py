@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -13,8 +12,10 @@ import pytest
 from adversarial.adversary import SMALL, HostileServer
 from adversarial.expecting import listed, only, refused
 from adversarial.speaking import Raw, Refusal, once, silence
+from rotation import every_setting
 from rules import rule
 from skillwire import UpstreamError, connect, list_many
+from starting import skillwire_command
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def dies(server: HostileServer, times: int) -> None:
 
 
 @rule("B4")
+@every_setting
 async def test_a_server_that_dies_is_opened_again_and_the_call_is_answered(server: HostileServer) -> None:
     """In the middle of an answer; the process is started anew."""
     dies(server, 2)
@@ -64,6 +66,7 @@ async def test_a_server_that_dies_is_opened_again_and_the_call_is_answered(serve
 
 
 @rule("B4")
+@every_setting
 async def test_a_server_that_keeps_dying_is_given_up(server: HostileServer) -> None:
     """After as many attempts as allowed, and the next call tries again."""
     dies(server, SMALL.max_connect_attempts)
@@ -75,6 +78,7 @@ async def test_a_server_that_keeps_dying_is_given_up(server: HostileServer) -> N
 
 
 @rule("B4")
+@every_setting
 async def test_a_listener_that_restarts_on_its_port_is_found_again(web: HostileServer) -> None:
     """Between two calls."""
     async with AsyncExitStack() as stack:
@@ -89,6 +93,7 @@ async def test_a_listener_that_restarts_on_its_port_is_found_again(web: HostileS
 
 
 @rule("B4")
+@every_setting
 async def test_a_listener_that_restarts_meanwhile_is_waited_for(
     web: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -123,6 +128,7 @@ async def test_a_listener_that_restarts_meanwhile_is_waited_for(
 
 
 @rule("B4")
+@every_setting
 async def test_a_process_that_cannot_start_again_is_given_up(process: HostileServer) -> None:
     """It worked once; now nobody answers behind it."""
     async with AsyncExitStack() as stack:
@@ -134,6 +140,7 @@ async def test_a_process_that_cannot_start_again_is_given_up(process: HostileSer
 
 
 @rule("B4")
+@every_setting
 async def test_many_calls_that_lose_one_connection_open_one_other(server: HostileServer) -> None:
     """A crowd notices, one opens."""
     arrived = 0
@@ -164,6 +171,7 @@ async def test_many_calls_that_lose_one_connection_open_one_other(server: Hostil
 
 
 @rule("B4")
+@every_setting
 async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(server: HostileServer) -> None:
     """The request is aborted over stateless HTTP; elsewhere the server is told. The connection stays."""
     server.answers["resources/read"] = silence
@@ -186,6 +194,7 @@ async def test_a_call_that_is_cancelled_is_cancelled_at_the_server(server: Hosti
 
 
 @rule("B4")
+@every_setting
 async def test_leaving_the_block_does_not_wait_for_calls(server: HostileServer) -> None:
     """What is under way is cancelled by whoever made it; the server cannot hold us."""
     server.answers["skills/list"] = silence
@@ -211,16 +220,16 @@ class Crowd:
         }
 
 
-async def test_twenty_servers_are_listed_at_once() -> None:
-    """All twenty requests are in flight before one is answered: the slowest alone decides how long it takes."""
-    crowd = Crowd(20)
+async def test_many_servers_are_listed_at_once() -> None:
+    """All requests are in flight before one is answered: the slowest alone decides how long it takes."""
+    crowd = Crowd(8)
     waiting = 0
     everybody = anyio.Event()
 
     async def wait(_: dict[str, Any]) -> None:
         nonlocal waiting
         waiting += 1
-        if waiting == 20:
+        if waiting == 8:
             everybody.set()
         await everybody.wait()
 
@@ -262,6 +271,7 @@ async def test_servers_that_fail_spoil_no_other() -> None:
     assert [found[label].entries[0].name for label in ("s0", "s5")] == ["s0", "s5"]
 
 
+@every_setting
 async def test_a_connection_that_was_closed_says_so(server: HostileServer) -> None:
     async with server.connect() as client:
         await listed(client)
@@ -299,10 +309,11 @@ async def test_a_call_that_waits_for_another_connection_is_told_that_there_will_
     assert [failure.reference for failure in failures] == ["not-connected"]
 
 
+@pytest.mark.slow
 async def test_a_command_of_our_own_is_spoken_to(tmp_path: Any) -> None:
-    """The lies above are told by fakes; this is the real thing."""
+    """The lies above are told by fakes; this is a server of ours."""
     (tmp_path / "flat").mkdir()
     (tmp_path / "flat" / "SKILL.md").write_bytes(skill_md("flat"))
-    command = [sys.executable, "-m", "skillwire", "serve", str(tmp_path)]
+    command = [*skillwire_command(), "serve", str(tmp_path)]
     async with connect(command, limits=replace(SMALL, max_call_seconds=60)) as client:
         assert (await client.read_skill(await only(client))).file.data == skill_md("flat")

@@ -10,13 +10,12 @@ from adversarial.adversary import EXTENSION, HostileServer
 from adversarial.expecting import hasty, listed, refused
 from adversarial.named_servers import speak_native, speak_sep2076
 from adversarial.speaking import Refusal, silence
+from rotation import every_setting
 from rules import rule
 from skillwire import ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from adversarial.adversary import Transport
 
 pytestmark = pytest.mark.anyio
 
@@ -67,21 +66,22 @@ SERVERS: dict[str, tuple[Callable[[HostileServer], object], str | None, list[str
 
 
 @rule("K1", "K2", "I1", "I4", "P1", "M1", "V5")
+@every_setting
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_dialect_is_found_out_once_by_the_fewest_questions(server: HostileServer, kind: str) -> None:
+async def test_a_dialect_is_found_out_once_by_the_fewest_questions(in_era: HostileServer, kind: str) -> None:
     """Nothing is asked on connecting, and nothing twice."""
     speak, name, handshake, stateless = SERVERS[kind]
-    speak(server)
+    speak(in_era)
     if kind == "native":
-        server.answers[GET] = Refusal(-32601, "unknown method")
-    async with server.connect() as client:
-        assert server.methods() == []
+        in_era.answers[GET] = Refusal(-32601, "unknown method")
+    async with in_era.connect() as client:
+        assert in_era.methods() == []
         assert await client.dialect() == name
-        assert server.methods() == (handshake if server.era == "legacy" else stateless)
-        assert SKILL not in server.read_uris()
-        server.asked.clear()
+        assert in_era.methods() == (handshake if in_era.era == "legacy" else stateless)
+        assert SKILL not in in_era.read_uris()
+        in_era.asked.clear()
         assert await client.dialect() == name
-        assert server.asked == []
+        assert in_era.asked == []
 
 
 @rule("K2")
@@ -98,10 +98,9 @@ async def test_a_dialect_that_is_named_is_not_looked_for(server: HostileServer, 
 
 
 @rule("K1", "I1")
-@pytest.mark.parametrize("transport", ["http", "stdio"])
-async def test_a_server_of_the_drafts_is_known_by_what_it_lacks(transport: Transport) -> None:
+async def test_a_server_of_the_drafts_is_known_by_what_it_lacks() -> None:
     """In the handshake era they declared the extension too."""
-    server = HostileServer(transport, "legacy")
+    server = HostileServer("http", "legacy")
     speak_draft(server)
     async with server.connect() as client:
         assert await client.dialect() == "index"
@@ -117,19 +116,20 @@ UNDECLARED: dict[str, Callable[[HostileServer], object]] = {
 
 
 @rule("K2")
+@every_setting
 @pytest.mark.parametrize("kind", UNDECLARED)
 async def test_skills_that_are_not_declared_are_looked_for_in_the_handshake_era_only(
-    server: HostileServer, kind: str
+    in_era: HostileServer, kind: str
 ) -> None:
     """There, a declaration may be lost on its way; in the stateless era it is whole, and nothing is asked."""
-    UNDECLARED[kind](server)
-    server.capabilities = {"resources": {}}
+    UNDECLARED[kind](in_era)
+    in_era.capabilities = {"resources": {}}
     if kind == "native":
-        server.answers[GET] = Refusal(-32601, "unknown method")
-    async with server.connect() as client:
-        assert await client.dialect() == (kind if server.era == "legacy" else None)
-        assert ("skills/list" in server.methods()) == (server.era == "legacy")
-        assert bool(await listed(client)) == (server.era == "legacy")
+        in_era.answers[GET] = Refusal(-32601, "unknown method")
+    async with in_era.connect() as client:
+        assert await client.dialect() == (kind if in_era.era == "legacy" else None)
+        assert ("skills/list" in in_era.methods()) == (in_era.era == "legacy")
+        assert bool(await listed(client)) == (in_era.era == "legacy")
 
 
 @rule("K2", "L2")
@@ -156,21 +156,21 @@ async def test_skills_on_a_later_page_of_resources_are_found(server: HostileServ
 
 
 @rule("I4", "L1")
-@pytest.mark.parametrize("resources", [None, 7, [7, None, "x"], [{"uri": 7}, {"uri": "x/SKILL.md"}]])
-async def test_resources_of_any_shape_are_survived(server: HostileServer, resources: Any) -> None:
+@every_setting  # the SDK refuses some in one era
+@pytest.mark.parametrize("resources", [7, [{"uri": 7}, {"uri": "x/SKILL.md"}]], ids=["no-list", "no-uris"])
+async def test_resources_of_any_shape_are_survived(in_era: HostileServer, resources: Any) -> None:
     """The SDK refuses some of them, skillwire the others."""
-    speak_of_no_skills(server)
-    server.answers[LIST] = {"resources": resources}
-    async with server.connect() as client:
+    speak_of_no_skills(in_era)
+    in_era.answers[LIST] = {"resources": resources}
+    async with in_era.connect() as client:
         assert await client.dialect() in (None, "fallback")
         assert await listed(client) == []
 
 
 @rule("P1", "M1")
-@pytest.mark.parametrize("skills", [None, 7, {}, "many"])
-async def test_skills_of_any_shape_are_survived(server: HostileServer, skills: Any) -> None:
+async def test_skills_of_any_shape_are_survived(server: HostileServer) -> None:
     speak_of_no_skills(server)
-    server.answers[SKILLS] = {"skills": skills}
+    server.answers[SKILLS] = {"skills": "many"}
     async with server.connect() as client:
         assert await client.dialect() is None
 

@@ -9,7 +9,7 @@ import pytest
 from adversarial.adversary import HostileServer
 from adversarial.expecting import listed, only, refused
 from rules import rule
-from skillwire import FormatError, Limits, ProtocolError
+from skillwire import FormatError, Limits, ProtocolError, VerificationError
 from skillwire.skill import digest_of
 from trees import skill_md
 
@@ -47,10 +47,7 @@ def beside(uri: str) -> Entry:
 LIES: dict[str, tuple[str, Any]] = {
     # E1: the three fields
     "not an object": ("E1", "skill://acme/bad/SKILL.md"),
-    "nothing": ("E1", None),
-    "a list": ("E1", [1, 2]),
     "no uri": ("E1", bad(uri=...)),
-    "a uri that is a number": ("E1", bad(uri=1)),
     "no frontmatter": ("E1", bad(frontmatter=...)),
     "frontmatter that is text": ("E1", bad(frontmatter="name: bad")),
     "no name": ("E1", bad(frontmatter={"description": "D"})),
@@ -59,7 +56,6 @@ LIES: dict[str, tuple[str, Any]] = {
     # E2: resources
     "no resources": ("E2", bad(resources=...)),
     "resources that are null": ("E2", bad(resources=None)),
-    "resources of another kind": ("E2", bad(resources={BAD: digest_of(DATA)})),
     "resources that are other text": ("E2", bad(resources="Dynamic")),
     "no resource at all": ("E2", bad(resources=[])),
     "a file listed twice": ("E2", bad(resources=[resource(), resource()])),
@@ -73,16 +69,10 @@ LIES: dict[str, tuple[str, Any]] = {
     # E3: digests and sizes
     "no digest": ("E3", bad(resources=[resource(digest=...)])),
     "an uppercase digest": ("E3", bad(resources=[resource(digest=digest_of(DATA).upper())])),
-    "uppercase hex": ("E3", bad(resources=[resource(digest="sha256:" + "A" * 64)])),
-    "a short digest": ("E3", bad(resources=[resource(digest="sha256:abc")])),
-    "a digest with a newline": ("E3", bad(resources=[resource(digest=digest_of(DATA) + "\n")])),
     "another algorithm": ("E3", bad(resources=[resource(digest="md5:" + "a" * 32)])),
     "no size beside files that have one": ("E3", bad(resources=[resource(size=...)])),
     "a negative size": ("E3", bad(resources=[resource(size=-1)])),
     "a size that is text": ("E3", bad(resources=[resource(size="12")])),
-    "a size that is true": ("E3", bad(resources=[resource(size=True)])),
-    "a size with a fraction": ("E3", bad(resources=[resource(size=1.5)])),
-    "a size without end": ("E3", bad(resources=[resource(size=float("inf"))])),
     # E4: everything inside the skill
     "a file of another skill": ("E4", beside("skill://acme/other/SKILL.md")),
     "a file above": ("E4", beside("skill://acme/notes.md")),
@@ -101,10 +91,7 @@ LIES: dict[str, tuple[str, Any]] = {
     "a uri without a scheme": ("U1", bad(uri="acme/bad/SKILL.md")),
     "a uri of a mile": ("U1", bad(uri=f"skill://{'a/' * 3000}bad/SKILL.md")),
     # O3: files of a machine
-    **{
-        f"the uri {uri}": ("O3", bad(uri=uri))
-        for uri in ("file:///etc/bad/SKILL.md", "FILE:///bad/SKILL.md", "file://localhost/bad/SKILL.md")
-    },
+    **{f"the uri {uri}": ("O3", bad(uri=uri)) for uri in ("file:///etc/bad/SKILL.md", "FILE:///bad/SKILL.md")},
     "a file of the machine": ("O3", beside("file:///etc/passwd")),
     "a file of the machine in capitals": ("O3", beside("File://acme/bad/x")),
     "a file of the machine without slashes": ("O3", beside("file:/etc/passwd")),
@@ -113,20 +100,13 @@ LIES: dict[str, tuple[str, Any]] = {
         f"the way out {way}": ("U7", beside(f"skill://acme/bad/{way}"))
         for way in (
             "../other/x",
-            "..",
             "%2e%2e/other/x",
-            "%2E./other",
-            "a/%2e%2e/%2e%2e/x",
             "a%2F..%2F..%2Fx",
-            "..%5Cx",
             "a\\..\\x",
             "a//x",
-            "./x",
             "x%00",
-            "x%0A",
             "x%ff",
             "x%zz",
-            "",
         )
     },
 }
@@ -134,7 +114,7 @@ LIES: dict[str, tuple[str, Any]] = {
 
 @rule("E1", "E2", "E3", "E4", "E6", "U1", "U3", "U7", "O3")
 async def test_an_invalid_entry_is_reported_and_its_page_is_listed(server: HostileServer) -> None:
-    """One bad entry in the middle of a page, each of them in turn."""
+    """One bad entry in the middle of a page, each of them in turn; more are in ``unit/skill/test_entry.py``."""
     server.add("last", {"SKILL.md": skill_md("last")})
     first, last = server.entries
     rules: dict[str, str] = {}
@@ -163,7 +143,7 @@ async def test_an_invalid_answer_to_get_is_refused_with_its_rule(server: Hostile
 
 
 @rule("G1", "E1")
-@pytest.mark.parametrize("answer", [{}, {"skill": None}, {"skill": "flat"}, {"skills": []}])
+@pytest.mark.parametrize("answer", [{}, {"skill": "flat"}], ids=["no-skill", "text"])
 async def test_an_answer_without_a_skill_is_refused(server: HostileServer, answer: Entry) -> None:
     server.answers["skills/get"] = answer
     async with server.connect(dialect="extension") as client:
@@ -182,9 +162,7 @@ async def test_an_answer_about_another_skill_is_refused(server: HostileServer) -
 
 
 @rule("O3", "U7")
-@pytest.mark.parametrize(
-    "uri", ["file:///etc/flat/SKILL.md", "FILE://flat/SKILL.md", "skill://a/../flat/SKILL.md"]
-)
+@pytest.mark.parametrize("uri", ["FILE://flat/SKILL.md", "skill://a/../flat/SKILL.md"], ids=["file", "way-up"])
 async def test_a_skill_of_the_machine_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
     async with server.connect(dialect="extension") as client:
         with pytest.raises(FormatError):
@@ -215,7 +193,7 @@ async def test_the_generation_without_sizes_is_read_and_says_what_is_missing(ser
         assert generated.is_dynamic
         assert (await client.read_skill(flat)).entry is flat
         server.files[flat.uri] += b"more"
-        with pytest.raises(Exception, match="digest-mismatch"):
+        with refused(VerificationError, "digest-mismatch", "V1"):
             await client.read_skill(flat)
 
 
@@ -227,7 +205,7 @@ SIZELESS: dict[str, Callable[[Entry], object]] = {
 
 @rule("E2", "E2b")
 @pytest.mark.parametrize("lie", SIZELESS)
-@pytest.mark.parametrize("page", [0, 1])
+@pytest.mark.parametrize("page", [0, 1], ids=["same-page", "later-page"])
 async def test_generations_are_not_mixed(server: HostileServer, lie: str, page: int) -> None:
     """Who has given sizes owes them, on the same page and on later ones, and to get."""
     spoiled = bad()
@@ -239,7 +217,7 @@ async def test_generations_are_not_mixed(server: HostileServer, lie: str, page: 
     async with server.connect(dialect="extension") as client:
         assert (await only(client)).gaps == frozenset()
         assert [problem.rule for problem in client.problems] == ["E3" if "file" in lie else "E2"]
-        with pytest.raises(FormatError, match="entry-invalid"):
+        with refused(FormatError, "entry-invalid", "E3" if "file" in lie else "E2"):
             await client.get_skill(BAD)
 
 

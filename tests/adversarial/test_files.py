@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -10,6 +9,7 @@ import pytest
 from adversarial.adversary import KIB, MIB
 from adversarial.conftest import NOTES
 from adversarial.expecting import listed, memory_below, only, refused
+from rotation import every_setting
 from rules import rule
 from skillwire import FormatError, LimitError, ProtocolError, VerificationError
 from skillwire.skill import digest_of
@@ -36,7 +36,7 @@ async def test_what_an_honest_server_serves_is_returned_byte_for_byte(server: Ho
 
 
 @rule("V1")
-@pytest.mark.parametrize("uri", [SKILL, NOTE])
+@pytest.mark.parametrize("uri", [SKILL, NOTE], ids=["SKILL.md", "notes.md"])
 async def test_bytes_of_another_digest_are_refused(server: HostileServer, uri: str) -> None:
     """The size is right, a byte is not."""
     server.files[uri] = server.files[uri][:-2] + b"!\n"
@@ -49,9 +49,8 @@ async def test_bytes_of_another_digest_are_refused(server: HostileServer, uri: s
 
 
 @rule("V1", "E3")
-@pytest.mark.parametrize("wrong", [-1, 1, -len(NOTES)])
+@pytest.mark.parametrize("wrong", [-1, 1])
 async def test_a_size_that_is_not_the_bytes_is_refused(server: HostileServer, wrong: int) -> None:
-    """Smaller than promised, larger than promised, nothing promised."""
     server.entries[0]["resources"][1]["size"] += wrong
     async with server.connect() as client:
         with refused(VerificationError, "size-mismatch", "V1"):
@@ -73,7 +72,7 @@ async def test_more_bytes_than_promised_are_refused_before_they_are_decoded(
 
 
 @rule("B1")
-@pytest.mark.parametrize("data", [b"\xff" * 65 * KIB, b"a" * 65 * KIB])
+@pytest.mark.parametrize("data", [b"\xff" * 65 * KIB, b"a" * 65 * KIB], ids=["base64", "text"])
 async def test_a_file_above_the_bound_is_refused_however_it_is_sent(server: HostileServer, data: bytes) -> None:
     """Also where nothing is promised."""
     server.files[NOTE] = data
@@ -83,7 +82,7 @@ async def test_a_file_above_the_bound_is_refused_however_it_is_sent(server: Host
 
 
 @rule("B1")
-@pytest.mark.parametrize("size", [64 * KIB + 1, 1 << 40, 1 << 70, 10**400])
+@pytest.mark.parametrize("size", [64 * KIB + 1, 10**400], ids=["one-more", "no-machine-number"])
 async def test_a_file_that_claims_too_much_is_not_even_asked_for(server: HostileServer, size: int) -> None:
     """1 TiB is refused for its entry alone."""
     server.entries[0]["resources"][1]["size"] = size
@@ -100,8 +99,6 @@ async def test_a_file_that_claims_too_much_is_not_even_asked_for(server: Hostile
     ("uri", "reference"),
     [
         ("skill://flat/secret.md", "file-unlisted"),
-        ("skill://flat/notes.md/deeper", "file-unlisted"),
-        ("skill://other/SKILL.md", "file-outside"),
         ("skill://flatter/SKILL.md", "file-outside"),
         ("other://flat/notes.md", "file-outside"),
     ],
@@ -117,7 +114,7 @@ async def test_a_file_that_no_entry_lists_is_not_even_asked_for(
 
 
 @rule("V2", "U7", "O3")
-@pytest.mark.parametrize("uri", ["skill://flat/../other/notes.md", "skill://flat/%2e%2e/x", "file:///etc/passwd"])
+@pytest.mark.parametrize("uri", ["skill://flat/%2e%2e/x", "file:///etc/passwd"], ids=["way-up", "file"])
 async def test_a_way_out_of_the_skill_is_not_even_asked_for(server: HostileServer, uri: str) -> None:
     """Whoever writes it, a model included."""
     async with server.connect() as client:
@@ -131,12 +128,8 @@ async def test_a_way_out_of_the_skill_is_not_even_asked_for(server: HostileServe
 FIELDS: dict[str, dict[str, Any]] = {
     "added": {"license": "MIT"},
     "changed": {"description": "Does two things."},
-    "nested": {"metadata": {"owner": "me"}},
     "removed": {"count": None, "flag": None},
     "true-for-1": {"count": True},
-    "1-for-true": {"flag": 1},
-    "text-for-1": {"count": "1"},
-    "2-for-1": {"count": 2},
 }
 
 
@@ -215,14 +208,9 @@ async def test_a_file_that_rotates_between_listing_and_reading_is_refused(server
         assert (await client.read_resource(fresh, NOTE)).data == b"rotated\n"
 
 
-BLOB = b64encode(NOTES).decode()
 CONTENTS: dict[str, list[Any]] = {
     "base64 of another alphabet": [{"uri": NOTE, "blob": "!!!!"}],
-    "base64 that is cut off": [{"uri": NOTE, "blob": BLOB[:-1]}],
-    "base64 with a line break": [{"uri": NOTE, "blob": BLOB[:4] + "\n" + BLOB[4:]}],
-    "base64 with letters of another script": [{"uri": NOTE, "blob": "ая=="}],
     "another file": [{"uri": "skill://flat/SKILL.md", "text": NOTES.decode()}],
-    "a file outside": [{"uri": "file:///etc/passwd", "text": NOTES.decode()}],
     "nothing": [],
 }
 
@@ -249,14 +237,15 @@ async def test_text_that_is_not_unicode_is_refused(server: HostileServer) -> Non
 
 
 @rule("R1")
+@every_setting
 @pytest.mark.parametrize(
-    "answer", [{}, {"contents": 1}, {"contents": [1]}, {"contents": [{"uri": NOTE, "text": 1}]}]
+    "answer", [{}, {"contents": [{"uri": NOTE, "text": 1}]}], ids=["no-contents", "text-is-a-number"]
 )
-async def test_an_answer_of_another_shape_is_refused(server: HostileServer, answer: dict[str, Any]) -> None:
+async def test_an_answer_of_another_shape_is_refused(in_era: HostileServer, answer: dict[str, Any]) -> None:
     """The SDK notices in one era, skillwire in the other."""
-    server.answers["resources/read"] = answer
-    said = ("content-invalid", "R1") if server.era == "modern" else ("answer-invalid", "")
-    async with server.connect() as client:
+    in_era.answers["resources/read"] = answer
+    said = ("content-invalid", "R1") if in_era.era == "modern" else ("answer-invalid", "")
+    async with in_era.connect() as client:
         with refused(ProtocolError, *said):
             await client.read_resource(await only(client), NOTE)
 

@@ -61,7 +61,7 @@ async def test_an_index_that_is_none_is_not_taken_for_one(server: HostileServer)
 
 
 @rule("I4")
-@pytest.mark.parametrize("code", [-32602, -32002, -32601, -32603, -1, 0])
+@pytest.mark.parametrize("code", [-32602, -32603], ids=["unknown", "failed"])
 async def test_a_missing_index_is_no_proof(server: HostileServer, code: int) -> None:
     """Whatever the server says for it."""
     server.capabilities = {"resources": {}}
@@ -93,17 +93,12 @@ async def test_an_index_with_too_many_entries_is_refused(server: HostileServer) 
 LIES: dict[str, tuple[str, Any]] = {
     "no object": ("I1", "flat"),
     "no url": ("I1", {"frontmatter": FIELDS}),
-    "a url that is a list": ("I1", {**NEWER, "url": [SKILL]}),
     "another name": ("U3", {**NEWER, "frontmatter": {"name": "other", "description": "D"}}),
     "no description": ("E1", {**NEWER, "frontmatter": {"name": "flat"}}),
     "a broken digest": ("E3", {**NEWER, "digest": "sha256:abc"}),
-    "an uppercase digest": ("E3", {**NEWER, "digest": digest_of(DATA).upper()}),
-    "another name of the older kind": ("U3", {**OLDER, "name": "other"}),
     "a description that is a number": ("E1", {**OLDER, "description": 7}),
-    "a file of the machine": ("O3", {**OLDER, "url": "file:///flat/SKILL.md"}),
-    "a file of the machine in capitals": ("O3", {**OLDER, "url": "FILE:/flat/SKILL.md"}),
+    "a file of the machine": ("O3", {**OLDER, "url": "FILE:/flat/SKILL.md"}),
     "an archive of the machine": ("O3", {**NEWER, "archives": [{"url": "file:///etc/flat.zip"}]}),
-    "an archive of the machine in short": ("O3", {**NEWER, "archives": [{"url": "File:flat.zip"}]}),
     "an archive of the older kind on the machine": ("O3", {"type": "archive", "url": "file:///flat.tar.gz"}),
     "an archive with a broken digest": ("E3", {**NEWER, "archives": [{"url": "flat.zip", "digest": "no"}]}),
 }
@@ -198,10 +193,7 @@ async def test_an_index_that_rotates_is_read_anew(server: HostileServer) -> None
 MANIFESTS: dict[str, tuple[str, Any]] = {
     "no SKILL.md": ("E2", {"files": [{"path": "x", "size": 1, "hash": "0" * 64}]}),
     "a way out": ("U7", {"files": [{"path": "../x", "size": 1, "hash": "0" * 64}]}),
-    "an absolute path": ("U7", {"files": [{"path": "/etc/passwd", "size": 1, "hash": "0" * 64}]}),
-    "no size": ("E3", {"files": [{"path": "SKILL.md", "hash": "0" * 64}]}),
     "no hash": ("E3", {"files": [{"path": "SKILL.md", "size": 1}]}),
-    "a file twice": ("E2", {"files": [{"path": "SKILL.md", "size": n, "hash": f"{n}" * 64} for n in (1, 2)]}),
 }
 
 
@@ -220,10 +212,7 @@ async def test_a_manifest_that_breaks_a_rule_is_refused(server: HostileServer, l
 
 
 @rule("I4", "V1", "V7")
-@pytest.mark.parametrize(
-    "data",
-    [b"prose", b"", b"\xff", b"[]", b'{"skill": "flat"}', b'{"files": []}', b'{"files": ["SKILL.md"]}'],
-)
+@pytest.mark.parametrize("data", [b"\xff", b'{"files": []}'], ids=["no-text", "no-files"])
 async def test_a_file_that_only_has_the_name_of_a_manifest_is_a_file(server: HostileServer, data: bytes) -> None:
     """It promises nothing, and is read as any other."""
     server.capabilities = {"resources": {}}

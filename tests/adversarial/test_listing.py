@@ -12,7 +12,7 @@ import pytest
 from adversarial.adversary import EXTENSION, MIB, SMALL
 from adversarial.expecting import listed, memory_below, refused
 from rules import rule
-from skillwire import LimitError, ProtocolError
+from skillwire import LimitError, ProtocolError, VerificationError
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ async def pager(server: HostileServer) -> AsyncIterator[Callable[[str], Awaitabl
 
 
 @rule("B3")
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", METHODS, ids=["skills", "directory"])
 async def test_pages_that_never_end_are_ended(server: HostileServer, method: str) -> None:
     """Every page is new and none is the last."""
     numbers = count(1)
@@ -47,9 +47,9 @@ async def test_pages_that_never_end_are_ended(server: HostileServer, method: str
 
 
 @rule("B3")
-@pytest.mark.parametrize("method", METHODS)
-async def test_a_cursor_that_comes_again_ends_the_listing(server: HostileServer, method: str) -> None:
+async def test_a_cursor_that_comes_again_ends_the_listing(server: HostileServer) -> None:
     """A to b to a."""
+    method = "skills/list"
     following = {None: "a", "a": "b", "b": "a"}
     server.answers[method] = lambda params: {
         METHODS[method]: [],
@@ -86,9 +86,9 @@ async def test_what_is_within_the_bound_was_listed(server: HostileServer) -> Non
 
 
 @rule("B3")
-@pytest.mark.parametrize("method", METHODS)
-async def test_more_items_than_the_bound_end_the_listing(server: HostileServer, method: str) -> None:
+async def test_more_items_than_the_bound_end_the_listing(server: HostileServer) -> None:
     """On one page, or over several."""
+    method = "skills/list"
     numbers = count(1)
     page = [{"uri": f"skill://flat/{number}"} for number in range(60)]
     server.answers[method] = lambda _: {METHODS[method]: page, "nextCursor": str(next(numbers))}
@@ -98,14 +98,14 @@ async def test_more_items_than_the_bound_end_the_listing(server: HostileServer, 
     assert server.methods() == [method] * 2
 
 
-CURSORS = ["c" * 101, 7, {"page": 2}, ["next"], True, 1.5]
-NO_LISTS = [..., None, "flat", {"flat": {}}, 7, True]
+CURSORS = ["c" * 101, 7]
+NO_LISTS = [..., "flat"]
 
 
 @rule("B3", "L3")
-@pytest.mark.parametrize("method", METHODS)
-async def test_a_cursor_that_is_no_short_text_is_refused(server: HostileServer, method: str) -> None:
+async def test_a_cursor_that_is_no_short_text_is_refused(server: HostileServer) -> None:
     """Nothing that large is ever sent back."""
+    method = "skills/list"
     async with pager(server) as ask:
         for cursor in CURSORS:
             server.answers[method] = {METHODS[method]: [], "nextCursor": cursor}
@@ -115,8 +115,8 @@ async def test_a_cursor_that_is_no_short_text_is_refused(server: HostileServer, 
 
 
 @rule("L1")
-@pytest.mark.parametrize("method", METHODS)
-async def test_an_answer_without_a_list_is_refused(server: HostileServer, method: str) -> None:
+async def test_an_answer_without_a_list_is_refused(server: HostileServer) -> None:
+    method = "skills/list"
     async with pager(server) as ask:
         for items in NO_LISTS:
             server.answers[method] = {} if items is ... else {METHODS[method]: items}
@@ -128,7 +128,7 @@ async def test_an_answer_without_a_list_is_refused(server: HostileServer, method
 async def test_a_long_listing_is_read_in_bounded_memory(server: HostileServer) -> None:
     """Pages are let go as they are read."""
     numbers = count(1)
-    padding = {"x-padding": "p" * 400_000}
+    padding = {"x-padding": "p" * 400_000}  # 20 pages make 8 MB
     server.answers["skills/list"] = lambda _: {
         "skills": [{"uri": "no", **padding}],
         "nextCursor": str(next(numbers)),
@@ -193,9 +193,7 @@ async def test_directories_that_never_end_are_ended(server: HostileServer) -> No
 
 
 @rule("K2")
-@pytest.mark.parametrize(
-    "settings", [{}, {"directoryRead": False}, {"directoryRead": "true"}, {"directoryRead": 1}]
-)
+@pytest.mark.parametrize("settings", [{}, {"directoryRead": 1}], ids=["not-declared", "not-true"])
 async def test_directories_are_read_only_where_that_is_declared(server: HostileServer, settings: Any) -> None:
     server.capabilities["extensions"][EXTENSION] = settings
     server.answers[DIRECTORY] = {"resources": []}
@@ -215,7 +213,7 @@ async def test_a_directory_shows_files_without_making_them_part_of_the_skill(ser
     async with server.connect() as client:
         [entry] = await listed(client)
         [child] = await client.read_directory("skill://flat")
-        with pytest.raises(Exception, match="file-unlisted"):
+        with refused(VerificationError, "file-unlisted", "V2"):
             await client.read_resource(entry, child.uri)
     assert server.read_uris() == []
 

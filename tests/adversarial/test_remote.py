@@ -55,7 +55,7 @@ async def test_a_skill_file_that_rotates_honestly_is_read_by_its_fresh_entry(ser
 
 
 @rule("V1", "R2")
-@pytest.mark.parametrize("data", [b"other\n", b"longer than promised\n", b""])
+@pytest.mark.parametrize("data", [b"other\n", b"longer than promised\n"], ids=["same-size", "longer"])
 async def test_a_skill_that_rotates_without_saying_so_is_refused(server: HostileServer, data: bytes) -> None:
     """The fresh entry is the old one, so there are no bytes for it."""
     async with server.connect(dialect="extension") as client:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import pytest
 from opentelemetry import trace
 
 from adversarial.adversary import MIB, SMALL, HostileServer
-from adversarial.expecting import only
+from adversarial.expecting import hasty, only
 from adversarial.speaking import EVENTS, Raw, Refusal, once, to_message
 from rules import rule
 from skillwire import SkillwireError, connect
@@ -131,11 +132,11 @@ async def test_many_answers_that_are_too_large_lose_no_connection(web: HostileSe
             said.append(caught.value.reference)
 
         async with anyio.create_task_group() as group:
-            for _ in range(16):
+            for _ in range(8):
                 group.start_soon(read)
-        assert said == ["message-too-large"] * 16
+        assert said == ["message-too-large"] * 8
         assert client.connection.opened == 1
-    assert len(reads(web)) == 16
+    assert len(reads(web)) == 8
 
 
 async def test_reads_use_a_connection_again(web: HostileServer) -> None:
@@ -161,9 +162,7 @@ def saying(result: dict[str, Any], **options: Any) -> Raw:
 
 ODD: dict[str, Answer] = {
     "a refusal": Refusal(-32602, "no such thing"),
-    "an older refusal": Refusal(-32002, "no such resource"),
     "a failure": Refusal(-32603, "oops"),
-    "nothing": {},
     "no contents": {"contents": []},
     "contents that are none": {"contents": "hello"},
     "no JSON": Raw(once(b"{")),
@@ -175,7 +174,6 @@ ODD: dict[str, Answer] = {
     "accepted": Raw(once(b""), status=202),
     "not let in": Raw(once(b""), status=401, kind="text/plain"),
     "another kind": Raw(once(b"hello"), kind="text/plain"),
-    "a number": Raw(once(b'{"jsonrpc": "2.0", "id": 1, "result": 5}')),
     "nobody is there": Raw(once(b""), status=0),
     "torn": Raw(once(b'{"jsonrpc": "2.0", '), headers=(("Content-Length", "1000"),)),
     "broken gzip": Raw(once(b"this is none"), headers=(("Content-Encoding", "gzip"),)),
@@ -184,7 +182,6 @@ ODD: dict[str, Answer] = {
     "a negative time to live": saying({"resultType": "complete", "ttlMs": -1, "cacheScope": "private", **CONTENT}),
     "too many": Raw(once(b"slow down"), status=429, kind="text/plain", headers=(("Retry-After", "60"),)),
     "not here": Raw(once(b"<!doctype html>"), status=404, kind="text/html"),
-    "a page": Raw(once(b"<!doctype html>"), kind="text/html"),
     "moved": Raw(once(b"<!doctype html>"), status=302, kind="text/html"),
 }
 
@@ -194,9 +191,10 @@ async def test_what_is_odd_ends_as_it_does_with_the_sdk_alone(web: HostileServer
     web.answers["resources/read"] = answer
     said: list[tuple[str, str, int]] = []
     for short in (False, True):
-        async with web.connect(short_reads=short, limits=replace(SMALL, max_call_seconds=1)) as client:
+        async with web.connect(short_reads=short) as client:
             entry = await client.get_skill("skill://flat/SKILL.md")
-            with pytest.raises(SkillwireError) as caught:
+            never = answer in (ODD["somebody else's refusal"], ODD["another id"])
+            with hasty(client) if never else nullcontext(), pytest.raises(SkillwireError) as caught:
                 await client.read_skill(entry)
             said.append((caught.value.reference, caught.value.message, client.connection.opened))
     assert said[0] == said[1]

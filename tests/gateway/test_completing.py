@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
 import pytest
@@ -48,11 +48,10 @@ async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: P
 
 
 @rule("A1", "A2", "L2")
-@pytest.mark.parametrize("speak", [speak_archive, speak_manifest])
-async def test_what_is_approved_and_listed_short_is_listed(state: Path, speak: Any) -> None:
+async def test_what_is_approved_and_listed_short_is_listed(state: Path) -> None:
     """The yes is to all of a skill, which an older dialect says only if it is asked."""
     server = hostile()
-    speak(server)
+    speak_archive(server)
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
         [problem] = await gateway.catalog.problems()
         assert problem.hint == "skillwire approve acme:skill://flat/SKILL.md"
@@ -61,7 +60,7 @@ async def test_what_is_approved_and_listed_short_is_listed(state: Path, speak: A
         await until(gateway.catalog, lambda: is_listed(gateway))
         assert list(await gateway.catalog.problems()) == []
         assert [entry.is_complete async for entry in gateway.catalog.entries()] == [True]
-        speak(server, {"SKILL.md": skill_md("flat"), "notes.md": b"rotated\n"})
+        speak_archive(server, {"SKILL.md": skill_md("flat"), "notes.md": b"rotated\n"})
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
         with anyio.fail_after(SECONDS):
             while await gateway.store.approvals():

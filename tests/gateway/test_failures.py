@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+from adversarial.adversary import SMALL
 from adversarial.speaking import Refusal
 from gateway.stage import (
     SECONDS,
@@ -24,6 +25,7 @@ from gateway.stage import (
 from host.short import speak_plain
 from rules import rule
 from skillwire import LimitError, MemoryCatalog, NotFoundError, UpstreamError
+from skillwire.client.http import too_slow
 from skillwire.gateway import provenance
 from trees import skill_md
 
@@ -49,7 +51,7 @@ async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state:
         servers = {"acme": target, "other": MemoryCatalog([flat_skill("fine")])}
         async with gateway_of(state, servers) as gateway:
             await gateway.catalog.read_file(NOTES)
-            await until_kept(gateway, server)
+            await until_kept(gateway)
             await serving.aclose()
             with pytest.raises(UpstreamError, match="'acme'"):
                 await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
@@ -64,7 +66,7 @@ async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state:
             assert (await gateway.catalog.read_file("skill://other/fine/notes.md")).data == b"notes\n"
 
 
-async def until_kept(gateway: Any, server: Any) -> None:
+async def until_kept(gateway: Any) -> None:
     """Wait until what was fetched is in the cache: it is kept after it was handed out."""
     keeper = source(gateway, "acme")._keeper
     with anyio.fail_after(SECONDS):
@@ -77,7 +79,7 @@ async def test_a_restart_while_the_upstream_is_away_still_lists(state: Path) -> 
     """From the store, marked stale since it was last heard."""
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
         await gateway.catalog.read_file(NOTES)
-        await until_kept(gateway, None)
+        await until_kept(gateway)
     async with gateway_of(state, {"acme": NOWHERE}) as gateway:
         assert await paths(gateway.catalog) == ["acme/flat"]
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
@@ -146,14 +148,15 @@ async def test_a_listing_that_never_ends_does_not_take_the_place_of_a_whole_one(
         name = f"s{next(numbers)}"
         return {"skills": [{**server.add(name, {"SKILL.md": skill_md(name)}, listed=False)}], "nextCursor": name}
 
-    async with server.serving() as url, gateway_of(state, {"acme": url}) as gateway:
+    limits = replace(SMALL, max_pages=5)
+    async with server.serving() as url, gateway_of(state, {"acme": url}, limits=limits) as gateway:
         acme = source(gateway, "acme")
         server.answers["skills/list"] = invented
         await acme.refresh()
         assert await paths(gateway.catalog) == ["acme/flat"]
         assert acme.state == "stale"
-        assert "has listed nothing whole" in (await gateway.catalog.problems())[0].message
-    async with server.serving() as url, gateway_of(state / "other", {"acme": url}) as gateway:
+        assert await references(gateway) == ["upstream-stale"]
+    async with server.serving() as url, gateway_of(state / "other", {"acme": url}, limits=limits) as gateway:
         before = await paths(gateway.catalog)
         await source(gateway, "acme").refresh()
         assert before
@@ -211,9 +214,11 @@ async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
     server.add("big", {"SKILL.md": big, "a": b"a" * 9000, "b": b"b" * 9000, "c": b"c" * 9000})
     policy = "[upstream.acme]\nmax-file-bytes = 10000\nmax-bytes = 24000"
     async with gateway_of(state, {"acme": server, "other": other}, policy) as gateway:
-        with pytest.raises(LimitError, match=r"'skill://acme/big/SKILL\.md' is larger") as caught:
+        with pytest.raises(LimitError, match=r"skill://acme/big/SKILL\.md") as caught:
             await gateway.catalog.read_file("skill://acme/big/SKILL.md")
-        assert "max-file-bytes of [upstream.acme]" in caught.value.hint
+        assert caught.value.reference == "file-too-large"
+        assert "max-file-bytes" in caught.value.hint
+        assert "[upstream.acme]" in caught.value.hint
         assert "skill://big/SKILL.md" not in server.read_uris()
         for name in "ab":
             await gateway.catalog.read_file(f"skill://acme/big/{name}")
@@ -227,18 +232,16 @@ async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Pat
     """The breaker. What is in memory and in the cache is served all the while."""
     server = hostile()
 
-    async def never(params: dict[str, Any]) -> None:
-        await anyio.sleep_forever()
+    async def time_out(_: object) -> None:
+        raise too_slow(30)
 
-    async with gateway_of(state, {"acme": server}, "[upstream.acme]\ntimeout = 1") as gateway:
-        acme = source(gateway, "acme")
+    limits = replace(SMALL, first_rest_seconds=1000.0, longest_rest_seconds=1000.0)
+    async with gateway_of(state, {"acme": server}, limits=limits) as gateway:
         await gateway.catalog.read_file(NOTES)
-        await until_kept(gateway, server)
-        server.answers["resources/read"] = never
-        acme._link.breaker = replace(acme._link.breaker, first_rest=1000.0, longest_rest=1000.0)
+        await until_kept(gateway)
         for _ in range(3):
             with pytest.raises(UpstreamError, match="'acme'"):
-                await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+                await source(gateway, "acme")._link.ask(time_out)
         asked = len(server.read_uris())
         for _ in range(50):
             with pytest.raises(UpstreamError, match="'acme'"):

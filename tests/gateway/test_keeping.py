@@ -125,7 +125,7 @@ async def test_what_cannot_be_written_is_said_and_lets_go_of(
                 while keeper._waiting:
                     await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert caplog.text.count("what was fetched could not be kept") == 2
+    assert len([record for record in caplog.records if record.name == "skillwire.gateway"]) == 2
     assert keeper._size == 0
 
 
@@ -138,7 +138,7 @@ async def test_a_file_is_fetched_once_and_the_short_way(state: Path) -> None:
             assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
         with anyio.fail_after(SECONDS):
             while not (await anyio.to_thread.run_sync(gateway.cache.usage)).files:
-                pass
+                await anyio.lowlevel.checkpoint()
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
     [asked] = [ask for ask in server.asked if ask.method == "resources/read"]
     assert asked.id >= FIRST_ID

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from skillwire.gateway import provenance
 from skillwire.gateway.snapshots import snapshot_label
 from skillwire.host.opening import open_cache, open_store
 from skillwire.skill import digest_of
+from starting import skillwire_command
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -221,7 +221,9 @@ async def test_what_the_policy_does_not_name_stays_dynamic(state: Path) -> None:
 
 @rule("B1", "U3", "F1")
 @pytest.mark.parametrize(
-    "data", [b"no frontmatter", skill_md("another"), b"---\nname: flat\ndescription: x\n---\n" + b"x" * 70_000]
+    "data",
+    [b"no frontmatter", skill_md("another"), b"---\nname: flat\ndescription: x\n---\n" + b"x" * 70_000],
+    ids=["no-frontmatter", "another-name", "too-large"],
 )
 async def test_what_cannot_be_a_snapshot_stays_dynamic_and_is_said(state: Path, data: bytes) -> None:
     server = dynamic_server()
@@ -272,14 +274,14 @@ async def has_notes(gateway: Gateway, data: bytes) -> bool:
 
 
 @rule("C3")
+@pytest.mark.slow  # a process
 async def test_an_upstream_that_is_removed_takes_its_snapshots_with_it(state: Path) -> None:
     """'skillwire origins remove' leaves nothing of it behind."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
         await taken(gateway)
         assert await gateway.store.entries(snapshot_label("acme")) is not None
-    words = ["-m", "skillwire", "origins", "remove", "acme", "--state", str(state)]
-    await anyio.run_process([sys.executable, *words])
+    await anyio.run_process([*skillwire_command(), "origins", "remove", "acme", "--state", str(state)])
     store = await open_store(state)
     try:
         assert await store.entries(snapshot_label("acme")) is None

@@ -31,7 +31,9 @@ async def served(gateway: Gateway) -> list[Any]:
 
 
 @pytest.mark.parametrize(
-    "failure", [StoreError("store-busy", "the store is busy", "try again"), ValueError("a mistake of ours")]
+    "failure",
+    [StoreError("store-busy", "the store is busy", "try again"), ValueError("a mistake of ours")],
+    ids=["store-busy", "bug"],
 )
 async def test_what_could_not_be_written_is_noted_again(
     state: Path, monkeypatch: pytest.MonkeyPatch, failure: Exception

@@ -61,10 +61,11 @@ async def talk_of(gateway: Gateway) -> AsyncIterator[Talk]:
 async def test_how_many_skills_there_are_is_said_whenever_that_changes(state: Path) -> None:
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway, talk_of(gateway) as talk:
-        assert talk.lines == ["acme: 1 skill, speaks extension", "serving 1 skill of 1 upstream"]
+        assert len(talk.lines) == 2
+        assert re.match("acme: 1 skill", talk.lines[0])
         server.add("second", {"SKILL.md": skill_md("second")})
         await source(gateway, "acme").refresh()
-        await talk.until("acme: 2 skills, speaks extension\n")
+        await talk.until("acme: 2 skills.*\n")
         assert len(talk.lines) == 3
 
 
@@ -76,9 +77,10 @@ async def test_the_fingerprint_of_a_snapshot_is_told_when_there_is_one(state: Pa
     server.answers["resources/read"] = lambda params: after(taking)
     policy = f'mode = "admit"\n{WANTED}'
     async with gateway_of(state, {"acme": server}, policy) as gateway, talk_of(gateway) as talk:
-        await talk.until("'flat' of 'acme' waits for a person's yes: .* there is no snapshot of it yet")
+        await talk.until("'flat'.*'acme'")
+        assert not any("sha256:" in line for line in talk.lines)
         taking.set()
-        await talk.until("'flat' of 'acme' waits .* fingerprint = 'sha256:[0-9a-f]{64}'")
+        await talk.until("'flat'.*'acme'.*fingerprint = 'sha256:[0-9a-f]{64}'")
 
 
 async def after(event: anyio.Event) -> None:
@@ -91,7 +93,7 @@ async def test_a_snapshot_that_cannot_be_taken_is_said(state: Path) -> None:
     make_dynamic(server)
     server.files["skill://flat/SKILL.md"] = skill_md("another")
     async with gateway_of(state, {"acme": server}, WANTED) as gateway, talk_of(gateway) as talk:
-        await talk.until(r"no snapshot of 'skill://flat/SKILL.md' from 'acme': .* \[name-mismatch\]")
+        await talk.until(r"skill://flat/SKILL.md.*acme.*\[name-mismatch\]")
 
 
 @rule("E5")
@@ -100,7 +102,5 @@ async def test_problems_that_differ_only_in_their_place_are_all_said(state: Path
     server.add("second", {"SKILL.md": skill_md("second")})
     server.entries *= 2
     async with gateway_of(state, {"acme": server}) as gateway, talk_of(gateway) as talk:
-        left_out = [line for line in talk.lines if line.startswith("left out ")]
-        assert len(left_out) == 2
-        assert "flat" in left_out[0]
-        assert "second" in left_out[1]
+        for name in ("flat", "second"):
+            assert len([line for line in talk.lines if name in line]) == 1

@@ -44,6 +44,7 @@ async def test_each_upstream_is_under_its_label_with_its_own_digests(state: Path
 
 
 @rule("N1", "O1")
+@pytest.mark.slow  # a process
 async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: Path) -> None:
     """The same skill of four upstreams is four skills."""
     root = write_tree(tmp_path / "tree", small_tree())
@@ -140,9 +141,7 @@ async def test_a_read_never_crosses_origins(state: Path) -> None:
 
 
 @rule("O3", "U7")
-@pytest.mark.parametrize(
-    "uri", ["skill://acme/file:/etc/passwd", "skill://acme/FILE:/etc/passwd", "file:///etc/passwd"]
-)
+@pytest.mark.parametrize("uri", ["skill://acme/FILE:/etc/passwd", "file:///etc/passwd"], ids=["path", "uri"])
 async def test_no_address_means_a_file_of_the_machine(state: Path, uri: str) -> None:
     async with gateway_of(state, {"acme": hostile()}) as gateway:
         with pytest.raises((FormatError, NotFoundError)):
@@ -208,8 +207,9 @@ async def test_a_lie_about_fields_is_noticed_also_when_the_bytes_are_in_the_cach
         await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
         server.entries[0]["frontmatter"]["description"] = "Something else."
         await source(gateway, "acme").refresh()
-        with pytest.raises(VerificationError, match="differs from its entry"):
+        with pytest.raises(VerificationError) as caught:
             await gateway.catalog.read_file("skill://acme/flat/SKILL.md")
+        assert (caught.value.reference, caught.value.rule) == ("frontmatter-mismatch", "V4")
 
 
 @rule("R2", "V3")

@@ -104,7 +104,7 @@ async def test_what_was_declined_is_asked_about_nowhere(state: Path) -> None:
             [question] = await asked(gateway)
             await give_answer(gateway.store, question, NO)
             noted = listen(gateway)
-            assert "waits for a person's yes" in await refused(wire)
+            assert "[approval-missing " in await refused(wire)
         async with wire_of(gateway, "auto", person) as wire:
             await refused(wire)
         assert (noted, person.asked) == ([], [])

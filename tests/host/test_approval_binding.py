@@ -18,9 +18,9 @@ from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
 ROOT = "skill://acme/refunds"
 FRONTMATTER = {"name": "refunds", "description": "Pays back."}
 
-names = st.text("abcdefgh", min_size=1, max_size=3).map(lambda name: f"{ROOT}/{name}.md")
-digests = st.integers(0, 40).map(lambda number: digest_of(b"%d" % number))
-files = st.dictionaries(names, digests, max_size=8)
+names = st.sampled_from([f"{ROOT}/{name}.md" for name in "abcde"])
+digests = st.sampled_from([digest_of(b"%d" % number) for number in range(4)])
+files = st.dictionaries(names, digests, max_size=4)
 
 
 def entry(content: dict[str, str], skill_md: str = digest_of(b"skill")) -> SkillEntry:
@@ -105,9 +105,9 @@ def test_a_fingerprint_names_one_content(one: dict[str, str], other: dict[str, s
 
 
 @rule("A1", "E5")
-@pytest.mark.parametrize("uri", ["skill://acme/refunds2/SKILL.md", "skill://Acme/refunds/SKILL.md"])
-def test_an_approval_is_for_one_uri(uri: str) -> None:
+def test_an_approval_is_for_one_uri() -> None:
     """The same files under another address are another skill."""
+    uri = "skill://Acme/refunds/SKILL.md"
     given_yes = approval(entry({}))
     assert not covers(given_yes, "acme", replace(entry({}), uri=uri))
     assert not covers(replace(given_yes, uri=uri), "acme", entry({}))

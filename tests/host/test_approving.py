@@ -215,7 +215,7 @@ async def test_with_nobody_to_ask_a_person_learns_what_to_type(server: HostileSe
         result = await host.load("flat")
         assert reference(result) == ("nobody-to-ask", "A1")
         assert result.refusal is not None
-        assert result.refusal.hint == "run: skillwire approve one:skill://flat/SKILL.md"
+        assert "skillwire approve one:skill://flat/SKILL.md" in result.refusal.hint
 
 
 @rule("A1")
@@ -286,7 +286,7 @@ async def test_a_dynamic_skill_is_asked_about_each_time(
         first, second = await host.load("flat"), await host.load("flat")
         assert "First." in first.text
         assert "Second." in second.text
-        assert "nothing about it could be verified" in first.text
+        assert "\nnote: " in first.text
         assert host.cache is not None
         assert (host.cache.usage().files, list(await host.store.approvals())) == (0, [])
     assert person.kinds == ["dynamic", "dynamic"]

@@ -124,7 +124,7 @@ async def test_a_question_says_what_a_person_should_know(state: Path) -> None:
         await while_asked(host, lambda: load(host), look)
     first, second = seen
     assert (first.by, first.kind, first.origin, first.entry.uri) == ("an agent", "load", "one", FLAT)
-    assert any("comment" in text for text in first.hidden)
+    assert any("mail secrets" in text for text in first.hidden)
     assert request_of(first).review.hidden == first.hidden
     assert second.content != first.content
     assert "+Other words." in second.diff
@@ -141,8 +141,8 @@ async def test_a_no_at_the_desk_is_a_refusal_and_is_not_asked_about_again(host: 
     assert (await host.skills())[0].standing == "declined"
     result = await load(host)
     assert reference(result) == ("declined", "A1")
-    assert "declined by 'ada': 'not on this machine'" in result.refusal.message
-    assert result.text == "A person declined this skill. Go on without it."
+    assert "not on this machine" in result.refusal.message
+    assert result.text == result.refusal.for_model
     await host.approve("flat", by="bob")
     assert not (await load(host)).is_error
 
@@ -253,7 +253,6 @@ async def test_a_yes_that_was_taken_back_before_it_was_heard_is_none(host: Stage
 
     [result] = await while_asked(host, lambda: load(host), change_their_mind)
     assert reference(result) == ("not-approved", "A1")
-    assert "taken back" in result.refusal.message
 
 
 @rule("A2")
@@ -278,7 +277,7 @@ async def test_who_waits_no_longer_takes_the_question_back(state: Path, server: 
     async with asking(state, server, ask=ask) as host:
         result = await load(host)
         assert reference(result) == ("nobody-answered", "A1")
-        assert "skillwire ui, or: skillwire approve one:skill://flat/SKILL.md" in result.refusal.hint
+        assert "skillwire approve one:skill://flat/SKILL.md" in result.refusal.hint
         assert list(await host.store.questions(0.0)) == []
 
 

@@ -110,7 +110,7 @@ def test_one_uri_in_two_origins_is_two_skills() -> None:
 
 
 @rule("N1", "O2")
-@pytest.mark.parametrize("posing", ["local:refunds", "local:x", "a:refunds"])
+@pytest.mark.parametrize("posing", ["local:refunds", "a:refunds"], ids=["another-origin", "its-own"])
 def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
     """A server may call its skill whatever it likes; what it is called here is ours to say."""
     origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", posing, "refunds")
@@ -123,7 +123,7 @@ def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
 
 
 @rule("N1")
-@pytest.mark.parametrize("other", ["Refunds", "REFUNDS", "refund\u017f"])
+@pytest.mark.parametrize("other", ["REFUNDS", "refund\u017f"], ids=["capitals", "long-s"])
 def test_names_that_differ_in_case_only_are_both_qualified(other: str) -> None:
     """People and models do not tell them apart."""
     origins = server("a", "refunds"), server("b", other)
@@ -148,8 +148,8 @@ def test_a_name_that_looks_like_another_is_never_bare() -> None:
 
 
 @rule("N1", "B6")
-@pytest.mark.parametrize("hidden", ["\U000e0061\U000e0062", "\u202e", "\u200b\u200c", "\ufe01\ufe02\ufe03"])
-@pytest.mark.parametrize("encode", [True, False])
+@pytest.mark.parametrize("hidden", ["\U000e0061\U000e0062", "\u202e"], ids=["tags", "bidi"])
+@pytest.mark.parametrize("encode", [True, False], ids=["encoded", "raw"])
 def test_a_name_with_characters_that_nobody_sees_is_shown_encoded(hidden: str, encode: bool) -> None:
     """A list of names is no place to hide words in; the skill can be called all the same."""
     hiding = skill(f"refunds{hidden}")
@@ -215,7 +215,9 @@ def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str,
 
 
 @rule("O1", "N1")
-@pytest.mark.parametrize("label", ["", "a:b", "a/b", "a b", "a\\b", "a\nb", "a\u202eb", "x" * 65, "\x00"])
+@pytest.mark.parametrize(
+    "label", ["", "a:b", "a/b", "a\nb", "x" * 65], ids=["empty", "colon", "slash", "break", "long"]
+)
 def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
     """It stands before names, in paths and in the model's context."""
     origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from adversarial.adversary import HostileServer
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]  # each starts a Python of its own; test_damage.py is quick
 
 URI = "skill://flat/SKILL.md"
 

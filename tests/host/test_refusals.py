@@ -6,7 +6,6 @@ import ast
 import re
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -105,13 +104,12 @@ def test_a_refusal_carries_all_that_the_error_says() -> None:
 
 
 @rule("O2")
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_the_model_is_told_in_few_words_what_was_refused(reference: str) -> None:
-    """And that it is no reason to stop."""
-    said = Refusal(reference, "V1", "m", "h").for_model
-    assert 20 < len(said) < 150
-    assert said.endswith(".")
-    assert reference in said or reference in _FOR_MODEL
+def test_the_model_is_told_in_few_words_what_was_refused() -> None:
+    """Each refusal by its reference, or in words of its own."""
+    for reference in REFERENCES:
+        said = Refusal(reference, "V1", "m", "h").for_model
+        assert 20 < len(said) < 150, reference
+        assert reference in said or reference in _FOR_MODEL, reference
 
 
 @rule("O2", "V6")
@@ -123,11 +121,11 @@ def test_nothing_of_the_details_reaches_the_model(reference: str, message: str, 
 
 
 @rule("O2")
-@pytest.mark.parametrize("reference", REFERENCES)
-def test_what_the_model_is_told_has_no_path_digest_or_stack(reference: str) -> None:
+def test_what_the_model_is_told_has_no_path_digest_or_stack() -> None:
     message = f"/home/ada/x {digest_of(b'')} Traceback (most recent call last): File"
-    said = Refusal(reference, "V1", message, message).for_model
-    assert not re.search(r"/|\\|sha256|[0-9a-f]{16}|Traceback|File", said)
+    for reference in REFERENCES:
+        said = Refusal(reference, "V1", message, message).for_model
+        assert not re.search(r"/|\\|sha256|[0-9a-f]{16}|Traceback|File", said), reference
 
 
 @rule("A1")

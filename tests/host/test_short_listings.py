@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -35,18 +35,16 @@ async def standing(host: StagedHost) -> str:
 
 @rule("G1", "V1", "V7", "A1")
 @promising
-@pytest.mark.parametrize(("transport", "era"), [("http", "modern"), ("stdio", "legacy")])
 async def test_a_skill_that_is_promised_once_it_is_got_is_asked_about_and_remembered(
-    speak: Speak, transport: Any, era: Any, server: HostileServer, state: Path, person: Person
+    speak: Speak, server: HostileServer, state: Path, person: Person
 ) -> None:
     """As if its listing had said everything; a new listing that says little changes nothing."""
-    server.transport, server.era = transport, era
     speak(server)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert await standing(host) == "unapproved"
         loaded = await host.load("flat")
         assert "Do it." in loaded.text
-        assert "could be verified" not in loaded.text
+        assert "\nnote: " not in loaded.text
         assert (person.kinds, await standing(host)) == (["load"], "approved")
         assert person.asked[0].entry.description == "Does one thing well."
         await host.relist("one")
@@ -105,7 +103,7 @@ async def test_what_promises_nothing_when_it_is_got_is_declined_and_loaded_by_ch
     async with hosting(state / "asked", {"one": server}, ask=person, policy=ASK_DYNAMIC) as host:
         for _ in range(2):
             loaded = await host.load("flat")
-            assert "its server promises no digests: nothing about it could be verified" in loaded.text
+            assert "\nnote: " in loaded.text
         await host.relist("one")
         assert "notes" in (await host.read("flat", "notes.md")).text
         assert (person.kinds, list(await host.store.approvals())) == (["dynamic", "dynamic"], [])
@@ -128,7 +126,7 @@ async def test_an_approval_outside_a_conversation_is_bound_to_what_was_got(
     async with StagedHost.open(servers={"one": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)
         assert await standing(host) == "approved"
-        assert "note: read from the cache" in (await host.load("flat")).text
+        assert "\nnote: " in (await host.load("flat")).text
 
 
 @rule("A2", "L2")

@@ -36,11 +36,12 @@ def window(state: State) -> Window:
 
 
 @rule("W1", "W2", "W3", "A2")
-@pytest.mark.parametrize(("state", "event"), list(product(STATES, EVENTS)), ids="-".join)
-def test_every_cell_of_the_table_is_what_the_rules_say(state: State, event: Event) -> None:
+@pytest.mark.parametrize("event", EVENTS)
+def test_every_cell_of_the_table_is_what_the_rules_say(event: Event) -> None:
     """Every state meets every event."""
-    assert TRANSITIONS[state, event] == EXPECTED[event][state]
-    assert window(state).after(event).state == EXPECTED[event][state]
+    for state in STATES:
+        assert TRANSITIONS[state, event] == EXPECTED[event][state], state
+        assert window(state).after(event).state == EXPECTED[event][state], state
 
 
 @rule("W1")
@@ -72,11 +73,11 @@ def test_a_directory_read_changes_nothing_in_any_state() -> None:
 
 
 @rule("V2", "A4")
-@pytest.mark.parametrize("event", EVENTS)
-def test_no_event_changes_what_is_held_or_granted(event: Event) -> None:
+def test_no_event_changes_what_is_held_or_granted() -> None:
     """The entry is the one that was loaded; a grant is a person's."""
-    after = window("open").after(event)
-    assert (after.entry, after.grants, after.origin) == (ENTRY, frozenset({EXECUTE, "Bash"}), "acme")
+    for event in EVENTS:
+        after = window("open").after(event)
+        assert (after.entry, after.grants, after.origin) == (ENTRY, frozenset({EXECUTE, "Bash"}), "acme")
 
 
 @rule("V2", "A4", "A5")

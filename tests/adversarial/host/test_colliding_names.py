@@ -23,7 +23,6 @@ pytestmark = pytest.mark.anyio
 
 PAIRS = {
     "case": ("notes.md", "NOTES.md"),
-    "case of other letters": ("stra\u00dfe.md", "STRASSE.md"),
     "Unicode form": ("caf\u00e9.md", "cafe\u0301.md"),
     "a folder": ("docs/a.md", "Docs/a.md"),
 }
@@ -74,7 +73,7 @@ async def test_files_that_collide_in_a_folder_are_refused(tmp_path: Path, state:
 
 
 @rule("N1", "O2")
-@pytest.mark.parametrize("name", ["Own", "OWN", "o\u1e81n", "\u043ewn"])
+@pytest.mark.parametrize("name", ["OWN", "o\u1e81n", "\u043ewn"], ids=["case", "accent", "alphabet"])
 async def test_a_skill_whose_name_looks_like_a_local_one_is_shown_with_its_origin(
     web: HostileOrigin, state: Path, name: str
 ) -> None:
@@ -91,7 +90,7 @@ async def test_a_skill_whose_name_looks_like_a_local_one_is_shown_with_its_origi
 
 
 @rule("A1", "E5", "U4")
-@pytest.mark.parametrize("other", ["skill://Flat/SKILL.md", "SKILL://flat/SKILL.md", "skill://fl%61t/SKILL.md"])
+@pytest.mark.parametrize("other", ["skill://Flat/SKILL.md", "skill://fl%61t/SKILL.md"], ids=["case", "encoded"])
 async def test_an_approval_of_one_spelling_is_none_of_another(web: HostileOrigin, state: Path, other: str) -> None:
     """An address that differs is asked about, also where it means the same."""
     person = Person()

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
 import pytest
 
+from adversarial.adversary import content
 from adversarial.expecting import hasty
-from adversarial.host.origin import SKILL, assert_nothing_got_out, assert_refused, is_acting
+from adversarial.host.origin import NOTE, SKILL, assert_nothing_got_out, assert_refused, is_acting
 from adversarial.speaking import Raw, drip, silence
 from host.stage import Person, StagedHost
+from rotation import every_setting
 from rules import rule
 
 if TYPE_CHECKING:
@@ -28,6 +31,7 @@ def client_of(host: StagedHost) -> SkillsClient:
 
 
 @rule("B4", "B6")
+@every_setting
 @pytest.mark.parametrize("answer", [Raw(drip), silence], ids=["drips", "is silent"])
 async def test_instructions_that_never_arrive_are_given_up(
     evil: HostileOrigin, state: Path, answer: object
@@ -72,10 +76,15 @@ async def test_a_listing_that_drips_keeps_nobody_waiting(evil: HostileOrigin, st
 @rule("B4", "V3", "V1")
 async def test_a_fresh_entry_that_never_arrives_leaves_a_mismatch(web: HostileOrigin, state: Path) -> None:
     """The answer that would explain it is given up too."""
-    web.swap("skill://flat/notes.md", b"rotated\n")
     web.answers["skills/get"] = silence
-    async with web.host(state) as host:
+    async with web.host(state) as host, AsyncExitStack() as stack:
         await host.load("flat")
-        with hasty(client_of(host)):
-            assert_refused(await host.read("flat", "notes.md"), "size-mismatch", "V1")
+
+        def rotated(params: object) -> dict[str, object]:
+            """From now on a call has little time: the one that is answered here began before."""
+            stack.enter_context(hasty(client_of(host)))
+            return content(NOTE, b"rotated\n")
+
+        web.answers["resources/read"] = rotated
+        assert_refused(await host.read("flat", "notes.md"), "size-mismatch", "V1")
         assert not is_acting(host)

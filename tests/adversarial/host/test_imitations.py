@@ -66,7 +66,7 @@ async def test_a_server_that_calls_itself_something_is_not_called_that(evil: Hos
 
 
 @rule("O1", "O2")
-@pytest.mark.parametrize("label", ["evil", "mine", "local", "mcp"])
+@pytest.mark.parametrize("label", ["mine", "local"])
 async def test_a_skill_cannot_choose_its_origin(web: HostileOrigin, state: Path, label: str) -> None:
     """Neither its frontmatter nor its URI says where it came from."""
     web.entries.clear()

@@ -21,9 +21,6 @@ pytestmark = pytest.mark.anyio
 LIES = {
     "another description": {"description": "Harmless."},
     "a field more": {"license": "MIT"},
-    "tools that the file does not ask for": {"allowed-tools": "Bash"},
-    "another type": {"metadata": {"version": 1}},
-    "a field of no meaning": {"x": None},
 }
 
 

@@ -76,17 +76,7 @@ async def test_no_spelling_of_a_file_of_this_machine_is_read(evil: HostileOrigin
 
 
 @rule("O3")
-@pytest.mark.parametrize("path", ["file:///etc/passwd", "FILE:///etc/passwd", "File:/etc/passwd", "file:x"])
-async def test_a_file_url_is_refused_for_what_it_is(evil: HostileOrigin, state: Path, path: str) -> None:
-    async with evil.host(state, policy=ALLOW) as host:
-        await host.load("flat")
-        assert_refused(await host.read("flat", path), "machine-file", "O3")
-
-
-@rule("O3")
-@pytest.mark.parametrize(
-    "uri", ["file:///etc/SKILL.md", "FILE:///etc/SKILL.md", " file:///etc/SKILL.md", "file:/etc/SKILL.md"]
-)
+@pytest.mark.parametrize("uri", ["FILE:/etc/SKILL.md", " file:///etc/SKILL.md"], ids=["capitals", "space"])
 async def test_a_skill_that_is_a_file_of_this_machine_is_none(web: HostileOrigin, state: Path, uri: str) -> None:
     """Not listed, not by its URI, not with an origin."""
     data = skill_md("etc")
@@ -103,9 +93,7 @@ async def test_a_skill_that_is_a_file_of_this_machine_is_none(web: HostileOrigin
 
 
 @rule("O3", "E4", "U7")
-@pytest.mark.parametrize(
-    "uri", ["file:///etc/passwd", "skill://flat/../../etc/passwd", "skill://flat/%2e%2e/x", "/etc/passwd"]
-)
+@pytest.mark.parametrize("uri", ["file:///etc/passwd", "skill://flat/%2e%2e/x"], ids=["file", "way-up"])
 async def test_a_skill_that_lists_a_file_of_this_machine_is_none(
     web: HostileOrigin, state: Path, uri: str
 ) -> None:

@@ -105,9 +105,9 @@ async def test_a_no_to_reading_elsewhere_is_a_no(web: HostileOrigin, victim: Hos
 
 
 @rule("O3")
-@pytest.mark.parametrize("path", ["skill://own/private.md", "skill://own/SKILL.md"])
-async def test_a_skill_cannot_read_the_persons_own_folder(evil: HostileOrigin, state: Path, path: str) -> None:
+async def test_a_skill_cannot_read_the_persons_own_folder(evil: HostileOrigin, state: Path) -> None:
     """A local skill needs no approval, and reading it for a server's skill does."""
+    path = "skill://own/private.md"
     async with evil.host(state) as host:
         await host.load("flat")
         results = [await host.read("flat", path, origin="mine"), await host.read("flat", path)]
@@ -120,6 +120,7 @@ async def test_a_skill_cannot_read_the_persons_own_folder(evil: HostileOrigin, s
 @pytest.mark.parametrize(
     ("origin", "expected"),
     [("nobody", ("origin-unknown", "O1")), ("", ("origin-unknown", "O1")), ("mine", ("file-unknown", "O3"))],
+    ids=["unknown", "empty", "no-such-file"],
 )
 async def test_an_origin_or_a_file_that_is_not_there_is_not_guessed(
     web: HostileOrigin, state: Path, origin: str, expected: tuple[str, str]

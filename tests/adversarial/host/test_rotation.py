@@ -31,9 +31,7 @@ SAME_SIZE = skill_md("flat").replace(b"Do it.", b"Do NO!")
 
 
 @rule("V1", "V3")
-@pytest.mark.parametrize(
-    "data", [EVIL_SKILL, SAME_SIZE, b"", skill_md("flat") + b"\n"], ids=["other", "same size", "empty", "one more"]
-)
+@pytest.mark.parametrize("data", [SAME_SIZE, skill_md("flat") + b"\n"], ids=["same size", "one more"])
 async def test_instructions_that_are_not_what_was_listed_are_never_loaded(
     evil: HostileOrigin, state: Path, data: bytes
 ) -> None:
@@ -135,7 +133,7 @@ async def test_a_rotation_back_to_what_was_approved_is_asked_about_again(evil: H
 
 
 @rule("V1", "V3")
-@pytest.mark.parametrize("answer", [Refusal(), Refusal(-32603, "no"), {"skill": "none"}, {"skill": None}])
+@pytest.mark.parametrize("answer", [Refusal(), {"skill": "none"}], ids=["refused", "no-entry"])
 async def test_a_server_that_rotates_and_will_not_say_what_is_true_is_refused_for_the_rotation(
     web: HostileOrigin, state: Path, answer: object
 ) -> None:

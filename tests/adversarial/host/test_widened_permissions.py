@@ -56,7 +56,7 @@ async def test_a_skill_that_is_approved_got_nothing_of_what_it_asked_for(evil: H
 
 
 @rule("A4", "A5")
-@pytest.mark.parametrize("asked_for", ["Bash", "execute", "*", "Bash(*)", "Read Bash"])
+@pytest.mark.parametrize("asked_for", ["Bash", "execute", "*"], ids=["tool", "execute", "star"])
 async def test_asking_for_a_tool_is_not_having_it(web: HostileOrigin, state: Path, asked_for: str) -> None:
     widen(web, f"allowed-tools: '{asked_for}'\n")
     async with web.host(state, person=Person(YES, NO)) as host:
