@@ -27,13 +27,17 @@ SLOW_FOLDERS = ("e2e", "docs", "conform")
 
 def settings(quick: Iterable[tuple[str, ...]], slow: Iterable[tuple[str, ...]] = ()) -> list[Any]:
     """The parameters of a fixture. A test gets one of ``quick`` and, in ``make test-full``, one of ``slow``."""
-    quickly = [_parameter(each, "quick") for each in quick]
-    return quickly + [_parameter(each, "slow", pytest.mark.slow) for each in slow]
+    return [*(_parameter(each, "quick") for each in quick), *(_parameter(each, "slow") for each in slow)]
 
 
-def _parameter(setting: tuple[str, ...], kind: str, *marks: pytest.MarkDecorator) -> Any:
-    name = "-".join(setting)
-    return pytest.param(setting, id=name, marks=[pytest.mark.setting(name, kind), *marks])
+def rotated_settings(settings: Iterable[tuple[str, ...]]) -> list[Any]:
+    """The same, if ``make test`` runs one of them only, also for ``@every_setting``."""
+    return [_parameter(each, "rotated") for each in settings]
+
+
+def _parameter(setting: tuple[str, ...], kind: str) -> Any:
+    name, slow = "-".join(setting), [pytest.mark.slow] if kind == "slow" else []
+    return pytest.param(setting, id=name, marks=[pytest.mark.setting(name, kind), *slow])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -59,14 +63,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return
     cases: dict[tuple[str, str], list[pytest.Item]] = defaultdict(list)
     for item in items:
-        setting = item.get_closest_marker("setting")
-        if setting and not item.get_closest_marker("every_setting"):
+        if setting := item.get_closest_marker("setting"):
             name, kind = setting.args
             cases[item.nodeid.replace(name, "", 1), kind].append(item)
     dropped: set[pytest.Item] = set()
-    for (case, _), variants in cases.items():
-        chosen = crc32(case.encode()) % len(variants)
-        dropped.update(item for number, item in enumerate(variants) if number != chosen)
+    for (case, kind), variants in cases.items():
+        others = [*variants]
+        del others[crc32(case.encode()) % len(variants)]
+        if not variants[0].get_closest_marker("every_setting"):
+            dropped.update(others)
+        elif kind == "rotated":
+            for item in others:
+                item.add_marker("slow")
     if dropped:
         config.hook.pytest_deselected(items=list(dropped))
         items[:] = [item for item in items if item not in dropped]

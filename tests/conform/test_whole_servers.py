@@ -15,7 +15,7 @@ from adversarial.adversary import HostileServer
 from adversarial.speaking import Raw, Refusal, drip, endless, once, silence, to_message
 from conform.changing import drop, error, instead, message_of, result_of
 from conform.spoiling import report_of, rules
-from rotation import settings
+from rotation import rotated_settings
 from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
 from skillwire.conform.checks.running import check_server
@@ -37,7 +37,7 @@ PATIENT = Bounds(seconds=100, call_seconds=60, pages=5)
 SETTINGS = [(transport, era) for transport in ("http", "stdio") for era in ("legacy", "modern")]
 
 
-@pytest.fixture(params=settings(SETTINGS))
+@pytest.fixture(params=rotated_settings(SETTINGS))
 def server(request: pytest.FixtureRequest) -> HostileServer:
     return holding(*request.param)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from adversarial.host.origin import HostileOrigin
-from rotation import settings
+from rotation import rotated_settings
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -18,7 +18,7 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state"
 
 
-@pytest.fixture(params=settings([("http", "modern"), ("stdio", "legacy")]))
+@pytest.fixture(params=rotated_settings([("http", "modern"), ("stdio", "legacy")]))
 def evil(request: pytest.FixtureRequest) -> HostileOrigin:
     return HostileOrigin(*request.param)
 
