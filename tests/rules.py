@@ -78,6 +78,7 @@ RULES = {
     "A3": "A nested skill needs its own approval",
     "A4": "allowed-tools and other widening fields are ignored unless that grant was approved",
     "A5": "Running code while acting on a skill needs that skill's approval",
+    "A6": "An approval also binds the entry's frontmatter; a mismatch with SKILL.md revokes it",
     "O1": "Servers are known by host-assigned labels, never by their own name",
     "O2": "Skill content enters the context tagged with its origin and never looks like a local skill",
     "O3": "A skill causes no read on another origin without a per-call approval, nor of file: in any spelling",

@@ -13,8 +13,7 @@ from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.catalog import beneath
 from skillwire.gateway import provenance
-from skillwire.skill import digest_of
-from skillwire.skill.approval import Approval
+from skillwire.skill.approval import Approval, contents_of
 from skillwire.store.contract import LogLine
 from trees import skill_md, small_tree, write_tree
 
@@ -80,13 +79,12 @@ async def stale(gateway: Any) -> list[bool]:
 
 @rule("A2", "R2")
 async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
-    files = {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n"}
-    pairs = frozenset((f"skill://flat/{name}", digest_of(data)) for name, data in files.items())
     line = LogLine("approved", "acme", "skill://flat/SKILL.md", "me", 0.0, {})
     servers = {"acme": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers, 'mode = "admit"') as gateway:
         assert await gateway.catalog.unchanged(NOTES) is None
-        approval = Approval("acme", "skill://flat/SKILL.md", pairs, "me", 1e12)
+        [entry] = await gateway.upstreams["acme"].admitting.waiting()
+        approval = Approval("acme", entry.uri, contents_of(entry), "me", 1e12)
         await gateway.store.put_approval(approval, line)
         await gateway.standing.look()
         await gateway.catalog.read_file(NOTES)

@@ -272,7 +272,8 @@ def _changes(request: ApprovalRequest) -> list[str]:
     change, uri = request.change, request.entry.uri
     marked = [("+ ", change.added), ("- ", change.removed), ("~ ", change.rotated)]
     files = [f"{mark}{path_inside(uri, file)}" for mark, found in marked for file in found]
-    return [*files, *(f"| {text}" for text in request.diff)]
+    described = ["~ the server describes the skill differently"] if change.has_other_frontmatter else []
+    return [*described, *files, *(f"| {text}" for text in request.diff)]
 
 
 def _style(row: str) -> str:

@@ -94,8 +94,9 @@ async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncItera
 
     from skillwire.host.approvals import Approvals
     from skillwire.host.origins import ServerOrigin
+    from skillwire.skill.approval import file_digests
 
-    before, origin, change = dict(approval.contents), found.origin, Approvals.change(approval, found.entry)
+    before, origin, change = file_digests(approval.contents), found.origin, Approvals.change(approval, found.entry)
     if change is None or host.cache is None or not isinstance(origin, ServerOrigin) or origin.client is None:
         return
     for uri in change.rotated:

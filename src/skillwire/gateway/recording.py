@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skillwire.errors import StoreError
-from skillwire.skill.approval import fingerprint
+from skillwire.skill.approval import fingerprint_of
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -87,6 +87,4 @@ def _line(label: str, entry: SkillEntry) -> LogLine:
 
 def contents_name(entry: SkillEntry) -> str:
     """The fingerprint of what an entry promises; ``"dynamic"`` if it promises nothing."""
-    pairs = frozenset((file.uri, file.digest) for file in entry.files if file.digest is not None)
-    whole = entry.is_complete and len(pairs) == len(entry.files)
-    return fingerprint(pairs) if whole else "dynamic"
+    return fingerprint_of(entry) or "dynamic"

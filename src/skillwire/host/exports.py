@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.host.approvals import ASKED_TO, noted
-from skillwire.skill.approval import Approval, fingerprint
+from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
+from skillwire.skill.digest import is_digest
 from skillwire.skill.received import parse_entry
 from skillwire.skill.uri import parse_uri, skill_root
 from skillwire.store.contract import DECISIONS, LogLine
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Store
 
 LARGEST_EXPORT = 64 * 1024 * 1024
-_FORMAT = 1
+_FORMAT = 2
 _LATEST = 4_102_444_800  # the year 2100
 
 
@@ -81,7 +82,10 @@ def _document(approval: Approval) -> dict[str, Any]:
         "when": when.replace("+00:00", "Z"),
         "fingerprint": approval.fingerprint,
         "grants": sorted(approval.grants),
-        "contents": [{"uri": uri, "digest": digest} for uri, digest in sorted(approval.contents)],
+        "frontmatter": frontmatter_digest(approval.contents),
+        "contents": [
+            {"uri": uri, "digest": digest} for uri, digest in sorted(file_digests(approval.contents).items())
+        ],
     }
 
 
@@ -160,15 +164,17 @@ def _parse(item: dict[str, Any]) -> Approval:
     at = float(item["at"])
     if not (math.isfinite(at) and 0 <= at < _LATEST):
         raise _invalid("'at' is not a time")
-    contents = _contents(item["uri"], item["contents"])
+    contents = _contents(item["uri"], item["contents"], item["frontmatter"])
     approval = Approval(item["origin"], item["uri"], contents, item["by"], at, frozenset(grants))
     if approval.fingerprint != item["fingerprint"]:
         raise _invalid(f"the contents of {approval.uri!r:.200} are not those of its fingerprint")
     return approval
 
 
-def _contents(uri: str, items: list[dict[str, Any]]) -> Contents:
+def _contents(uri: str, items: list[dict[str, Any]], frontmatter: object) -> Contents:
     """The files, checked as those of an entry are: well-formed digests, all inside the skill, each once."""
+    if not is_digest(frontmatter):
+        raise _invalid("'frontmatter' is not a digest")
     files = [{"uri": file["uri"], "digest": file["digest"]} for file in items]
     try:
         name = skill_root(parse_uri(uri)).segments[-1]
@@ -177,7 +183,7 @@ def _contents(uri: str, items: list[dict[str, Any]]) -> Contents:
         )
     except SkillwireError as error:
         raise _invalid(f"{uri!r:.200}: {error.message}") from error
-    return frozenset((file.uri, file.digest or "") for file in entry.files)
+    return make_contents(entry.uri, {file.uri: file.digest or "" for file in entry.files}, frontmatter)
 
 
 def _invalid(reason: str) -> FormatError:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
+from skillwire.client.refresh import is_same
 from skillwire.errors import (
     ApprovalError,
     FormatError,
@@ -22,8 +23,8 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals
-from skillwire.host.origins import FolderOrigin, ServerOrigin, has_same_files
-from skillwire.skill.approval import Approval, covers, has_contents
+from skillwire.host.origins import FolderOrigin, ServerOrigin
+from skillwire.skill.approval import Approval, covers, file_digests, has_contents
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_frontmatter
@@ -140,10 +141,16 @@ class Loader:
 
         What a person was shown is what is loaded: it is not read a second time (B6, V7).
         """
-        content = skill.shown or await self.read_file(skill, skill.entry.uri)
+        try:
+            content = skill.shown or await self.read_file(skill, skill.entry.uri)
+            document = verify_frontmatter(skill.entry, content.data, self._limits)
+        except VerificationError as error:
+            if error.rule == "V4":  # A6: the approval was for words that the file does not have
+                label, uri = skill.origin.label, skill.entry.uri
+                await self._approvals.revoke(label, uri, by="host", why=error.reference)
+            raise
         if skill.shown is not None and skill.shown.file is not None:
             await self._keep(skill.origin, skill.shown.file)
-        document = verify_frontmatter(skill.entry, content.data, self._limits)
         return content, document.body
 
     async def read_file(self, skill: ApprovedSkill, uri: str, *, keep: bool = True) -> Content:
@@ -268,7 +275,7 @@ class Loader:
         self, origin: str, entry: SkillEntry, previous: Approval | None, new: bytes
     ) -> tuple[str, ...]:
         """How the ``SKILL.md`` differs from the one that was approved, if that is still in the cache."""
-        old_digest = dict(previous.contents).get(entry.uri) if previous is not None else None
+        old_digest = file_digests(previous.contents).get(entry.uri) if previous is not None else None
         if self._cache is None or old_digest is None:
             return ()
         old = await to_thread.run_sync(self._cache.get, origin, entry.uri, old_digest)
@@ -290,7 +297,7 @@ class Loader:
         approval = await self._approvals.current(origin.label, entry.uri)
         if approval is not None and not covers(approval, origin.label, fresh):
             await self._approvals.revoke(origin.label, entry.uri, by="host", why=error.reference, only=approval)
-        if not has_same_files(fresh, entry):
+        if not is_same(fresh, entry):
             origin.entries = tuple(fresh if known.uri == entry.uri else known for known in origin.entries)
             raise _changed(entry, "V3") from error
 

@@ -27,6 +27,7 @@ import anyio
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
+from skillwire.client.refresh import is_same
 from skillwire.errors import OriginError, SkillwireError, StoreError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.store.contract import SeenEntries
@@ -66,9 +67,12 @@ class Origin:
         return next((entry for entry in self.entries if entry.uri == uri), None)
 
     def has_other(self, entry: SkillEntry) -> bool:
-        """Whether the origin lists that skill with other files by now (A2). Not being listed proves nothing."""
+        """Whether the origin now lists that skill with other files or frontmatter (A2, A6).
+
+        Not being listed proves nothing.
+        """
         current = self.entry(entry.uri)
-        return current is not None and not has_same_files(current, entry)
+        return current is not None and not is_same(current, entry)
 
 
 @dataclass
@@ -286,11 +290,6 @@ def _still_known(origin: Origin, entry: SkillEntry) -> SkillEntry:
             rule="V7",
         )
     return entry
-
-
-def has_same_files(one: SkillEntry, other: SkillEntry) -> bool:
-    """Whether both promise the same content; the order of files is no part of it (A1)."""
-    return one.is_complete == other.is_complete and set(one.files) == set(other.files)
 
 
 _POLL_SECONDS = 300.0

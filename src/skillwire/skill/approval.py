@@ -1,26 +1,32 @@
-"""Approval: a person's yes to exactly one content of one skill of one origin (A1–A4).
+"""Approval of exactly one content of one skill of one origin (A1–A6).
 
-An approval is bound to the full set of (URI, digest) that was seen at that moment. Another set, whether a file was
-rotated, added or removed, is another skill, and the approval does not cover it. Only a complete entry has such a
-set: what cannot be verified is never covered by a persisted approval (V7).
+An approval is bound to the full set of (URI, digest) that the person saw, and to a hash of the entry's
+frontmatter: the description and the tools that a person read belong to what they approved (A6). If a file was
+changed, added or removed, or the frontmatter changed, the approval does not cover the skill. Only a complete entry
+has such a set: what cannot be verified is never covered by a persisted approval (V7).
 
-Grants are approvals of their own: tools that the skill asks for (``allowed-tools``), and running code. Approving a
+Grants are separate decisions: tools that the skill asks for (``allowed-tools``), and running code. Approving a
 skill grants nothing (A4, A5).
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import TYPE_CHECKING, TypeAlias
 
 from skillwire.errors import VerificationError
+from skillwire.skill.digest import digest_of
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from skillwire.skill.entry import SkillEntry
 
 Contents: TypeAlias = frozenset[tuple[str, str]]
+"""(URI, digest) of every file, and of the frontmatter, whose URI is that of ``SKILL.md`` with ``#frontmatter``."""
+_FRONTMATTER = "#frontmatter"
 EXECUTE = "execute"
 """The grant that lets code run while the model acts on a skill (A5); every other grant is a tool's name."""
 
@@ -49,9 +55,10 @@ class ContentChange:
     added: tuple[str, ...]
     removed: tuple[str, ...]
     rotated: tuple[str, ...]
+    has_other_frontmatter: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.added or self.removed or self.rotated)
+        return bool(self.added or self.removed or self.rotated or self.has_other_frontmatter)
 
 
 def has_contents(entry: SkillEntry) -> bool:
@@ -61,7 +68,6 @@ def has_contents(entry: SkillEntry) -> bool:
 
 def contents_of(entry: SkillEntry) -> Contents:
     """The set that an approval of ``entry`` is bound to; ``VerificationError`` if it promises none."""
-    pairs = frozenset((file.uri, file.digest) for file in entry.files if file.digest is not None)
     if not has_contents(entry):
         raise VerificationError(
             "approval-unbound",
@@ -69,7 +75,28 @@ def contents_of(entry: SkillEntry) -> Contents:
             "it can be used once, by an explicit choice, and is asked about again each time",
             rule="V7",
         )
-    return pairs
+    return _promised(entry)
+
+
+def make_contents(uri: str, files: Mapping[str, str], frontmatter: str) -> Contents:
+    """The contents of the skill at ``uri``, from the digests of its files and of its frontmatter."""
+    return frozenset([(uri + _FRONTMATTER, frontmatter), *files.items()])
+
+
+def file_digests(contents: Contents) -> dict[str, str]:
+    """The digest of each file in ``contents``."""
+    return {uri: digest for uri, digest in contents if not uri.endswith(_FRONTMATTER)}
+
+
+def frontmatter_digest(contents: Contents) -> str:
+    """The digest of the frontmatter in ``contents``."""
+    return next((digest for uri, digest in contents if uri.endswith(_FRONTMATTER)), "")
+
+
+def _promised(entry: SkillEntry) -> Contents:
+    canonical = json.dumps(entry.frontmatter, sort_keys=True, separators=(",", ":"))
+    files = {file.uri: file.digest for file in entry.files if file.digest is not None}
+    return make_contents(entry.uri, files, digest_of(canonical.encode()))
 
 
 def fingerprint_of(entry: SkillEntry) -> str:
@@ -78,10 +105,9 @@ def fingerprint_of(entry: SkillEntry) -> str:
 
 
 def covers(approval: Approval, origin: str, entry: SkillEntry) -> bool:
-    """A1, A2: whether ``approval`` is for this skill of this origin, with exactly this content."""
-    if (approval.origin, approval.uri) != (origin, entry.uri) or not entry.is_complete:
-        return False
-    return approval.contents == frozenset((file.uri, file.digest) for file in entry.files)
+    """A1, A2, A6: whether ``approval`` is for this skill of this origin, with exactly this content."""
+    is_same_skill = (approval.origin, approval.uri) == (origin, entry.uri)
+    return is_same_skill and has_contents(entry) and approval.contents == _promised(entry)
 
 
 def agrees(contents: Contents, listed: SkillEntry) -> bool:
@@ -92,21 +118,25 @@ def agrees(contents: Contents, listed: SkillEntry) -> bool:
     if listed.is_complete or listed.is_dynamic:
         return False
     said = {parse_uri(file.uri): file.digest for file in listed.files if file.digest is not None}
-    return not said or said.items() <= {parse_uri(uri): digest for uri, digest in contents}.items()
+    return (
+        not said
+        or said.items() <= {parse_uri(uri): digest for uri, digest in file_digests(contents).items()}.items()
+    )
 
 
 def change_since(approval: Approval, entry: SkillEntry) -> ContentChange:
-    """What became of the files since ``approval``."""
-    before = dict(approval.contents)
+    """How the skill differs from what ``approval`` is for."""
+    before = file_digests(approval.contents)
     now = {file.uri: file.digest for file in entry.files}
     return ContentChange(
         added=tuple(sorted(now.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - now.keys())),
         rotated=tuple(sorted(uri for uri in now.keys() & before.keys() if now[uri] != before[uri])),
+        has_other_frontmatter=frontmatter_digest(approval.contents) != frontmatter_digest(_promised(entry)),
     )
 
 
 def fingerprint(contents: Contents) -> str:
     """A digest over the whole set, whatever its order."""
     text = "".join(f"{uri}\0{digest}\n" for uri, digest in sorted(contents))
-    return "sha256:" + sha256(text.encode()).hexdigest()
+    return digest_of(text.encode())

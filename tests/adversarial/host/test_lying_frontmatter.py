@@ -68,7 +68,7 @@ async def test_a_lie_that_is_corrected_is_another_entry(evil: HostileOrigin, sta
     evil.get_says(honest)
     async with evil.host(state) as host:
         result = await host.load("flat")
-        assert_refused(result, "frontmatter-mismatch", "V4")
+        assert_refused(result, "skill-changed", "V3")
         evil.claim(description=honest["frontmatter"]["description"])
         await host.relist("evil")
         assert not (await host.load("flat")).is_error

@@ -11,7 +11,6 @@ from adversarial.host.origin import (
     CANARY,
     EVIL_NOTE,
     EVIL_SKILL,
-    NOTE,
     SKILL,
     assert_nothing_got_out,
     assert_refused,
@@ -21,7 +20,7 @@ from host.short import FIELDS, FILES, MANIFEST, PACKED, PROMISING, speak_archive
 from host.stage import ALLOW, NO, YES, Person
 from rules import rule
 from skillwire.skill import digest_of
-from skillwire.skill.approval import fingerprint
+from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,11 +105,9 @@ async def test_what_a_person_looked_at_is_what_they_say_yes_to(web: HostileOrigi
     speak_manifest(web)
     async with web.host(state, person=Person(NO)) as host:
         await host.review("flat")
+        [seen] = [skill.entry for skill in host.names.skills if skill.entry.uri == SKILL]
         speak_manifest(web, EVIL)
-        given = await host.approve("flat")
-        assert given == fingerprint(
-            frozenset((uri, digest_of(FILES[uri.rpartition("/")[2]])) for uri in (SKILL, NOTE))
-        )
+        assert await host.approve("flat") == fingerprint_of(seen)
         result = await host.load("flat")  # asks anew, and what is there now is nothing that anybody saw
         assert_refused(result, "not-approved", "A1")
         assert list(await host.store.approvals()) == []

@@ -14,7 +14,7 @@ from anyio import to_thread
 from skillwire.errors import SkillwireError, VerificationError
 from skillwire.host.approvals import Approvals
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.approval import EXECUTE, fingerprint_of
+from skillwire.skill.approval import EXECUTE, file_digests, fingerprint_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import review_entry, with_text, with_unread
@@ -209,7 +209,7 @@ async def _changes(
     host: Host, skill: NamedEntry, previous: Approval, change: ContentChange, reading: Reading
 ) -> tuple[FileChange, ...]:
     """Every file that came, went or changed, side by side as far as both sides are at hand."""
-    before, entry, found = dict(previous.contents), skill.entry, list[FileChange]()
+    before, entry, found = file_digests(previous.contents), skill.entry, list[FileChange]()
     for uri in sorted({*change.rotated, *change.added, *change.removed}, key=lambda uri: (uri != entry.uri, uri)):
         path, kind = path_inside(entry.uri, uri), _kind(change, uri)
         content = reading.files.get(uri)

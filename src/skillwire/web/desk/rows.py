@@ -9,6 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from skillwire.host.origins import FolderOrigin, ServerOrigin
+from skillwire.skill.approval import file_digests
 from skillwire.skill.entry import fold
 from skillwire.web.desk.places import skill_place
 from skillwire.web.desk.standings import STATES, is_away, state_of
@@ -213,7 +214,7 @@ def _row(
 
 
 def _unlisted(approval: Approval, origin: Origin | None) -> SkillRow:
-    name, files = f"{approval.origin}:{approval.uri}", len(approval.contents)
+    name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
     return SkillRow(name, approval.origin, approval.uri, "", files, None, "unlisted", is_away(origin))
 
 
