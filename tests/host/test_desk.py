@@ -99,7 +99,7 @@ async def test_a_yes_at_the_desk_reaches_whoever_waits(host: StagedHost) -> None
     assert not result.is_error
     [approval] = await host.store.approvals()
     assert (approval.by, approval.grants) == ("ada", {EXECUTE})
-    assert host.granted() == {EXECUTE}
+    assert await host.gate("Bash") is None
     lines = await host.lines()
     assert [line.what for line in lines] == ["approved", "loaded"]
     assert lines[0].facts["note"] == "read it whole"

@@ -22,12 +22,13 @@ BEGIN, END = "<!-- window-table -->", "<!-- /window-table -->"
 
 # What the rules say, written down a second time and without looking at the table.
 EXPECTED: dict[Event, dict[State, State]] = {
-    "load": {"closed": "open", "open": "open", "revoked": "open"},
-    "plain-read": {"closed": "closed", "open": "open", "revoked": "revoked"},
-    "directory-read": {"closed": "closed", "open": "open", "revoked": "revoked"},
-    "revoke": {"closed": "closed", "open": "revoked", "revoked": "revoked"},
-    "change": {"closed": "closed", "open": "revoked", "revoked": "revoked"},
-    "leave": {"closed": "closed", "open": "closed", "revoked": "closed"},
+    "load": {"closed": "open", "quoted": "open", "open": "open", "revoked": "open"},
+    "plain-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
+    "directory-read": {"closed": "closed", "quoted": "quoted", "open": "open", "revoked": "revoked"},
+    "cross-read": {"closed": "quoted", "quoted": "quoted", "open": "open", "revoked": "revoked"},
+    "revoke": {"closed": "closed", "quoted": "revoked", "open": "revoked", "revoked": "revoked"},
+    "change": {"closed": "closed", "quoted": "revoked", "open": "revoked", "revoked": "revoked"},
+    "leave": {"closed": "closed", "quoted": "closed", "open": "closed", "revoked": "closed"},
 }
 
 
@@ -84,9 +85,14 @@ def test_no_event_changes_what_is_held_or_granted() -> None:
 def test_files_are_read_and_grants_count_while_the_window_is_open_only() -> None:
     """A skill that was revoked is still acted on, and may cause nothing."""
     standing = {state: (window(state).is_acting, window(state).may_read) for state in STATES}
-    assert standing == {"closed": (False, False), "open": (True, True), "revoked": (True, False)}
-    assert [state for state in STATES if window(state).permits(EXECUTE)] == ["open"]
-    assert [state for state in STATES if window(state).permits("Bash")] == ["open"]
+    assert standing == {
+        "closed": (False, False),
+        "quoted": (True, False),
+        "open": (True, True),
+        "revoked": (True, False),
+    }
+    assert [state for state in STATES if window(state).permits(EXECUTE)] == ["quoted", "open"]
+    assert [state for state in STATES if window(state).permits("Bash")] == ["quoted", "open"]
     assert not window("open").permits("Write")
 
 

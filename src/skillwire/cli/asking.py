@@ -127,7 +127,7 @@ async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
 
     offered: Sequence[str] = request.review.tools[:_TOOLS_OFFERED]
     if request.review.scripts or offered:
-        offered = (*(tool for tool in offered if tool != EXECUTE), EXECUTE)
+        offered = (*offered, EXECUTE)
     for number, grant in enumerate(offered, 1):
         meaning = "let code run while the model acts on it" if grant == EXECUTE else "a tool it asks for"
         printer.talk(f"  {number}  {line(grant)}  ({meaning})")

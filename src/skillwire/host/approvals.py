@@ -242,17 +242,21 @@ class Approvals:
 
     async def grant(self, approval: Approval, grant: str, by: str, note: str = "") -> Approval:
         """A4, A5: one more grant for the same content."""
-        granted = replace(approval, grants=approval.grants | {grant})
         facts = {"grant": grant, **noted(note)}
         line = LogLine("granted", approval.origin, approval.uri, by, time.time(), facts)
-        if not await self._store.change_grants(approval, granted.grants, line):
-            raise ApprovalError(
-                "skill-changed",
-                f"the approval of {approval.uri!r:.300} is not what it was",
-                "load it again",
-                rule="A2",
-            )
-        return granted
+        current: Approval | None = approval
+        while current is not None and current.contents == approval.contents:
+            grants = current.grants | {grant}
+            if grant in current.grants or await self._store.change_grants(current, grants, line):
+                return replace(current, grants=grants)
+            # Another call granted something to the same content meanwhile.
+            current = await self.current(approval.origin, approval.uri)
+        raise ApprovalError(
+            "skill-changed",
+            f"the approval of {approval.uri!r:.300} was revoked or is for other content now",
+            "load the skill again",
+            rule="A2",
+        )
 
     async def revoke(
         self, origin: str, uri: str, *, by: str, why: str, note: str = "", only: Approval | None = None

@@ -24,7 +24,7 @@ from skillwire.errors import (
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals
 from skillwire.host.origins import FolderOrigin, ServerOrigin
-from skillwire.skill.approval import Approval, covers, file_digests, has_contents
+from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_frontmatter
@@ -133,8 +133,8 @@ class Loader:
         answer = await self._approvals.request(request)
         approval = await self._approvals.standing(origin.label, entry)
         if approval is not None and answer.remember and answer.by != "policy":
-            await self._approvals.grant(approval, tool, answer.by, answer.note)
-        return skill.grants | {tool}
+            await self._approvals.grant(approval, tool_grant(tool), answer.by, answer.note)
+        return skill.grants | {tool_grant(tool)}
 
     async def read_skill(self, skill: ApprovedSkill) -> tuple[Content, str]:
         """The ``SKILL.md`` and its body, verified byte by byte and field by field (V1, V4).

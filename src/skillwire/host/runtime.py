@@ -36,7 +36,14 @@ from skillwire.host.results import LoadedFile, LoadedSkill, SkillStatus, ToolRes
 from skillwire.host.tools import LIST, LOAD, READ, tool_definitions
 from skillwire.host.windows import Windows
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.approval import EXECUTE, contents_of, fingerprint_of, has_contents
+from skillwire.skill.approval import (
+    EXECUTE,
+    contents_of,
+    fingerprint_of,
+    granted_tool,
+    has_contents,
+    tool_grant,
+)
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -194,6 +201,7 @@ class Host:
             if origin is not None and origin != skill.origin.label:
                 content, source = await self._read_across(skill, origin, path)
                 name = f"{origin}:{source.entry.name}"
+                self._windows.quote(source, name)
             else:
                 content = await self._loader.read_file(skill, self._loader.locate(skill.entry, path))
             self._windows.need(skill.origin.label, skill.entry.uri, name)  # it may have changed meanwhile
@@ -228,7 +236,7 @@ class Host:
             for _, skill in self._windows.acting():
                 await self._recheck(skill)
             while (skill := self._not_granted(tool)) is not None:
-                self._windows.need(skill.origin.label, skill.entry.uri, skill.entry.name)
+                self._windows.current(skill.origin.label, skill.entry.uri, skill.entry.name)
                 self._windows.grant(skill, await self._loader.grant(skill, tool))
         except SkillwireError as error:
             return await self._refused(error, tool, skill)
@@ -240,15 +248,15 @@ class Host:
             (
                 skill
                 for window, skill in self._windows.acting()
-                if not (skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool))
+                if not (skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool_grant(tool)))
             ),
             None,
         )
 
     def granted(self) -> frozenset[str]:
         """A4: the tools that a person granted to skills which are acted on. What a skill asks for is not in it."""
-        grants = [skill.grants for window, skill in self._windows.acting() if window.may_read]
-        return frozenset[str]().union(*grants)
+        grants = {grant for window, skill in self._windows.acting() if window.may_read for grant in skill.grants}
+        return frozenset(tool for tool in map(granted_tool, grants) if tool is not None)
 
     def leave(self, name: str | None = None) -> None:
         """The words of a skill, or of all, have left the model's context (W1)."""

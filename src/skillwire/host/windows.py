@@ -27,11 +27,21 @@ class Windows:
         self._windows[skill.origin.label, skill.entry.uri] = window, skill
         self._names[skill.origin.label, skill.entry.uri] = name
 
+    def quote(self, skill: ApprovedSkill, name: str) -> None:
+        """O3: a read across origins put words of a skill into the context, under this name."""
+        place = skill.origin.label, skill.entry.uri
+        if place in self._windows:
+            self.tell(*place, "cross-read")
+        else:
+            window = Window(skill.origin.label, skill.entry, skill.grants).after("cross-read")
+            self._windows[place] = window, skill
+            self._names[place] = name
+
     def grant(self, skill: ApprovedSkill, grants: frozenset[str]) -> None:
         """A4, A5: what a person granted; ``ApprovalError`` if the skill is another since they were asked."""
         place = skill.origin.label, skill.entry.uri
         if place in self._windows:
-            held = self.need(*place, skill.entry.name)
+            held = self.current(*place, skill.entry.name)
             if held.entry != skill.entry:
                 raise _changed(skill.entry.name)
             held = replace(held, grants=held.grants | grants)
@@ -76,13 +86,18 @@ class Windows:
     def need(self, origin: str, uri: str, name: str) -> ApprovedSkill:
         """The skill as it was loaded; ``ApprovalError`` if it was not, or may not be acted on any more."""
         known = self._windows.get((origin, uri))
-        if known is None:
+        if known is None or known[0].state == "quoted":
             raise ApprovalError(
                 "skill-not-loaded", f"{name!r:.100} is not loaded", "call load_skill first", rule="W2"
             )
-        if not known[0].may_read:
+        return self.current(origin, uri, name)
+
+    def current(self, origin: str, uri: str, name: str) -> ApprovedSkill:
+        """The skill whose words are in the context; ``ApprovalError`` if it was revoked or changed since."""
+        window, skill = self._windows[origin, uri]
+        if window.state == "revoked":
             raise _changed(name)
-        return known[1]
+        return skill
 
 
 def _changed(name: str) -> ApprovalError:

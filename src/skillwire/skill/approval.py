@@ -28,7 +28,8 @@ Contents: TypeAlias = frozenset[tuple[str, str]]
 """(URI, digest) of every file, and of the frontmatter, whose URI is that of ``SKILL.md`` with ``#frontmatter``."""
 _FRONTMATTER = "#frontmatter"
 EXECUTE = "execute"
-"""The grant that lets code run while the model acts on a skill (A5); every other grant is a tool's name."""
+"""The grant that lets code run while the model acts on a skill (A5); every other grant is a tool's."""
+_TOOL = "tool:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +60,19 @@ class ContentChange:
 
     def __bool__(self) -> bool:
         return bool(self.added or self.removed or self.rotated or self.has_other_frontmatter)
+
+
+def tool_grant(tool: str) -> str:
+    """The grant of a tool: its name, or ``tool:NAME`` where the name alone would mean another grant.
+
+    A skill chooses the names of the tools that it asks for, so none may be read as ``EXECUTE``.
+    """
+    return _TOOL + tool if tool == EXECUTE or tool.startswith(_TOOL) else tool
+
+
+def granted_tool(grant: str) -> str | None:
+    """The tool that ``grant`` is for; ``None`` for ``EXECUTE``."""
+    return None if grant == EXECUTE else grant.removeprefix(_TOOL)
 
 
 def has_contents(entry: SkillEntry) -> bool:

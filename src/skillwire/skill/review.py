@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from skillwire.skill.approval import tool_grant
 from skillwire.skill.check import SkillText, check_text
 from skillwire.skill.hidden import find_hidden_characters
 from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
@@ -41,7 +42,7 @@ class Review:
     files: tuple[tuple[str, int | None], ...]
     size: int
     scripts: tuple[str, ...]
-    tools: tuple[str, ...]
+    tools: tuple[str, ...]  # as grants: see ``tool_grant``
     widening: Mapping[str, Json]
     nested: tuple[str, ...]
     hidden: tuple[str, ...]
@@ -58,7 +59,7 @@ def review_entry(entry: SkillEntry) -> Review:
         files=tuple(paths),
         size=entry.size,
         scripts=tuple(path for path, _ in paths if _is_script(path)),
-        tools=requested_tools(entry),
+        tools=tuple(map(tool_grant, requested_tools(entry))),
         widening={key: value for key, value in entry.frontmatter.items() if _is_widening(key)},
         nested=tuple(path for path, _ in paths if path.endswith(f"/{SKILL_MD}")),
         hidden=_bounded([*_hidden_fields(entry.frontmatter), *_hidden_names(path for path, _ in paths)]),

@@ -2,9 +2,11 @@
 
 A table, so that every case is decided and can be drawn. ``load`` is the host's own loading path, nothing else
 opens a window: a plain read of a ``SKILL.md`` gives no standing (W2), and a directory shows what is there without
-making it part of the skill (W3). When an approval is revoked, or the skill turns out to have changed, the words
-are still in the context: the window does not close, it is ``revoked``, and nothing more is read or run because of
-the skill until it is loaded anew or its words are gone.
+making it part of the skill (W3). A read across origins (O3) puts words of a skill into the context that is not
+loaded: it is ``quoted``, nothing more is read for it, and code runs only if it was granted to it too (A5). When
+an approval is revoked, or the skill turns out to have changed, the words are still in the context: the window does
+not close, it is ``revoked``, and nothing more is read or run because of the skill until it is loaded again or its
+words are gone.
 """
 
 from __future__ import annotations
@@ -15,25 +17,35 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 if TYPE_CHECKING:
     from skillwire.skill.entry import SkillEntry
 
-State: TypeAlias = Literal["closed", "open", "revoked"]
-Event: TypeAlias = Literal["load", "plain-read", "directory-read", "revoke", "change", "leave"]
+State: TypeAlias = Literal["closed", "quoted", "open", "revoked"]
+Event: TypeAlias = Literal["load", "plain-read", "directory-read", "cross-read", "revoke", "change", "leave"]
 
 TRANSITIONS: dict[tuple[State, Event], State] = {
     ("closed", "load"): "open",
     ("closed", "plain-read"): "closed",
     ("closed", "directory-read"): "closed",
+    ("closed", "cross-read"): "quoted",
     ("closed", "revoke"): "closed",
     ("closed", "change"): "closed",
     ("closed", "leave"): "closed",
+    ("quoted", "load"): "open",
+    ("quoted", "plain-read"): "quoted",
+    ("quoted", "directory-read"): "quoted",
+    ("quoted", "cross-read"): "quoted",
+    ("quoted", "revoke"): "revoked",
+    ("quoted", "change"): "revoked",
+    ("quoted", "leave"): "closed",
     ("open", "load"): "open",
     ("open", "plain-read"): "open",
     ("open", "directory-read"): "open",
+    ("open", "cross-read"): "open",
     ("open", "revoke"): "revoked",
     ("open", "change"): "revoked",
     ("open", "leave"): "closed",
     ("revoked", "load"): "open",
     ("revoked", "plain-read"): "revoked",
     ("revoked", "directory-read"): "revoked",
+    ("revoked", "cross-read"): "revoked",
     ("revoked", "revoke"): "revoked",
     ("revoked", "change"): "revoked",
     ("revoked", "leave"): "closed",
@@ -65,7 +77,7 @@ class Window:
 
     def permits(self, grant: str) -> bool:
         """Whether a person granted ``grant`` to this very content (A4, A5)."""
-        return self.state == "open" and grant in self.grants
+        return self.state in ("open", "quoted") and grant in self.grants
 
 
 def draw_table() -> str:

@@ -5,19 +5,20 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
-from adversarial.host.origin import SKILL, assert_refused
+from adversarial.host.origin import NOTE, SKILL, HostileOrigin, assert_refused
 from host.stage import NO, YES, Person
 from rules import rule
-from skillwire.host.approvals import Answer
+from skillwire.host.approvals import Answer, Policy, Rule
 from skillwire.skill.approval import EXECUTE
 from trees import skill_md
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from adversarial.host.origin import HostileOrigin
+    from skillwire.host.refusal import Refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -46,7 +47,7 @@ async def test_a_skill_that_is_approved_got_nothing_of_what_it_asked_for(evil: H
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
-        assert person.asked[0].review.tools == ("Bash(*)", "Write", "execute")
+        assert person.asked[0].review.tools == ("Bash(*)", "Write", "tool:execute")
         assert set(person.asked[0].review.widening) == {"allowed-tools", "hooks", "permissions", "mcp-servers"}
         assert person.asked[0].review.scripts == ("scripts/run.sh",)
         assert (host.granted(), [origin.label for origin in host.origins]) == (frozenset(), ["mine", "evil"])
@@ -126,3 +127,54 @@ async def test_a_skill_of_another_origin_does_not_lend_its_grants(evil: HostileO
         assert refusal is not None
         assert person.asked[-1].entry.name == "greedy"
         assert_refused(await host.read("greedy", "nothing"), "file-unlisted", "V2")
+
+
+@rule("A4", "A5")
+async def test_a_tool_that_is_called_execute_does_not_let_code_run(evil: HostileOrigin, state: Path) -> None:
+    """A skill chooses the names of the tools that it asks for."""
+    evil.announce(SKILL, skill_md("flat", extra=f"allowed-tools: {EXECUTE} tool:{EXECUTE}\n"))
+    evil.claim(**{"allowed-tools": f"{EXECUTE} tool:{EXECUTE}"})
+    granted = frozenset({f"tool:{EXECUTE}", f"tool:tool:{EXECUTE}"})
+    person = Person(Answer(yes=True, grants=granted), NO)
+    async with evil.host(state, person=person) as host:
+        await host.load("flat")
+        assert set(person.asked[0].review.tools) == granted
+        assert await host.gate(EXECUTE) is None
+        refusal = await host.gate("Bash")
+        assert refusal is not None
+        assert refusal.rule == "A5"
+
+
+@rule("A4", "A5")
+async def test_grants_that_are_given_at_the_same_time_all_count(evil: HostileOrigin, state: Path) -> None:
+    async with evil.host(state) as host:
+        await host.load("flat")
+        answers: list[Refusal | None] = []
+
+        async def ask(tool: str) -> None:
+            answers.append(await host.gate(tool))
+
+        async with anyio.create_task_group() as group:
+            for tool in ("Bash", "Write", "Edit"):
+                group.start_soon(ask, tool)
+        assert answers == [None] * 3
+        approval = await host.store.approval("evil", SKILL)
+        assert approval is not None
+        assert approval.grants == {"Bash", "Write", "Edit"}
+
+
+@rule("O3", "A5", "W1")
+async def test_words_that_were_read_across_origins_are_gated_too(evil: HostileOrigin, state: Path) -> None:
+    """The skill that they came from is acted on, until its words leave the context."""
+    other = HostileOrigin()
+    policy = Policy([Rule("ask", kind="cross-origin")])
+    person = Person(Answer(yes=True, grants=frozenset({EXECUTE})), YES, YES, NO)
+    async with other.serving() as target, evil.host(state, person=person, policy=policy) as host:
+        await host.add_server("other", target)
+        await host.calm("other")
+        await host.load("evil:flat")
+        assert await host.gate("Bash") is None
+        assert not (await host.read("evil:flat", NOTE, origin="other")).is_error
+        refusal = await host.gate("Bash")
+        assert refusal is not None
+        assert person.asked[-1].origin == "other"

@@ -11,7 +11,7 @@ import pytest
 from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.opening import open_store
-from skillwire.skill.approval import Approval
+from skillwire.skill.approval import Approval, make_contents
 from skillwire.store.contract import LogLine, StoredOrigin
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ REFUNDS = "skill://acme/refunds/SKILL.md"
 
 
 def approval(origin: str = "acme", uri: str = REFUNDS, digest: str = ONE, *grants: str) -> Approval:
-    return Approval(origin, uri, frozenset({(uri, digest)}), "ada", 1_000_000.25, frozenset(grants))
+    return Approval(origin, uri, make_contents(uri, {uri: digest}, ONE), "ada", 1_000_000.25, frozenset(grants))
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_what_only_a_host_revoked_can_be_imported_again(
 
     async def revoke() -> None:
         store = await open_store(state)
-        facts = {"why": "the content changed", "contents": [[REFUNDS, ONE]]}
+        facts = {"why": "the content changed", "contents": sorted(approval().contents)}
         await store.remove_approval("acme", REFUNDS, LogLine("revoked", "acme", REFUNDS, "host", 5.0, facts))
         await store.close()
 

@@ -111,7 +111,7 @@ class Sheet:
         """What can be granted, each on its own (A4, A5): what it asks for, what it has, and running code."""
         granted = self.approval.grants if self.approval and self.state == "approved" else frozenset[str]()
         tools = dict.fromkeys([*self.review.tools, *sorted(granted)])
-        return (*(tool for tool in tools if tool != EXECUTE), EXECUTE)
+        return (*(grant for grant in tools if grant != EXECUTE), EXECUTE)
 
 
 def _breaks(error: SkillwireError) -> bool:

@@ -42,7 +42,6 @@ def routes(desk: Desk) -> list[BaseRoute]:
         if asked.kind == "load" and here == "same" and not wants_once:
             return goes_to(skill_place(asked.origin, asked.entry.uri))
         review = review_entry(asked.entry)
-        tools = tuple(tool for tool in review.tools if tool != EXECUTE)
         return await desk.show(
             request,
             "desk/question.html",
@@ -51,7 +50,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
             wishes=wishes_of(review),
             hidden=tuple(dict.fromkeys([*review.hidden, *asked.hidden])),
             files=[(path_inside(asked.entry.uri, file.uri), file.size) for file in asked.entry.files],
-            offered=(*tools, EXECUTE) if asked.kind == "load" else (),
+            offered=(*review.tools, EXECUTE) if asked.kind == "load" else (),
             execute=EXECUTE,
             here=here,
             wants_once=wants_once,
