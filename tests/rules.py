@@ -108,6 +108,7 @@ RULES = {
     "M3": "native: scoped primitives become callable with activation and stop with its end",
     "M4": "native: notifications/skills/list_changed",
     "M5": "native: an operator can leave scoped primitives listed",
+    "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",
     "X1": "fallback: tools to list, search, load and read skills",
     "X2": "fallback: one prompt per skill, with the same bytes and the origin stated",
 }

@@ -6,14 +6,17 @@ import json
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, Literal
 
+import httpx2
 import pytest
 from mcp import Client, MCPError, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from mcp_types import ElicitResult
 
 from e2e.talking import gateway
 from interaction.conftest import Wire
 from rules import rule
+from skillwire.server.access import digest_token
 from starting import skillwire_command
 from trees import small_tree, write_tree
 
@@ -25,6 +28,7 @@ pytestmark = pytest.mark.anyio
 FLAT = "skill://acme/flat/SKILL.md"
 COMMAND = "skillwire approve acme:skill://flat/SKILL.md --config servers.json --state state"
 Transport = Literal["stdio", "http"]
+TOKEN, OTHER_TOKEN = "a" * 40, "b" * 40
 
 
 class Person:
@@ -44,14 +48,18 @@ def folder(tmp_path: Path) -> Path:
     command, *words = [*skillwire_command(), "serve", "tree"]
     entry = {"command": command, "args": words, "cwd": str(tmp_path)}
     (tmp_path / "servers.json").write_text(json.dumps({"mcpServers": {"acme": entry}}))
-    (tmp_path / "gateway.toml").write_text('mode = "admit"\nservers = "servers.json"\n')
+    (tmp_path / "gateway.toml").write_text('mode = "admit"\nservers = "servers.json"\napprovers = ["ada"]\n')
+    lines = ['[[token]]\nsubject = "%s"\nsha256 = "%s"\nsee = ["*"]\n'] * 2
+    tokens = ("ada", digest_token(TOKEN), "bob", digest_token(OTHER_TOKEN))
+    (tmp_path / "access.toml").write_text("".join(lines) % tokens)
     return tmp_path
 
 
 @asynccontextmanager
 async def connected(
-    folder: Path, transport: Transport, mode: str, person: Person | None, address: str = "0"
+    folder: Path, transport: Transport, mode: str, person: Person | None, token: str | None = TOKEN
 ) -> AsyncIterator[Wire]:
+    """Over HTTP the client has a token, without one the gateway is open to this machine."""
     policy, state = folder / "gateway.toml", folder / "state"
     if transport == "stdio":
         command, *words = [*skillwire_command(), "gateway", "--policy", str(policy), "--state", str(state)]
@@ -59,9 +67,14 @@ async def connected(
         async with Client(target, mode=mode, elicitation_callback=person) as client:
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
         return
-    with gateway(folder, "--policy", str(policy), "--http", address) as process:
+    options = [] if token is None else ["--access", str(folder / "access.toml")]
+    headers = {} if token is None else {"Authorization": f"Bearer {token}"}
+    with gateway(folder, "--policy", str(policy), "--http", "0", *options) as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
-        async with Client(url, mode=mode, elicitation_callback=person) as client:
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as web,
+            Client(streamable_http_client(url, http_client=web), mode=mode, elicitation_callback=person) as client,
+        ):
             yield Wire(client, "legacy" if mode == "legacy" else "modern")
 
 
@@ -115,13 +128,14 @@ async def test_a_client_without_forms_is_told_the_command_and_no_path(
         assert str(folder) not in text
 
 
-@rule("A1")
-@pytest.mark.parametrize(
-    "address", ["localhost:0", "127.0.0.2:0", "[::1]:0"], ids=["name", "another-address", "version-6"]
-)
-async def test_loopback_by_any_name_is_not_open_to_anybody(folder: Path, address: str) -> None:
-    """So a person can be asked there."""
+@rule("Z5")
+@pytest.mark.parametrize("token", [None, OTHER_TOKEN], ids=["no-token", "not-an-approver"])
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_over_http_only_approvers_are_asked(folder: Path, mode: str, token: str | None) -> None:
+    """Any client could make up the answer of its person."""
     person = Person()
-    async with connected(folder, "http", "auto", person, address) as wire:
-        await wire.client.read_resource(FLAT)
-    assert len(person.asked) == 1
+    async with connected(folder, "http", mode, person, token) as wire:
+        with pytest.raises(MCPError) as caught:
+            await wire.client.read_resource(FLAT)
+    assert COMMAND in caught.value.message
+    assert person.asked == []

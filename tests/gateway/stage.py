@@ -53,6 +53,7 @@ async def gateway_of(
     settle: bool = True,
     renews_snapshots: bool = False,
     config: Path | None = None,
+    is_public: bool = False,
     **options: Any,
 ) -> AsyncIterator[Gateway]:
     """A gateway of servers, each hostile, a catalog, or whatever can be connected to."""
@@ -64,7 +65,8 @@ async def gateway_of(
             elif isinstance(server, MemoryCatalog):
                 server = build_server(Skills(server))
             targets[label] = server
-        plan = Plan(parse_policy(policy), targets, folders or {}, renews_snapshots, config, config and state)
+        files = folders or {}, renews_snapshots, config, config and state
+        plan = Plan(parse_policy(policy), targets, *files, is_public)
         options.setdefault("limits", SMALL)
         gateway = await stack.enter_async_context(open_gateway(plan, state, **options))
         if settle:

@@ -75,7 +75,7 @@ async def test_a_read_of_what_waits_is_asked_about_and_then_answered(state: Path
         assert "flat" in message
         assert "acme" in message
         [approval] = await gateway.store.approvals()
-        assert (approval.origin, approval.uri) == ("acme", "skill://flat/SKILL.md")
+        assert (approval.origin, approval.uri) == ("acme#stdio", "skill://flat/SKILL.md")
         assert approval.by.startswith("client:")
         assert approval.grants == frozenset()
         assert (await wire.call("skills/get", uri=FLAT))["skill"]["uri"] == FLAT

@@ -93,7 +93,9 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
     folders = [Path(path) for path in arguments.paths]
     plan = plan_gateway(policy=arguments.policy, config=arguments.config, folders=folders)
-    plan = replace(plan, renews_snapshots=arguments.renew_snapshots, state=arguments.state)
+    plan = replace(
+        plan, renews_snapshots=arguments.renew_snapshots, state=arguments.state, is_public=address is not None
+    )
     for name in ("mcp", "httpx2"):
         logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is said by us
     with _naming_state():
@@ -148,8 +150,9 @@ async def _serve_http(
     anybody = is_open(listener, access)
     async with open_gateway(plan, state_of(arguments)) as gateway:
         skills = _skills(gateway, arguments, access)
-        server = _server(gateway, skills, arguments, access, may_approve=not anybody)
-        asks = plan.policy.mode == "admit" and not plan.policy.read_only and not anybody
+        may_approve = bool(plan.policy.approvers) and not anybody
+        server = _server(gateway, skills, arguments, access, tells=not anybody)
+        asks = plan.policy.mode == "admit" and not plan.policy.read_only and may_approve
         room = arguments.replay * MIB
         options = HttpOptions(access, arguments.public_url, asks=asks, replay_bytes=room)
         page = page_of(skills, arguments, access, url_of(listener))
@@ -158,8 +161,8 @@ async def _serve_http(
         say_how_to_connect(
             arguments, http.url, printer, is_open=anybody, page=page_address_of(arguments, http.url)
         )
-        if anybody and plan.policy.mode == "admit":
-            printer.talk("note: nobody can approve skills through this gateway, since anybody could; see --access")
+        if plan.policy.approvers and anybody:
+            printer.talk("note: 'approvers' in the policy has no effect without --access: clients have no names")
         async with anyio.create_task_group() as group:
             group.start_soon(_talk, gateway, arguments, printer)
             await http.run(signals)
@@ -177,15 +180,16 @@ def _server(
     arguments: argparse.Namespace,
     access: Access | None,
     *,
-    may_approve: bool = True,
+    tells: bool = True,
 ) -> Any:
+    """The server. ``tells``: clients learn which skills wait for approval, and may be asked for it."""
     from skillwire.gateway.eliciting import attach_eliciting
     from skillwire.server.access import Policy
     from skillwire.server.notices import everything
     from skillwire.server.run import build_server
 
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
-    if may_approve:
+    if tells:
         attach_eliciting(server, gateway, lambda: everything if access is None else Policy(access).sees())
     return server
 

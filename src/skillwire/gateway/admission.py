@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from skillwire.gateway.standing import Standing
     from skillwire.host.approvals import Approvals
     from skillwire.skill import SkillEntry
+    from skillwire.skill.approval import Approval
 
 _MOST_DECIDED = 100_000
 _SHOWN = 20
@@ -45,11 +46,15 @@ class Admission:
         addresses: Callable[[], Addresses],
         seen_at: Callable[[], float | None] = lambda: None,
         is_local: bool = False,
+        is_public: bool = False,
         approve_options: str = "",
         public_options: str = "",
     ) -> None:
         self.label = label
         self.is_strict = policy.mode == "admit" and not is_local
+        # Z5: approvals given through clients are kept apart. No label of a host has a '#', so its own skills never
+        # have them; and those given on stdio, by the person who started the gateway, do not count over HTTP.
+        self.client_origin = f"{label}#{'gateway' if is_public else 'stdio'}"
         self._policy = policy
         self._standing = standing
         self._approvals = approvals
@@ -96,8 +101,12 @@ class Admission:
 
     def has_yes(self, entry: SkillEntry) -> bool:
         """Whether somebody said yes to some content of the skill, be it this or another."""
-        is_known = self._standing.approval(self.label, entry.uri) is not None
-        return is_known or self.path_of(entry) in self._named
+        return bool(self._approvals_of(entry)) or self.path_of(entry) in self._named
+
+    def _approvals_of(self, entry: SkillEntry) -> list[Approval]:
+        """The operator's approval, and that of a client; for whatever content."""
+        found = (self._standing.approval(origin, entry.uri) for origin in (self.label, self.client_origin))
+        return [approval for approval in found if approval is not None]
 
     async def revoke_outdated(
         self, entries: Iterable[SkillEntry], asked_at: Callable[[SkillEntry], float]
@@ -109,9 +118,8 @@ class Admission:
         listed_at = self._seen_at()
         if not self.is_strict or listed_at is None:
             return
-        for entry in entries:
-            approval = self._standing.approval(self.label, entry.uri)
-            if approval is None or covers(approval, self.label, entry):
+        for entry, approval in [(each, known) for each in entries for known in self._approvals_of(each)]:
+            if covers(approval, approval.origin, entry):
                 continue
             if approval.at >= min(listed_at, asked_at(entry)):
                 continue
@@ -120,7 +128,7 @@ class Admission:
             if not entry.is_complete and self._policy.materializes(self.label, self.path_of(entry)):
                 continue  # its snapshot is being taken, and may be the same
             await self._approvals.revoke(
-                self.label, entry.uri, by="gateway", why="the content changed", only=approval
+                approval.origin, entry.uri, by="gateway", why="the content changed", only=approval
             )
             await self._standing.look()
 
@@ -173,8 +181,7 @@ class Admission:
     def _is_approved(self, entry: SkillEntry) -> bool:
         if not entry.is_complete or "digest" in entry.gaps:
             return False  # V7: there is nothing that a yes could be bound to
-        approval = self._standing.approval(self.label, entry.uri)
-        if approval is not None and covers(approval, self.label, entry):
+        if any(covers(approval, approval.origin, entry) for approval in self._approvals_of(entry)):
             return True
         return self._policy.is_approved(self.label, self.path_of(entry), contents_name(entry))
 

@@ -10,18 +10,26 @@ host's questions is asked instead (``wishing.py``). What they declined is not as
 
 - Handshake era: the form is a request to the client while its own request waits.
 - Stateless era: the answer to ``resources/read``, ``tools/call`` and ``prompts/get`` is that input is required,
-  and the client asks again with it. The state it brings back is the content that the person saw; whoever made one
-  up could as well make up the answer, so that it is compared and not sealed.
+  and the client asks again with it. The request state is signed and bound to the subject, the skill and the
+  content: an answer counts only for a question that this gateway put to this subject (Z5).
+
+A client could make up its person's answer, so its approval counts for little (Z5). On stdio it is that of the
+person who started the gateway, and counts there. Over HTTP only subjects that the policy names as ``approvers``
+can approve, for all clients of the gateway. It never counts for the operator's own host.
 """
 
 from __future__ import annotations
 
+import hmac
+import json
 import logging
+import secrets
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import anyio
+from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
@@ -62,6 +70,7 @@ class Wanted:
     content: str
     who: str
     asker: Asker
+    subject: str | None = None
 
     @property
     def key(self) -> About:
@@ -81,6 +90,7 @@ class Eliciting:
     def __init__(self, gateway: Gateway, sees: Callable[[], Callable[[str], bool]]) -> None:
         self._gateway = gateway
         self._sees = sees
+        self._key = secrets.token_bytes(32)
         self._asking: dict[About, anyio.Lock] = {}
         self._refusals = Refusals()
 
@@ -121,6 +131,8 @@ class Eliciting:
         """Whether a yes can be given through this gateway, or because of it."""
         if wanted.content == "dynamic" or self._gateway.policy.read_only:  # V7
             return False
+        if self._gateway.is_public and wanted.subject not in self._gateway.policy.approvers:  # Z5
+            return False
         try:
             return not await self._gateway.wishes.is_declined(wanted.upstream.label, wanted.entry)
         except StoreError as error:
@@ -147,8 +159,8 @@ class Eliciting:
         return None
 
     async def _require(self, ctx: Context, wanted: Wanted) -> dict[str, Any] | None:
-        given = given_answer(ctx, wanted.content)
-        if given is not None:
+        given = given_answer(ctx)
+        if given is not None and self._is_ours((ctx.params or {}).get("requestState"), wanted):
             await self._settle(wanted, yes=is_yes(given))
             return None
         if self._refusals.has(wanted.key):
@@ -156,8 +168,20 @@ class Eliciting:
         review = await wanted.upstream.admitting.review(wanted.entry)
         form = approval_form(wanted.upstream.label, review, wanted.content)
         request = {"method": "elicitation/create", "params": {"mode": "form", **form}}
-        required = {"inputRequests": {FIELD: request}, "requestState": wanted.content}
+        required = {"inputRequests": {FIELD: request}, "requestState": self._signed(wanted, int(time.time()))}
         return {"resultType": "input_required", **required}
+
+    def _signed(self, wanted: Wanted, at: int) -> str:
+        """The request state of a question that was put at this time."""
+        about = [str(at), wanted.asker.key, wanted.upstream.label, wanted.entry.uri, wanted.content]
+        return f"{at}.{hmac.digest(self._key, json.dumps(about).encode(), 'sha256').hex()}"
+
+    def _is_ours(self, state: object, wanted: Wanted) -> bool:
+        """Whether this gateway put that question to this subject, a while ago at most."""
+        at = state.partition(".")[0] if isinstance(state, str) else ""
+        if not (at.isascii() and at.isdigit() and len(at) < 20) or time.time() - int(at) > _PATIENCE_SECONDS:
+            return False
+        return hmac.compare_digest(str(state).encode(), self._signed(wanted, int(at)).encode())
 
     async def _ask_now(self, ctx: Context, wanted: Wanted) -> None:
         review = await wanted.upstream.admitting.review(wanted.entry)
@@ -175,7 +199,8 @@ class Eliciting:
         gateway, entry, label = self._gateway, wanted.entry, wanted.upstream.label
         if yes:
             review = review or await wanted.upstream.admitting.review(entry)
-            request = ApprovalRequest("load", label, entry, review)
+            origin = wanted.upstream.admitting.admission.client_origin
+            request = ApprovalRequest("load", origin, entry, review)
             await gateway.approvals.remember(request, Answer(yes=True, by=wanted.who))
             await gateway.standing.look()
             return
@@ -197,7 +222,9 @@ class Eliciting:
             except (FormatError, NotFoundError):
                 continue
             if entry is not None:
-                return Wanted(upstream, entry, contents_name(entry), who_asks(ctx), self._refusals.asker(ctx))
+                asker, token = self._refusals.asker(ctx), get_access_token()
+                subject = None if token is None else token.subject
+                return Wanted(upstream, entry, contents_name(entry), who_asks(ctx), asker, subject)
         return None
 
     async def _meant(self, word: str) -> list[str]:

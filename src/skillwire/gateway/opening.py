@@ -65,6 +65,7 @@ class Gateway:
     catalog: FederatedCatalog
     upstreams: Mapping[str, Upstream]
     policy: GatewayPolicy
+    is_public: bool
     store: Store
     standing: Standing
     approvals: Approvals
@@ -139,6 +140,7 @@ def _build(plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> Gat
         catalog,
         upstreams,
         plan.policy,
+        plan.is_public,
         store,
         building.standing,
         building.approvals,
@@ -191,6 +193,7 @@ class _Building:
             addresses=addresses,
             seen_at=seen_at,
             is_local=label in self._plan.folders,
+            is_public=self._plan.is_public,
             approve_options=self._plan.approve_options,
             public_options=self._plan.public_options,
         )

@@ -34,6 +34,8 @@ class Plan:
     renews_snapshots: bool = False
     config: Path | None = None
     state: Path | None = None
+    is_public: bool = False
+    """Whether it is served over HTTP, where a client may be anyone with a token."""
 
     @property
     def approve_options(self) -> str:

@@ -2,7 +2,8 @@
 
     mode = "admit"                     # only what was approved; "observe" serves what is allowed and records it
     servers = "servers.json"           # an mcpServers file, relative to this one
-    read-only = false                  # true: nobody can approve anything through this gateway
+    approvers = ["ada"]                # over HTTP: whose approvals count for all clients (default: nobody's)
+    read-only = false                  # true: nothing can be approved through this gateway
 
     [upstream.acme]                    # a server of that file, by its label
     skills = ["billing/*"]             # which are served; * is any text (default: all)
@@ -100,6 +101,7 @@ class GatewayPolicy:
     mode: Mode = "observe"
     servers: str | None = None
     read_only: bool = False
+    approvers: frozenset[str] = frozenset()
     upstreams: Mapping[str, UpstreamPolicy] = field(default_factory=dict[str, UpstreamPolicy])
     approved: frozenset[ApprovedContent] = frozenset()
     denied: tuple[DeniedSkills, ...] = ()
@@ -139,11 +141,12 @@ def parse_policy(text: str) -> GatewayPolicy:
     mode = table.take("mode", _one_of("observe", "admit"), "observe")
     servers = table.take("servers", _text, None)
     read_only = table.take("read-only", _boolean, False)
+    approvers = frozenset(table.take("approvers", _texts, ()))
     upstreams = {label: _upstream(label, value) for label, value in table.take("upstream", _mapping, {}).items()}
     approved = frozenset(_approved(item) for item in table.tables("approved"))
     denied = tuple(_denied(item) for item in table.tables("deny"))
     table.end()
-    return GatewayPolicy(cast("Mode", mode), servers, read_only, upstreams, approved, denied)
+    return GatewayPolicy(cast("Mode", mode), servers, read_only, approvers, upstreams, approved, denied)
 
 
 def _upstream(label: str, value: object) -> UpstreamPolicy:
@@ -152,9 +155,9 @@ def _upstream(label: str, value: object) -> UpstreamPolicy:
         raise _invalid(f"[{where}]: {label!r:.80} cannot be a label", "use 1 to 64 letters, digits, - _ .")
     table = _Table(_mapping(value, where), f"{where}.")
     policy = UpstreamPolicy(
-        skills=table.take("skills", _globs, ("*",)),
-        deny=table.take("deny", _globs, ()),
-        materialize=table.take("materialize", _globs, ()),
+        skills=table.take("skills", _texts, ("*",)),
+        deny=table.take("deny", _texts, ()),
+        materialize=table.take("materialize", _texts, ()),
         folder=table.take("folder", _text, None),
         enabled=table.take("enabled", _boolean, True),
         dialect=table.take("dialect", _one_of(*DIALECTS), None),
@@ -232,7 +235,7 @@ def _seconds(value: object, key: str) -> float:
     return float(value)
 
 
-def _globs(value: object, key: str) -> tuple[str, ...]:
+def _texts(value: object, key: str) -> tuple[str, ...]:
     items = _list(value, key)
     return tuple(_text(item, f"{key}[{number}]") for number, item in enumerate(items, 1))
 

@@ -55,13 +55,10 @@ def can_ask(ctx: Context) -> bool:
     return ctx.method in INPUT_REQUIRED_METHODS if is_modern(ctx) else ctx.session.can_send_request
 
 
-def given_answer(ctx: Context, content: str) -> dict[str, Any] | None:
-    """The answer that a request of the stateless era brings, if it is about this very content."""
-    params = ctx.params or {}
-    answers = params.get("inputResponses")
-    if params.get("requestState") != content or not isinstance(answers, dict):
-        return None
-    answer = cast("dict[str, Any]", answers).get(FIELD)
+def given_answer(ctx: Context) -> dict[str, Any] | None:
+    """The answer that a request of the stateless era brings, to whatever question."""
+    answers = (ctx.params or {}).get("inputResponses")
+    answer = cast("dict[str, Any]", answers).get(FIELD) if isinstance(answers, dict) else None
     return cast("dict[str, Any]", answer) if isinstance(answer, dict) else None
 
 

@@ -132,7 +132,7 @@ class Store(ABC):
     async def remove_origin(self, label: str) -> bool:
         """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays.
 
-        Entries under ``label#…`` go too: no label has a ``#``, so that they are about this origin.
+        Entries and approvals under ``label#…`` go too: no label has a ``#``, so they are about this origin.
         """
 
     @abstractmethod

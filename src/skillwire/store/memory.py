@@ -53,7 +53,8 @@ class MemoryStore(Store):
         self._version += 1
         for key in [key for key in self._entries if f"{key}#".startswith(f"{label}#")]:
             del self._entries[key]
-        self._approvals = {key: approval for key, approval in self._approvals.items() if key[0] != label}
+        for key in [key for key in self._approvals if f"{key[0]}#".startswith(f"{label}#")]:
+            del self._approvals[key]
         return self._origins.pop(label, None) is not None
 
     async def origins(self) -> Sequence[StoredOrigin]:

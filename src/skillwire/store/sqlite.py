@@ -79,6 +79,7 @@ class SqliteStore(Store):
             ("DELETE FROM entries WHERE label = ?", (label,)),
             ("DELETE FROM entries WHERE substr(label, 1, ?) = ?", (len(label) + 1, f"{label}#")),
             ("DELETE FROM approvals WHERE origin = ?", (label,)),
+            ("DELETE FROM approvals WHERE substr(origin, 1, ?) = ?", (len(label) + 1, f"{label}#")),
         )
 
     async def origins(self) -> Sequence[StoredOrigin]:

@@ -10,11 +10,12 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.host.exports import approvals_as_document, parse_approvals
-from skillwire.skill.approval import Approval
+from skillwire.skill.approval import Approval, make_contents
 
 ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
 REFUNDS = "skill://acme/refunds/SKILL.md"
-APPROVAL = Approval("acme", REFUNDS, frozenset({(REFUNDS, ONE)}), "ada", 1_000_000.25, frozenset({"Read"}))
+CONTENTS = make_contents(REFUNDS, {REFUNDS: ONE}, TWO)
+APPROVAL = Approval("acme", REFUNDS, CONTENTS, "ada", 1_000_000.25, frozenset({"Read"}))
 
 
 def refusal(data: bytes) -> FormatError:
@@ -45,6 +46,8 @@ def test_an_export_is_read_as_it_was_written() -> None:
         pytest.param(
             {"contents": [{"uri": REFUNDS, "digest": ONE}, {"uri": REFUNDS, "digest": TWO}]}, id="file-twice"
         ),
+        pytest.param({"frontmatter": ONE}, id="other-frontmatter"),
+        pytest.param({"frontmatter": None}, id="no-frontmatter"),
         pytest.param({"grants": "execute"}, id="grants-are-text"),
         pytest.param({"grants": [["execute"]]}, id="grant-is-a-list"),
         pytest.param({"origin": ""}, id="no-origin"),
@@ -61,7 +64,7 @@ def test_an_invalid_approval_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     "data",
-    [b"[", b"[]", b'{"version": 2, "approvals": []}', b'{"version": 1}'],
+    [b"[", b"[]", b'{"version": 1, "approvals": []}', b'{"version": 2}'],
     ids=["not-json", "list", "version", "no-approvals"],
 )
 def test_a_file_that_is_not_an_export_is_refused(data: bytes) -> None:

@@ -1,0 +1,85 @@
+"""Clients that make up what their person answered, in the stateless era (Z5)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from mcp.shared.exceptions import MCPError
+
+from gateway.stage import gateway_of, hostile
+from gateway.test_eliciting import ADMIT, FLAT, NOTES, Person, wire_of
+from host.stage import rotate
+from rules import rule
+from skillwire.gateway.forms import FIELD
+from skillwire.gateway.recording import contents_name
+from skillwire.skill.approval import fingerprint_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from interaction.conftest import Wire
+    from skillwire.gateway.opening import Gateway
+
+pytestmark = pytest.mark.anyio
+YES = {FIELD: {"action": "accept", "content": {"approve": True}}}
+
+
+async def question(wire: Wire) -> dict[str, Any]:
+    """What the gateway asks for when a file of a skill that waits is read."""
+    return await wire.call("resources/read", uri=NOTES)
+
+
+async def content_of(gateway: Gateway) -> str:
+    [entry] = await gateway.upstreams["acme"].admitting.waiting()
+    assert contents_name(entry) == fingerprint_of(entry)
+    return fingerprint_of(entry)
+
+
+@rule("Z5")
+@pytest.mark.parametrize("state_of", ["content", "nothing", "changed"])
+async def test_an_answer_to_a_question_that_was_not_asked_approves_nothing(state: Path, state_of: str) -> None:
+    """The gateway asks instead."""
+    async with (
+        gateway_of(state, {"acme": hostile()}, ADMIT) as gateway,
+        wire_of(gateway, "auto", Person()) as wire,
+    ):
+        asked = (await question(wire))["requestState"]
+        states = {"content": await content_of(gateway), "nothing": "", "changed": asked[:-1] + "x"}
+        answer = await wire.call("resources/read", uri=NOTES, requestState=states[state_of], inputResponses=YES)
+        assert answer["resultType"] == "input_required"
+        assert await gateway.store.approvals() == []
+
+
+@rule("Z5")
+async def test_an_answer_about_other_content_approves_nothing(state: Path) -> None:
+    """The skill changed between the question and the answer."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", Person()) as wire:
+        asked = (await question(wire))["requestState"]
+        rotate(server, "skill://flat/notes.md", b"other\n")
+        await gateway.upstreams["acme"].source.refresh()  # type: ignore[union-attr]
+        answer = await wire.call("resources/read", uri=FLAT, requestState=asked, inputResponses=YES)
+        assert answer["resultType"] == "input_required"
+        assert await gateway.store.approvals() == []
+
+
+@rule("Z5")
+async def test_an_answer_to_the_question_that_was_asked_counts_for_clients_only(state: Path) -> None:
+    """The operator's own host finds no approval under the label."""
+    async with (
+        gateway_of(state, {"acme": hostile()}, ADMIT) as gateway,
+        wire_of(gateway, "auto", Person()) as wire,
+    ):
+        asked = (await question(wire))["requestState"]
+        answer = await wire.call("resources/read", uri=NOTES, requestState=asked, inputResponses=YES)
+        assert answer["contents"][0]["text"] == "notes\n"
+        [approval] = await gateway.store.approvals()
+        assert approval.origin == "acme#stdio"
+        assert await gateway.store.approval("acme", approval.uri) is None
+    async with (
+        gateway_of(state, {"acme": hostile()}, ADMIT, is_public=True) as other,
+        wire_of(other, "auto", None) as wire,
+    ):
+        with pytest.raises(MCPError):
+            await question(wire)
