@@ -28,6 +28,7 @@ from skillwire.client.posting import READ
 from skillwire.client.shapes import as_object
 from skillwire.errors import NotFoundError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.wire.extension import DIRECTORY_READ
 from skillwire.wire.native import ACTIVATION_INVALID
 
 if TYPE_CHECKING:
@@ -127,7 +128,11 @@ class Connection:
             self.meter.take_failure()  # of an answer that nobody waits for any more
         self._asking += 1
         try:
-            with self._translated(method), anyio.fail_after(self.limits.max_call_seconds):
+            with (
+                self._translated(method),
+                anyio.fail_after(self.limits.max_call_seconds),
+                self.meter.expecting(_largest_answer(method, self.limits)),
+            ):
                 answer = await self._post(method, params)
                 if answer is None:
                     request = Request[dict[str, Any], str](method=method, params=params)
@@ -274,6 +279,12 @@ def _refuses_what_is_carried(error: NotFoundError) -> bool:
     said = error.__cause__
     data = as_object(said.error.data) if isinstance(said, MCPError) else {}
     return data.get("reference") == ACTIVATION_INVALID
+
+
+def _largest_answer(method: str, limits: Limits) -> int:
+    """B1: a page of a listing is small; other answers may hold a file."""
+    is_listing = method.endswith("/list") or method == DIRECTORY_READ
+    return limits.max_page_bytes if is_listing else limits.max_message_bytes
 
 
 def closed() -> UpstreamError:

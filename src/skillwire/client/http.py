@@ -84,6 +84,8 @@ class BoundedBody(httpx2.AsyncByteStream):
         self._encoding = encoding
         self._is_events = is_events
         self._tail = b""  # a blank line may come in two pieces
+        self._size = 0  # of the message that is arriving
+        self._values = meter.values()
 
     @classmethod
     def of(cls, response: httpx2.Response, meter: Meter) -> BoundedBody:
@@ -91,32 +93,38 @@ class BoundedBody(httpx2.AsyncByteStream):
         meter.status = response.status_code
         encoding = response.headers.pop("content-encoding", "identity").lower()
         is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
+        if is_events:
+            response.headers["content-type"] = _EVENTS  # always UTF-8: in another charset, values are not counted
         body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
         return cls(body, meter, encoding, is_events=is_events)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             decode = _decoder(self._encoding, self._meter)
-            begun, size = time.monotonic(), 0
+            begun = time.monotonic()
             async for chunk in self._body:
                 self._meter.count(len(chunk))
                 for piece in decode(chunk):
-                    size = self._grown(size, piece)
-                    self._meter.check_message(size)
+                    self._measure(piece)
                     self._check_time(begun)
                     yield piece
         except (SkillwireError, zlib.error) as error:  # these are the kinds that the SDK turns into an answer
             kind = httpx2.SSEError if self._is_events else httpx2.StreamError
             raise kind(str(error)) from error
 
-    def _grown(self, size: int, piece: bytes) -> int:
-        """How large a message is after ``piece``. A stream of events is many: they end in blank lines."""
-        if not self._is_events:
-            return size + len(piece)
-        text = self._tail + piece
-        self._tail = text[-3:]
-        end = max(map(text.rfind, _BLANK_LINES))
-        return size + len(piece) if end < 0 else len(text) - end
+    def _measure(self, piece: bytes) -> None:
+        """B1, after one more piece. A stream of events is many messages: they end in blank lines."""
+        if self._is_events:
+            text = self._tail + piece
+            self._tail = text[-3:]
+            end = max(map(text.rfind, _BLANK_LINES))
+            if end >= 0:
+                rest = text[max(end, len(text) - len(piece)) :]
+                self._meter.check_values(self._values, piece[: len(piece) - len(rest)])
+                self._size, self._values, piece = 0, self._meter.values(), rest
+        self._size += len(piece)
+        self._meter.check_message(self._size)
+        self._meter.check_values(self._values, piece)
 
     def _check_time(self, begun: float) -> None:
         if not self._is_events and time.monotonic() - begun > self._meter.limits.max_call_seconds:

@@ -1,18 +1,31 @@
 """What one server has sent so far, and why it was stopped (B1, B2).
 
 A transport counts bytes as they arrive and can only end a stream; the reason waits here until the call that
-suffers from it asks.
+suffers from it asks. JSON values are counted on the same bytes, since a few KiB of compressed ``{},{},…`` become
+gigabytes of objects when they are decoded.
 """
 
 from __future__ import annotations
 
+import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
+    from collections.abc import Generator
+
     from skillwire.errors import SkillwireError
     from skillwire.limits import Limits
+
+# A raw control character ends a string: JSON does not allow it there, and a stream of events has line ends between
+# its fields.
+_CONTROL = bytes(range(32))
+_TO_LINE_END = bytes.maketrans(_CONTROL, b"\n" * len(_CONTROL))
+_OTHERS = bytes(set(range(256)) - {*b',[{"', *_CONTROL})
+_STRING = re.compile(rb'"[^"\n]*["\n]')
+_SLICE = 256 * 1024
 
 
 class Meter:
@@ -24,6 +37,16 @@ class Meter:
         self.status: int | None = None  # of the last HTTP answer
         self.last_words = ""  # of a process, on stderr
         self._failure: SkillwireError | None = None
+        self._expected: list[int] = []  # how large each answer may be that a call waits for
+
+    @contextmanager
+    def expecting(self, size: int) -> Generator[None]:
+        """A call waits for an answer of at most ``size`` bytes. Of several, the largest bound counts."""
+        self._expected.append(size)
+        try:
+            yield
+        finally:
+            self._expected.remove(size)
 
     def count(self, size: int) -> None:
         """B2: that many bytes more."""
@@ -40,15 +63,27 @@ class Meter:
 
     def check_message(self, size: int) -> None:
         """B1: one message may be that large."""
-        if size > self.limits.max_message_bytes:
+        limits = self.limits
+        bound = min(limits.max_message_bytes, max(self._expected, default=limits.max_message_bytes))
+        if size > bound:
+            setting = "max_message_bytes" if bound == limits.max_message_bytes else "max_page_bytes"
             raise self.stop(
                 LimitError(
                     "message-too-large",
-                    f"an answer has more than {self.limits.max_message_bytes} bytes",
-                    "ask the server for less at once, or raise Limits.max_message_bytes",
+                    f"an answer has more than {bound} bytes",
+                    f"ask the server for less at once, or raise Limits.{setting}",
                     rule="B1",
                 )
             )
+
+    def values(self) -> ValueCounter:
+        """A counter for the values of one message."""
+        return ValueCounter(self.limits.max_message_values)
+
+    def check_values(self, values: ValueCounter, piece: bytes) -> None:
+        """B1: one message may have so many JSON values; ``piece`` is more of it."""
+        if values.add(piece):
+            raise self.stop(too_many_values("an answer", self.limits))
 
     def stop(self, failure: SkillwireError) -> SkillwireError:
         """Remember why a stream ends; the same error is returned, to be raised."""
@@ -59,3 +94,56 @@ class Meter:
         """Why a stream was ended, once."""
         failure, self._failure = self._failure, None
         return failure
+
+
+class ValueCounter:
+    """Counts the JSON values in bytes that arrive in pieces, without decoding them (B1).
+
+    Each value but the first follows a comma, a bracket or a brace; those inside strings do not count. Strings are
+    looked for only where there are more than ``enough`` of these in all, which files of text rarely have.
+    """
+
+    def __init__(self, enough: int) -> None:
+        self._enough = enough
+        self._most = 0  # with those inside strings
+        self._pending: list[bytes] = []
+        self._count = 0
+        self._in_string = False
+        self._escape = b""  # a backslash at the end of a piece belongs to the next one
+
+    def add(self, piece: bytes) -> bool:
+        """Count one more piece; whether there are more than enough now."""
+        self._most += _count_marks(piece)
+        self._pending.append(piece)
+        if self._most > self._enough:
+            pending, self._pending = self._pending, []
+            for data in pending:
+                for start in range(0, len(data), _SLICE):
+                    self._count_outside_strings(data[start : start + _SLICE])
+                    if self._count > self._enough:
+                        return True
+        return False
+
+    def _count_outside_strings(self, piece: bytes) -> None:
+        text = (self._escape + piece).replace(b"\\\\", b"").replace(b'\\"', b"")
+        self._escape = b"\\" if text.endswith(b"\\") else b""
+        marks = text.translate(_TO_LINE_END, _OTHERS)
+        outside, strings = _STRING.subn(b"", b'"' + marks if self._in_string else marks)
+        outside, quote, _ = outside.partition(b'"')
+        self._in_string = bool(quote)
+        # A value has at most a key and itself in quotes; more strings than that are no JSON, and cost time too.
+        self._count += max(_count_marks(outside), strings // 2)
+
+
+def _count_marks(data: bytes) -> int:
+    return data.count(b",") + data.count(b"[") + data.count(b"{")
+
+
+def too_many_values(what: str, limits: Limits) -> LimitError:
+    """B1: ``what`` has more JSON values than we decode."""
+    return LimitError(
+        "too-many-values",
+        f"{what} has more than {limits.max_message_values} JSON values",
+        "ask the server for less at once, or raise Limits.max_message_values",
+        rule="B1",
+    )

@@ -105,18 +105,17 @@ async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -
 
 async def each_line(stdout: ByteReceiveStream, meter: Meter) -> AsyncGenerator[bytes]:
     """The lines that a process writes, counted and bounded; ends when the process goes away."""
-    line = bytearray()
+    line, values = bytearray(), meter.values()
     with suppress(*_GONE):
         async for chunk in stdout:
             meter.count(len(chunk))
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                line += end
+            for number, part in enumerate(chunk.split(b"\n")):
+                if number:
+                    yield bytes(line)
+                    line, values = bytearray(), meter.values()
+                line += part
                 meter.check_message(len(line))
-                yield bytes(line)
-                line.clear()
-            line += rest
-            meter.check_message(len(line))
+                meter.check_values(values, part)
 
 
 async def _read_messages(stdout: ByteReceiveStream, send: _Incoming, meter: Meter) -> None:

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Any, cast
+import json
+from typing import TYPE_CHECKING, Any, cast
+
+from skillwire.client.meter import ValueCounter, too_many_values
+
+if TYPE_CHECKING:
+    from skillwire.limits import Limits
+
+
+def parse_json(data: bytes, what: str, limits: Limits) -> object:
+    """``data`` decoded, if it has not too many values (B1); ``ValueError`` if it is not JSON."""
+    if ValueCounter(limits.max_message_values).add(data):
+        raise too_many_values(what, limits)
+    try:
+        return json.loads(data)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def as_object(value: object) -> dict[str, Any]:

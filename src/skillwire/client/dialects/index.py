@@ -8,7 +8,6 @@ the index gave the archive's digest, every file in it is promised by that, and t
 
 from __future__ import annotations
 
-import json
 from collections import OrderedDict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
@@ -18,7 +17,7 @@ from anyio import to_thread
 from skillwire.client.content import check_size, read_content, read_if_there
 from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.dialects.plain import entry_from_skill_md
-from skillwire.client.shapes import as_list, as_object, as_text
+from skillwire.client.shapes import as_list, as_object, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack
@@ -163,8 +162,8 @@ def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
 def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, Any]]:
     """The entries of a ``skill://index.json``, unchecked (I1)."""
     try:
-        document: object = json.loads(data)
-    except (ValueError, RecursionError) as error:
+        document = parse_json(data, INDEX_URI, limits)
+    except ValueError as error:
         raise ProtocolError("index-invalid", f"{INDEX_URI} is not JSON", _OTHER_DIALECT, rule="I1") from error
     skills = as_object(document).get("skills")
     if not isinstance(skills, list):

@@ -8,14 +8,14 @@ only has this name is a file like any other; one that has the shape, and is brok
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 from skillwire.client.content import read_content, read_if_there
 from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
-from skillwire.client.shapes import as_list, as_object, as_size, as_text
+from skillwire.client.shapes import as_list, as_object, as_size, as_text, parse_json
 from skillwire.errors import FormatError, NotFoundError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.frontmatter import parse_skill_md
@@ -81,7 +81,9 @@ class PlainDialect(Dialect):
     async def _manifest(self, root: SkillUri) -> tuple[Resource, ...] | None:
         uri = format_uri(f"{root.path}/{MANIFEST}", root.scheme)
         data = await read_if_there(self.connection, uri, self.limits.max_index_bytes)
-        return None if data is None or not is_manifest(data) else parse_manifest(data, root)
+        return (
+            None if data is None or not is_manifest(data, self.limits) else parse_manifest(data, root, self.limits)
+        )
 
 
 async def entry_from_skill_md(
@@ -108,16 +110,16 @@ async def entry_from_skill_md(
     return entry
 
 
-def is_manifest(data: bytes) -> bool:
+def is_manifest(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
     """Whether ``data`` has the shape of FastMCP's manifest: an object with ``files`` that have paths."""
-    files = _files(data)
+    files = _files(data, limits)
     return bool(files) and all("path" in as_object(file) for file in files)
 
 
-def parse_manifest(data: bytes, root: SkillUri) -> tuple[Resource, ...]:
+def parse_manifest(data: bytes, root: SkillUri, limits: Limits = DEFAULT_LIMITS) -> tuple[Resource, ...]:
     """FastMCP's ``{skill, files: [{path, size, hash}]}`` as resources; ``FormatError`` for anything else."""
     resources: dict[str, Resource] = {}
-    for file in map(as_object, _files(data)):
+    for file in map(as_object, _files(data, limits)):
         path, size = parse_path(as_text(file.get("path"))), as_size(file.get("size"))
         if size is None:
             raise invalid_entry(f"the size of {path!r:.200} is not a number of bytes", "E3")
@@ -130,10 +132,10 @@ def parse_manifest(data: bytes, root: SkillUri) -> tuple[Resource, ...]:
     return tuple(sorted(resources.values()))
 
 
-def _files(data: bytes) -> list[Any]:
+def _files(data: bytes, limits: Limits) -> list[Any]:
     try:
-        return as_list(as_object(json.loads(data)).get("files"))
-    except (ValueError, RecursionError):
+        return as_list(as_object(parse_json(data, MANIFEST, limits)).get("files"))
+    except ValueError:
         return []
 
 
