@@ -48,6 +48,7 @@ READ_SKILL_TOOL: dict[str, Any] = {
 }
 """A tool definition for hosts whose model names the skill only."""
 
+LONGEST_DESCRIPTION = 1024  # F3
 _BYTES_PER_TOKEN = 4
 # XML 1.0 cannot carry control characters, lone surrogates or the two non-characters, not even escaped. It could
 # carry DEL and what follows it, which a terminal obeys.
@@ -110,8 +111,13 @@ def build_catalog(
 def build_summary(entries: Sequence[SkillEntry]) -> str:
     """One line per skill, for logs and small prompts: name, path, description."""
     return "\n".join(
-        f"- {_line(entry.name)} ({_line(entry.path)}): {_line(entry.description)}" for entry in entries
+        f"- {_line(entry.name)} ({_line(entry.path)}): {shorten(_line(entry.description))}" for entry in entries
     )
+
+
+def shorten(text: str, at_most: int = LONGEST_DESCRIPTION) -> str:
+    """``text`` for a model that has not loaded the skill: at most so many characters (F3, B1)."""
+    return text if len(text) <= at_most else f"{text[:at_most]}…"
 
 
 def escape_text(text: str) -> str:
@@ -122,7 +128,7 @@ def escape_text(text: str) -> str:
 def _skill_element(entry: SkillEntry, server: str | None) -> str:
     fields = {"name": entry.name, "path": entry.path, "server": server, "description": entry.description}
     lines = [
-        f"    <{field}>{escape_text(_line(value))}</{field}>"
+        f"    <{field}>{escape_text(shorten(_line(value)))}</{field}>"
         for field, value in fields.items()
         if value is not None
     ]

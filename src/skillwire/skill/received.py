@@ -7,6 +7,7 @@ guessed.
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, cast
 
@@ -31,6 +32,7 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
     uri = _text(fields, "uri")
     root = _root(uri)
     frontmatter = _mapping(fields.get("frontmatter"), "'frontmatter'")
+    check_frontmatter(frontmatter, limits)
     for field_name in ("name", "description"):
         _text(frontmatter, field_name)
     if frontmatter["name"] != root.segments[-1]:
@@ -39,6 +41,13 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
         return SkillEntry(uri, frontmatter, DYNAMIC, received=_unknown(fields))
     resources = _parse_resources(fields.get("resources"), uri, root, sized=sized, limits=limits)
     return SkillEntry(uri, frontmatter, resources, received=_unknown(fields))
+
+
+def check_frontmatter(frontmatter: Mapping[str, object], limits: Limits = DEFAULT_LIMITS) -> None:
+    """B1: what an entry says of a skill is no larger than the frontmatter of a ``SKILL.md`` may be."""
+    text = json.dumps(frontmatter, ensure_ascii=False, separators=(",", ":"))
+    if len(text.encode(errors="surrogatepass")) > limits.max_frontmatter_bytes:
+        raise invalid_entry(f"the frontmatter has more than {limits.max_frontmatter_bytes} bytes", "B1")
 
 
 def _unknown(fields: dict[str, Any]) -> Mapping[str, Any] | None:

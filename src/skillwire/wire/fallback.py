@@ -11,6 +11,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.errors import FormatError
+from skillwire.skill.model import shorten
 from skillwire.wire.extension import read_result
 
 if TYPE_CHECKING:
@@ -203,8 +204,8 @@ def prompt_definition(label: str, entry: SkillEntry) -> dict[str, Any]:
     request = {"name": REQUEST, "description": "What you want done with the skill.", "required": False}
     return {
         "name": label,
-        "title": title if isinstance(title, str) and title.strip() else label,
-        "description": entry.description,
+        "title": shorten(title) if isinstance(title, str) and title.strip() else label,
+        "description": shorten(entry.description),
         "arguments": [request],
     }
 
@@ -212,4 +213,5 @@ def prompt_definition(label: str, entry: SkillEntry) -> dict[str, Any]:
 def prompt_result(entry: SkillEntry, blocks: Sequence[dict[str, Any]], request: str) -> dict[str, Any]:
     """X2: a loaded skill as messages, then what the person wants done."""
     said = [*blocks, text_block(request)] if request.strip() else blocks
-    return {"description": entry.description, "messages": [{"role": "user", "content": block} for block in said]}
+    messages = [{"role": "user", "content": block} for block in said]
+    return {"description": shorten(entry.description), "messages": messages}

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from skillwire.skill.model import shorten
 from skillwire.skill.uri import parse_uri
 from skillwire.wire.fallback import LIST, LOAD, READ, SEARCH
 from skillwire.wire.media import media_type
@@ -31,7 +32,7 @@ SEARCH_AGAIN = f"Try other words, or {LIST} to see all; if none fits the task, g
 
 def skill_line(label: str, entry: SkillEntry) -> str:
     """A skill in a listing."""
-    return f"- {_line(label)}: {_line(entry.description)} ({entry.uri})"
+    return f"- {_line(label)}: {shorten(_line(entry.description))} ({entry.uri})"
 
 
 def listed_text(server: str, lines: Sequence[str], cursor: str | None) -> str:

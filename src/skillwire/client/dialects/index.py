@@ -23,7 +23,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack
 from skillwire.skill.digest import digest_of, parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.skill.received import invalid_entry
+from skillwire.skill.received import check_frontmatter, invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, skill_root
 from skillwire.skill.verify import verify_file
 
@@ -112,7 +112,7 @@ class IndexDialect(Dialect):
         skills: dict[SkillUri, IndexedSkill] = {}
         for item in parse_index(data, self.limits):
             try:
-                skill = parse_index_entry(item)
+                skill = parse_index_entry(item, self.limits)
                 root = skill_root(parse_uri(skill.entry.uri))
                 skills[root] = _merged(skills[root], skill) if root in skills else skill
             except FormatError as error:
@@ -179,7 +179,7 @@ def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, 
     return [as_object(item) for item in items]
 
 
-def parse_index_entry(item: dict[str, Any]) -> IndexedSkill:
+def parse_index_entry(item: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> IndexedSkill:
     """An entry of either generation; ``FormatError`` says why it cannot be used."""
     if item.get("type") == _TEMPLATE:
         raise FormatError(
@@ -188,7 +188,9 @@ def parse_index_entry(item: dict[str, Any]) -> IndexedSkill:
             "complete the template, then get the skill by its URI",
             rule="I1",
         )
-    return _newer(item) if isinstance(item.get("frontmatter"), dict) else _older(item)
+    skill = _newer(item) if isinstance(item.get("frontmatter"), dict) else _older(item)
+    check_frontmatter(skill.entry.frontmatter, limits)
+    return skill
 
 
 def _newer(item: dict[str, Any]) -> IndexedSkill:

@@ -17,8 +17,9 @@ from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
+from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.skill.received import invalid_entry
+from skillwire.skill.received import check_frontmatter, invalid_entry
 from skillwire.skill.uri import NAMED_SCHEME, parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_LIST
 from skillwire.wire.meta import ACTIVATION
@@ -61,7 +62,7 @@ class NamedDialect(Dialect):
             page: list[SkillEntry] = []
             for item in items:
                 try:
-                    page.append(named_entry(item))
+                    page.append(named_entry(item, limits=self.limits))
                 except FormatError as error:
                     self.leave_out(error, item.get("name"))
             yield page
@@ -76,7 +77,10 @@ class NamedDialect(Dialect):
 
 
 def named_entry(
-    item: dict[str, Any], files: tuple[Resource, ...] = (), names: Mapping[str, str] | None = None
+    item: dict[str, Any],
+    files: tuple[Resource, ...] = (),
+    names: Mapping[str, str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> SkillEntry:
     """A skill as its server lists it. Every field is kept; none is promised to be the author's."""
     name = item.get("name")
@@ -85,6 +89,7 @@ def named_entry(
     frontmatter = {"description": "", **item}
     if not isinstance(frontmatter["description"], str):
         raise invalid_entry("'description' is not text", "P1")
+    check_frontmatter(frontmatter, limits)
     return SkillEntry(uri_of(name), frontmatter, Partial(files, names or {}), whole_frontmatter=False)
 
 

@@ -19,7 +19,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.received import invalid_entry
+from skillwire.skill.received import check_frontmatter, invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, skill_root
 from skillwire.skill.verify import verify_file
 
@@ -76,7 +76,13 @@ class PlainDialect(Dialect):
             if place is not None and not _may_be_manifest(skills, place):
                 for files in _around(skills, place):
                     files.append(Resource(uri, None, as_size(listed[uri].get("size"))))
-        return [_entry(uri, listed[uri], files) for uri, files in skills.values()]
+        entries: list[SkillEntry] = []
+        for uri, files in skills.values():
+            try:
+                entries.append(_entry(uri, listed[uri], files, self.limits))
+            except FormatError as error:
+                self.leave_out(error, uri)
+        return entries
 
     async def _manifest(self, root: SkillUri) -> tuple[Resource, ...] | None:
         uri = format_uri(f"{root.path}/{MANIFEST}", root.scheme)
@@ -163,8 +169,9 @@ def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: Sk
     return [skills[key][1] for key in keys if key in skills]
 
 
-def _entry(uri: str, item: dict[str, Any], files: list[Resource]) -> SkillEntry:
+def _entry(uri: str, item: dict[str, Any], files: list[Resource], limits: Limits) -> SkillEntry:
     root = skill_root(parse_uri(uri))
     frontmatter = {"name": root.segments[-1], "description": as_text(item.get("description"))}
+    check_frontmatter(frontmatter, limits)
     inside = tuple(sorted(file for file in files if is_within(root, parse_uri(file.uri))))
     return SkillEntry(uri, frontmatter, Partial(inside), whole_frontmatter=False)

@@ -76,7 +76,9 @@ class Sep2076Dialect(NamedDialect):
         skill = await self.get_named(name)
         files = {file.uri: file for file in map(_promised, skill.files) if file.uri and self._is_usable(file.uri)}
         names = {as_text(file.get("uri")): as_text(file.get("name")) for file in skill.files}
-        return named_entry(dict(entry.frontmatter), tuple(files.values())[: self.limits.max_resources], names)
+        return named_entry(
+            dict(entry.frontmatter), tuple(files.values())[: self.limits.max_resources], names, self.limits
+        )
 
     async def _name_at(self, uri: str) -> str:
         """The name behind a URI of ours, or behind the one that a listed skill has in the extension."""
