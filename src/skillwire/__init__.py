@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from skillwire.client.dialects.named import Activation as Activation
     from skillwire.client.dialects.sep2076 import NamedSkill as NamedSkill
     from skillwire.client.opening import Discovered as Discovered
-    from skillwire.client.opening import Listing as Listing
     from skillwire.client.opening import SkillsExtension as SkillsExtension
     from skillwire.client.opening import connect as connect
     from skillwire.client.opening import discover_and_build_catalog as discover_and_build_catalog
     from skillwire.client.opening import list_many as list_many
     from skillwire.client.refresh import Refresh as Refresh
     from skillwire.client.remote import RemoteCatalog as RemoteCatalog
+    from skillwire.client.skills import Listing as Listing
     from skillwire.client.skills import SkillsClient as SkillsClient
     from skillwire.client.skills import UnverifiedFile as UnverifiedFile
     from skillwire.errors import ApprovalError as ApprovalError
@@ -99,7 +99,7 @@ _HOMES = {
     "GeneratedCatalog": "catalog.generated",
     "LimitError": "errors",
     "Limits": "limits",
-    "Listing": "client.opening",
+    "Listing": "client.skills",
     "LoadedFile": "host.results",
     "LoadedSkill": "host.results",
     "MemoryCatalog": "catalog.memory",

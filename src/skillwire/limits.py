@@ -48,6 +48,8 @@ class Limits:
     max_index_bytes: int = 16 * MIB
     max_pages: int = 10_000
     max_entries: int = 100_000
+    max_listing_bytes: int = 128 * MIB  # all pages of a listing together
+    max_listing_seconds: float = 60.0
     max_call_seconds: float = 30.0
     max_connect_attempts: int = 4
 

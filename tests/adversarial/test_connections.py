@@ -263,7 +263,7 @@ async def test_servers_that_fail_spoil_no_other() -> None:
     assert failures == {
         "s0": None,
         "s1": "message-invalid",
-        "s2": "cursor-repeats",
+        "s2": "page-repeats",
         "s3": "server-failed",
         "s4": "not-allowed",
         "s5": None,

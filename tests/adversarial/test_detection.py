@@ -148,7 +148,8 @@ async def test_a_server_without_a_sign_of_skills_says_so(server: HostileServer) 
 async def test_skills_on_a_later_page_of_resources_are_found(server: HostileServer) -> None:
     """The first page says nothing, so the listing is read to its end."""
     speak_nothing_but_resources(server)
-    pages = {None: {"resources": [], "nextCursor": "2"}, "2": {"resources": [{"uri": SKILL, "name": "flat"}]}}
+    other = {"uri": "notes://other", "name": "other"}
+    pages = {None: {"resources": [other], "nextCursor": "2"}, "2": {"resources": [{"uri": SKILL, "name": "flat"}]}}
     server.answers[LIST] = lambda params: pages[params.get("cursor")]
     async with server.connect() as client:
         assert await client.dialect() == "fallback"

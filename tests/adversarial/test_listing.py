@@ -26,6 +26,17 @@ DIRECTORY = "resources/directory/read"
 METHODS = {"skills/list": "skills", DIRECTORY: "resources"}
 
 
+def new_page(method: str, **fields: Any) -> Callable[[Any], dict[str, Any]]:
+    """Answers with an item that is new and of no use, and a cursor for the next one."""
+    numbers = count(1)
+
+    def answer(_: Any) -> dict[str, Any]:
+        number = next(numbers)
+        return {METHODS[method]: [{"uri": f"no{number}", **fields}], "nextCursor": f"{number}"}
+
+    return answer
+
+
 @asynccontextmanager
 async def pager(server: HostileServer) -> AsyncIterator[Callable[[str], Awaitable[object]]]:
     """Call what it gives with a method, to page through that to its end."""
@@ -38,8 +49,7 @@ async def pager(server: HostileServer) -> AsyncIterator[Callable[[str], Awaitabl
 @pytest.mark.parametrize("method", METHODS, ids=["skills", "directory"])
 async def test_pages_that_never_end_are_ended(server: HostileServer, method: str) -> None:
     """Every page is new and none is the last."""
-    numbers = count(1)
-    server.answers[method] = lambda _: {METHODS[method]: [], "nextCursor": str(next(numbers))}
+    server.answers[method] = new_page(method)
     with refused(LimitError, "listing-too-long", "B3"):
         async with pager(server) as ask:
             await ask(method)
@@ -50,11 +60,8 @@ async def test_pages_that_never_end_are_ended(server: HostileServer, method: str
 async def test_a_cursor_that_comes_again_ends_the_listing(server: HostileServer) -> None:
     """A to b to a."""
     method = "skills/list"
-    following = {None: "a", "a": "b", "b": "a"}
-    server.answers[method] = lambda params: {
-        METHODS[method]: [],
-        "nextCursor": following[params.get("cursor")],
-    }
+    following, page = {None: "a", "a": "b", "b": "a"}, new_page(method)
+    server.answers[method] = lambda params: {**page(params), "nextCursor": following[params.get("cursor")]}
     with refused(ProtocolError, "cursor-repeats", "B3"):
         async with pager(server) as ask:
             await ask(method)
@@ -90,8 +97,13 @@ async def test_more_items_than_the_bound_end_the_listing(server: HostileServer) 
     """On one page, or over several."""
     method = "skills/list"
     numbers = count(1)
-    page = [{"uri": f"skill://flat/{number}"} for number in range(60)]
-    server.answers[method] = lambda _: {METHODS[method]: page, "nextCursor": str(next(numbers))}
+
+    def page(_: Any) -> dict[str, Any]:
+        number = next(numbers)
+        items = [{"uri": f"elsewhere://{number}/{each}"} for each in range(60)]
+        return {METHODS[method]: items, "nextCursor": f"{number}"}
+
+    server.answers[method] = page
     with refused(LimitError, "listing-too-long", "B3"):
         async with pager(server) as ask:
             await ask(method)
@@ -127,12 +139,7 @@ async def test_an_answer_without_a_list_is_refused(server: HostileServer) -> Non
 @rule("B3", "L1")
 async def test_a_long_listing_is_read_in_bounded_memory(server: HostileServer) -> None:
     """Pages are let go as they are read."""
-    numbers = count(1)
-    padding = {"x-padding": "p" * 400_000}  # 20 pages make 8 MB
-    server.answers["skills/list"] = lambda _: {
-        "skills": [{"uri": "no", **padding}],
-        "nextCursor": str(next(numbers)),
-    }
+    server.answers["skills/list"] = new_page("skills/list", padding="p" * 400_000)
     limits = replace(SMALL, max_server_bytes=64 * MIB)
     async with server.connect(dialect="extension", limits=limits) as client:
         with memory_below(6 * MIB), refused(LimitError, "listing-too-long", "B3"):

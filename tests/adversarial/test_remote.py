@@ -167,7 +167,7 @@ async def test_a_listing_that_fails_leaves_what_was_held(server: HostileServer) 
         catalog = RemoteCatalog(client)
         await catalog.list_skills()
         server.answers["skills/list"] = {"skills": [], "nextCursor": "again"}
-        with refused(ProtocolError, "cursor-repeats", "B3"):
+        with refused(ProtocolError, "page-repeats", "B3"):
             await catalog.list_skills()
         server.answers["skills/get"] = Refusal()
         assert (await catalog.read_file(NOTE)).data == NOTES

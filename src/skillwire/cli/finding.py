@@ -23,8 +23,12 @@ async def find_skill(catalog: Catalog, text: str) -> SkillEntry:
         uri = text.removesuffix("/")
         return await catalog.get_skill(uri if uri.endswith(f"/{SKILL_MD}") else f"{uri}/{SKILL_MD}")
     wanted = text.strip("/").removesuffix(f"/{SKILL_MD}")
-    entries = [entry async for entry in catalog.entries()]
-    found = [entry for entry in entries if entry.path == wanted] or [e for e in entries if e.name == wanted]
+    entries: list[SkillEntry] = []
+    async for entry in catalog.entries():
+        if entry.path == wanted:  # no other has this path: the rest of the listing does not matter
+            return await catalog.get_skill(entry.uri)
+        entries.append(entry)
+    found = [entry for entry in entries if entry.name == wanted]
     if len(found) == 1:
         return await catalog.get_skill(found[0].uri)
     if found:

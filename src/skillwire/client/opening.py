@@ -20,7 +20,7 @@ from skillwire.client.http import bounded_client, open_http
 from skillwire.client.pipes import open_pipes
 from skillwire.client.posting import Posting, beside
 from skillwire.client.servers import CommandServer, UrlServer, parse_server
-from skillwire.client.skills import SkillsClient
+from skillwire.client.skills import Listing, SkillsClient
 from skillwire.errors import SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.model import READ_RESOURCE_TOOL, build_catalog
@@ -129,21 +129,13 @@ def _transport(place: ServerPlace, connection: Connection, *, short_reads: bool)
     return beside(streams, connection, Posting(place.url, client, connection.meter, _client_info()))
 
 
-@dataclass(frozen=True, slots=True)
-class Listing:
-    """What one of many servers lists, or why it does not."""
-
-    entries: tuple[SkillEntry, ...] = ()
-    error: SkillwireError | None = None
-
-
 async def list_many(clients: Mapping[str, SkillsClient]) -> dict[str, Listing]:
     """The skills of every server by the label you gave it, asked at once. One that fails spoils no other."""
     found: dict[str, Listing] = {}
 
     async def ask(label: str, client: SkillsClient) -> None:
         try:
-            found[label] = Listing(tuple([entry async for entry in client.list_skills()]))
+            found[label] = await client.list_all()
         except SkillwireError as error:
             found[label] = Listing(error=error)
 
@@ -159,6 +151,7 @@ class Discovered:
 
     entries: tuple[SkillEntry, ...]
     catalog: str
+    error: SkillwireError | None = None  # why the listing is partial, if it is
 
 
 async def discover_and_build_catalog(
@@ -169,8 +162,8 @@ async def discover_and_build_catalog(
     server_in_entries: bool = False,
 ) -> Discovered:
     """List a server's skills and build the block for the model's context, in one call."""
-    entries = tuple([entry async for entry in client.list_skills()])
+    listing = await client.list_all()
     text = build_catalog(
-        entries, tool_name=tool_name, server_name=server_name, server_in_entries=server_in_entries
+        listing.entries, tool_name=tool_name, server_name=server_name, server_in_entries=server_in_entries
     )
-    return Discovered(entries, text)
+    return Discovered(listing.entries, text, listing.error)

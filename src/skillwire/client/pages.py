@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.shapes import as_list, as_object
+import anyio
+
+from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import LimitError, ProtocolError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from skillwire.client.connection import Connection
+    from skillwire.limits import Limits
 
 _CORRECT = "the server has to be corrected"
 
@@ -18,44 +22,58 @@ _CORRECT = "the server has to be corrected"
 async def each_page(
     connection: Connection, method: str, field: str, **params: Any
 ) -> AsyncIterator[list[dict[str, Any]]]:
-    """The items of every page. A cursor that comes twice, or too many pages or items, end it with an error.
+    """The items of every page (B3).
 
-    What came within the bounds is given before that.
+    It ends with an error at a cursor that repeats, at a page that brings nothing new, and at the bounds on pages,
+    items, bytes and time. What came within the bounds is given before that.
     """
     limits = connection.limits
-    seen: set[str] = set()
-    count = 0
+    cursors: set[str] = set()
+    known: set[str] = set()
+    count = size = 0
+    seconds = limits.max_listing_seconds
     while True:
-        result = await connection.request(method, **params)
+        begun = anyio.current_time()
+        try:
+            with anyio.fail_after(seconds):
+                result = await connection.request(method, **params)
+        except TimeoutError:
+            raise _too_long(limits, "max_listing_seconds", method) from None
+        seconds -= anyio.current_time() - begun
         items = _items(result, method, field)
+        size += len(json.dumps(items, ensure_ascii=False))
+        if size > limits.max_listing_bytes:
+            raise _too_long(limits, "max_listing_bytes", method)
         yield items[: limits.max_entries - count]
         count += len(items)
         if count > limits.max_entries:
-            raise LimitError(
-                "listing-too-long",
-                f"{method} gave more than {limits.max_entries} items",
-                "raise Limits.max_entries if you trust the server that far",
-                rule="B3",
-            )
+            raise _too_long(limits, "max_entries", method)
         cursor = _cursor(result, method, limits.max_cursor_length)
         if cursor is None:
             return
-        if cursor in seen:
-            raise ProtocolError(
-                "cursor-repeats",
-                f"{method} gave the same cursor twice, so that its pages never end",
-                f"{_CORRECT}; the pages so far were read",
-                rule="B3",
-            )
-        seen.add(cursor)
-        if len(seen) >= limits.max_pages:
-            raise LimitError(
-                "listing-too-long",
-                f"{method} gave more than {limits.max_pages} pages",
-                "raise Limits.max_pages if you trust the server that far",
-                rule="B3",
-            )
+        if cursor in cursors:
+            raise _repeats("cursor-repeats", f"{method} gave the same cursor twice, so that its pages never end")
+        cursors.add(cursor)
+        named = {as_text(item.get("uri")) or as_text(item.get("name")) for item in items}
+        if named <= known:
+            raise _repeats("page-repeats", f"{method} gave a page without a new entry, and a cursor for another")
+        known |= named
+        if len(cursors) >= limits.max_pages:
+            raise _too_long(limits, "max_pages", method)
         params["cursor"] = cursor
+
+
+def _too_long(limits: Limits, bound: str, method: str) -> LimitError:
+    return LimitError(
+        "listing-too-long",
+        f"{method} went on beyond {getattr(limits, bound)} {bound.rpartition('_')[2]}",
+        f"raise Limits.{bound} if you trust the server that far",
+        rule="B3",
+    )
+
+
+def _repeats(reference: str, message: str) -> ProtocolError:
+    return ProtocolError(reference, message, f"{_CORRECT}; the pages so far were read", rule="B3")
 
 
 def _items(result: dict[str, Any], method: str, field: str) -> list[dict[str, Any]]:

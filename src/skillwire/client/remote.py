@@ -20,14 +20,16 @@ from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
 from skillwire.client.connection import pause_before
 from skillwire.client.refresh import Refresh, compare, is_same
+from skillwire.client.skills import Listing
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
+from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncIterator, Sequence
 
     from skillwire.client.skills import SkillsClient
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import SkillEntry
 
 _POLL_SECONDS = 60.0
 _STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
@@ -46,6 +48,7 @@ class RemoteCatalog(Catalog):
         self._got: dict[SkillUri, SkillEntry] = {}  # by root: asked for since, and in some dialects fuller
         self._keys: list[str] | None = None  # canonical URIs of what is listed, sorted
         self._is_current = False
+        self._ended: SkillwireError | None = None  # why the listing is partial, if it is
         self._feed = ChangeFeed()
 
     @property
@@ -55,9 +58,19 @@ class RemoteCatalog(Catalog):
 
     async def refresh(self) -> Refresh:
         """Ask for the whole listing, and tell whoever listens what changed."""
-        entries = [entry async for entry in self._client.list_skills()]
-        refresh = compare(self._listed.values(), entries)
-        self._listed, self._got = {_root(entry.uri): entry for entry in entries}, {}
+        listing = await self._client.list_all()
+        if listing.error is not None and listing.error.rule != "B3":
+            raise listing.error
+        return self._replace(listing)
+
+    def _replace(self, listing: Listing) -> Refresh:
+        """A partial listing (B3) does not prove that anything is gone (L2)."""
+        self._ended = listing.error
+        entries = {_root(entry.uri): entry for entry in listing.entries}
+        if listing.error is not None:
+            entries = {**self._listed, **entries}
+        refresh = compare(self._listed.values(), entries.values())
+        self._listed, self._got = entries, {}
         first = self._keys is None
         self._keys = sorted(str(parse_uri(entry.uri)) for entry in self._listed.values())
         if not first:
@@ -70,6 +83,28 @@ class RemoteCatalog(Catalog):
         """One page of the listing; the first page asks the server."""
         keys, listed = await self._listing(anew=cursor is None), self._listed
         return page_of("skills", keys, lambda key: listed[_root(key)], cursor, limit)
+
+    async def entries(self) -> AsyncIterator[SkillEntry]:
+        """Every listed entry; where the server has to be asked, as its pages come: who looks for one may stop."""
+        if self._keys is not None and self._is_current:
+            async for entry in super().entries():
+                yield entry
+            return
+        seen: list[SkillEntry] = []
+        ended: SkillwireError | None = None
+        try:
+            async for entry in self._client.list_skills():
+                seen.append(entry)
+                yield entry
+        except SkillwireError as error:
+            if error.rule != "B3" or not seen:
+                raise
+            ended = error
+        self._replace(Listing(tuple(seen), ended))
+        listed = {_root(entry.uri) for entry in seen}
+        for root, entry in self._listed.items():  # of an earlier listing, if this one is partial
+            if root not in listed:
+                yield entry
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry as the server gives it now."""
@@ -126,7 +161,9 @@ class RemoteCatalog(Catalog):
     async def problems(self) -> list[Diagnostic]:
         """What the server lists and what cannot be used."""
         await self._listing(anew=False)
-        return list(self._client.problems)
+        ended = self._ended
+        rest = [] if ended is None else [Diagnostic("listing-partial", ended.message, ended.hint, "other skills")]
+        return [*self._client.problems, *rest]
 
     async def follow(self) -> None:
         """Keep the listing current: when the server says that it changed, and else every minute."""

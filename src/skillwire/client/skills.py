@@ -11,6 +11,7 @@ or raise. ``read_unverified`` says what it is.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mcp import Client
@@ -26,6 +27,7 @@ from skillwire.errors import (
     LimitError,
     NotFoundError,
     ProtocolError,
+    SkillwireError,
     UpstreamError,
     VerificationError,
 )
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from mcp import ClientSession
 
     from skillwire.catalog.contract import DirectoryChild
-    from skillwire.client.dialects.contract import Dialect, DialectName
+    from skillwire.client.dialects.contract import Children, Dialect, DialectName
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
     Extractor = Callable[[str], Iterable[str]]
@@ -58,6 +60,14 @@ class UnverifiedFile(NamedTuple):
 
     uri: str
     data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a server lists. With ``error`` it is partial, or there is none: the error says why."""
+
+    entries: tuple[SkillEntry, ...] = ()
+    error: SkillwireError | None = None
 
 
 class SkillsClient:
@@ -123,6 +133,18 @@ class SkillsClient:
         async for entry in self._mined(dialect, seen):
             yield entry
 
+    async def list_all(self) -> Listing:
+        """Every listed skill. What came before an error counts (L2); an error before all is raised."""
+        entries: list[SkillEntry] = []
+        try:
+            async for entry in self.list_skills():
+                entries.append(entry)  # noqa: PERF401 - a comprehension would lose them
+        except SkillwireError as error:
+            if not entries:
+                raise
+            return Listing(tuple(entries), error)
+        return Listing(tuple(entries))
+
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill as it is now, listed or not (G1)."""
         return await (await self._need()).get_skill(uri)
@@ -160,7 +182,7 @@ class SkillsClient:
                 continue
         raise NotFoundError("skill-unknown", f"the server serves no skill around {uri!r:.300}", "list its skills")
 
-    async def read_directory(self, uri: str) -> list[DirectoryChild]:
+    async def read_directory(self, uri: str) -> Children:
         """What is directly inside a directory of a skill (D1), if the server reads directories."""
         return await (await self._need()).read_directory(uri)
 

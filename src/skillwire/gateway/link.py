@@ -112,7 +112,7 @@ class UpstreamLink:
                     break
                 entries.append(entry)  # what came before an error counts
         except SkillwireError as raised:
-            if not entries and raised.reference != "listing-too-long":
+            if not entries and raised.rule != "B3":
                 raise
             error = raised
         return Listed(tuple(entries), tuple(client.problems), await client.dialect(), error)

@@ -219,7 +219,8 @@ class Loader:
         if not skill.entry.is_complete and isinstance(skill.origin, ServerOrigin):
             place = "/".join([str(root), *([path] if path else [])])
             children = await _client(skill.origin).read_directory(place)
-            return [child.name + ("/" if child.is_directory else "") for child in children]
+            names = [child.name + ("/" if child.is_directory else "") for child in children]
+            return names if children.error is None else [*names, f"(partial: {children.error.message})"]
         prefix = f"{root.path}/{path}/" if path else f"{root.path}/"
         inside = [parse_uri(file.uri).path for file in skill.entry.files]
         names = {"".join(p[len(prefix) :].partition("/")[:2]) for p in inside if p.startswith(prefix)}

@@ -198,20 +198,13 @@ class Origins:
         client = origin.client
         if client is None:
             return
-        entries: list[SkillEntry] = []
-        error: SkillwireError | None = None
-        try:
-            async for entry in client.list_skills():
-                entries.append(entry)  # noqa: PERF401 - what came before an error counts
-        except SkillwireError as raised:
-            if not entries:
-                raise
-            error = raised
+        listing = await client.list_all()
         if origin.removed:
             return
-        origin.short = {entry.uri: entry for entry in entries if _is_short(entry)}
-        origin.entries, origin.error, origin.seen_at = _with_got(entries, origin), error, time.time()
-        origin.state = "partial" if error is not None or client.problems else "complete"
+        origin.short = {entry.uri: entry for entry in listing.entries if _is_short(entry)}
+        origin.entries, origin.error = _with_got(listing.entries, origin), listing.error
+        origin.seen_at = time.time()
+        origin.state = "partial" if listing.error is not None or client.problems else "complete"
         self._changed()
         await self._remember(origin)
         if not origin.removed:

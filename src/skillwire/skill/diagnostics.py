@@ -81,6 +81,7 @@ KINDS: dict[str, Kind] = {
     "entry-invalid": Kind("E1", "error", True, "A server lists an entry that breaks a rule"),
     "entry-repeated": Kind("E5", "error", True, "A server lists one URI twice"),
     "entry-template": Kind("I1", "warning", False, "A server lists a template instead of a skill"),
+    "listing-partial": Kind("B3", "error", True, "A server's listing did not end within the bounds"),
     "child-invalid": Kind("D1", "error", True, "A server lists something in a directory that is not inside it"),
     # Gateways
     "upstream-away": Kind("L2", "error", True, "An upstream cannot be reached and was never listed"),

@@ -121,9 +121,9 @@ async def test_names_of_children_cannot_leave_their_block(evil: HostileOrigin, s
     [
         (Refusal(), ("not-served", "")),
         ({"resources": "none"}, ("answer-invalid", "L1")),
-        ({"resources": [], "nextCursor": "again"}, ("cursor-repeats", "B3")),
+        ({"resources": [], "nextCursor": "again"}, ("page-repeats", "B3")),
     ],
-    ids=["refused", "no-list", "cursor-repeats"],
+    ids=["refused", "no-list", "page-repeats"],
 )
 async def test_a_listing_that_is_none_is_refused(
     web: HostileOrigin, state: Path, answer: object, expected: tuple[str, str]

@@ -21,9 +21,14 @@ pytestmark = pytest.mark.anyio
 
 
 def endless(skills: list[Any], *, cursors: Any = None) -> Any:
-    """A page, and always another."""
-    numbers = cursors or map(str, count())
-    return lambda params: {"skills": [] if params.get("cursor") else skills, "nextCursor": next(numbers)}
+    """A page, and always another with something new that is of no use."""
+    numbers, others = cursors or map(str, count()), count()
+
+    def page(params: dict[str, Any]) -> dict[str, Any]:
+        found = [{"uri": f"no{next(others)}"}] if params.get("cursor") else skills
+        return {"skills": found, "nextCursor": next(numbers)}
+
+    return page
 
 
 def failed(host: Any) -> tuple[str, str]:
@@ -56,7 +61,7 @@ async def test_pages_of_nothing_are_no_listing(web: HostileOrigin, state: Path) 
     web.answers["skills/list"] = endless([])
     async with web.host(state, calm=False) as host:
         await host.until(lambda: host.state("evil") == "unreachable")
-        assert failed(host) == ("listing-too-long", "B3")
+        assert failed(host) == ("page-repeats", "B3")
         assert not (await host.load("own")).is_error
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 
@@ -101,7 +106,7 @@ async def test_directories_without_end_are_cut_off(web: HostileOrigin, state: Pa
     async with web.host(state, policy=Policy([Rule("allow", kind="dynamic")])) as host:
         await host.load("flat")
         result = await host.ls("flat")
-        assert_refused(result, "listing-too-long", "B3")
+        assert_refused(result, "page-repeats", "B3")
         await assert_nothing_got_out(host, state, result)
 
 
@@ -112,8 +117,10 @@ async def test_a_listing_that_eats_the_servers_budget_is_stopped(web: HostileOri
     padding = "x" * 900_000
 
     def page(params: dict[str, Any]) -> dict[str, Any]:
+        number = next(numbers)
         entry = {**web.entries[0], "x": padding}
-        return {"skills": [] if params.get("cursor") else [entry], "x": padding, "nextCursor": str(next(numbers))}
+        found = {"uri": f"no{number}"} if params.get("cursor") else entry
+        return {"skills": [found], "x": padding, "nextCursor": f"{number}"}
 
     web.answers["skills/list"] = page
     limits = SMALL.__class__(

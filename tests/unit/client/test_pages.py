@@ -44,11 +44,12 @@ async def refusal(connection: Answering) -> SkillwireError:
 
 @rule("L1", "L3")
 async def test_every_page_is_asked_for_with_the_cursor_of_the_one_before() -> None:
-    """An empty page is a page, and a cursor may be empty text."""
+    """The last page may be empty, and a cursor may be empty text."""
+    other = {"uri": "y"}
     connection = paging(
-        {"skills": [ITEM, ITEM], "nextCursor": "1"}, {"skills": [], "nextCursor": ""}, {"skills": [ITEM]}
+        {"skills": [ITEM, ITEM], "nextCursor": "1"}, {"skills": [other], "nextCursor": ""}, {"skills": []}
     )
-    assert await read(connection) == [[ITEM, ITEM], [], [ITEM]]
+    assert await read(connection) == [[ITEM, ITEM], [other], []]
     assert [params for _, params in connection.asked] == [
         {"uri": "u"}, {"uri": "u", "cursor": "1"}, {"uri": "u", "cursor": ""},
     ]  # fmt: skip
@@ -86,7 +87,7 @@ async def test_an_invalid_cursor_is_refused(cursor: object) -> None:
 @pytest.mark.parametrize("cursors", ["a", "abc"])
 async def test_a_cursor_that_comes_again_ends_it(cursors: str) -> None:
     """At once, or after some others."""
-    pages = [{"skills": [], "nextCursor": cursor} for cursor in [*cursors, cursors[0]]]
+    pages = [{"skills": [{"uri": f"{n}"}], "nextCursor": c} for n, c in enumerate([*cursors, cursors[0]])]
     connection = paging(*pages)
     error = await refusal(connection)
     assert (type(error), error.reference, error.rule) == (ProtocolError, "cursor-repeats", "B3")
@@ -95,7 +96,7 @@ async def test_a_cursor_that_comes_again_ends_it(cursors: str) -> None:
 
 @rule("B3")
 async def test_so_many_pages_and_no_more() -> None:
-    pages = [{"skills": [], "nextCursor": f"{number}"} for number in range(9)]
+    pages = [{"skills": [{"name": f"{number}"}], "nextCursor": f"{number}"} for number in range(9)]
     connection = paging(*pages, {"skills": []}, limits=Limits(max_pages=10))
     assert len(await read(connection)) == 10
     connection = paging(*pages, {"skills": []}, limits=Limits(max_pages=9))

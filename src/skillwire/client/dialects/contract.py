@@ -9,7 +9,7 @@ from skillwire.catalog.contract import DirectoryChild
 from skillwire.client.content import read_content
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_object, as_size
-from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError
+from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, SkillwireError
 from skillwire.skill.diagnostics import KINDS, Diagnostic
 from skillwire.skill.received import invalid_entry
 from skillwire.skill.uri import is_within, parse_uri, skill_root
@@ -23,6 +23,12 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry, SkillUri
 
 DialectName: TypeAlias = Literal["extension", "index", "sep-2076", "native", "fallback"]
+
+
+class Children(list[DirectoryChild]):
+    """What is directly inside a directory. With ``error`` it is partial: there may be more (B3)."""
+
+    error: SkillwireError | None = None
 
 
 class Dialect(ABC):
@@ -54,8 +60,8 @@ class Dialect(ABC):
         settings = (declared.extensions or {}).get(EXTENSION_ID) if declared else None
         return bool(settings and settings.get("directoryRead") is True)
 
-    async def read_directory(self, uri: str) -> list[DirectoryChild]:
-        """``resources/directory/read``, all pages (D1)."""
+    async def read_directory(self, uri: str) -> Children:
+        """``resources/directory/read``, all pages (D1). What came before a bound of the listing counts."""
         if not self.reads_directories:
             raise ProtocolError(
                 "directory-unsupported",
@@ -65,16 +71,24 @@ class Dialect(ABC):
                 rule="K2",
             )
         folder = parse_uri(uri.removesuffix("/"))
-        children: dict[str, DirectoryChild] = {}
-        async for items in each_page(self.connection, DIRECTORY_READ, "resources", uri=uri):
-            for item in items:
-                try:
-                    child = _parse_child(item, folder)
-                except FormatError as error:
-                    self.leave_out(FormatError("child-invalid", error.message, error.hint, rule="D1"), uri)
-                else:
-                    children.setdefault(child.name, child)
-        return [children[name] for name in sorted(children)]
+        found: dict[str, DirectoryChild] = {}
+        ended: SkillwireError | None = None
+        try:
+            async for items in each_page(self.connection, DIRECTORY_READ, "resources", uri=uri):
+                for item in items:
+                    try:
+                        child = _parse_child(item, folder)
+                    except FormatError as error:
+                        self.leave_out(FormatError("child-invalid", error.message, error.hint, rule="D1"), uri)
+                    else:
+                        found.setdefault(child.name, child)
+        except (LimitError, ProtocolError) as error:
+            if error.rule != "B3" or not found:
+                raise
+            ended = error
+        children = Children(found[name] for name in sorted(found))
+        children.error = ended
+        return children
 
     def leave_out(self, error: SkillwireError, uri: object) -> None:
         """Report an entry that cannot be used."""

@@ -157,14 +157,12 @@ class NativeDialect(NamedDialect):
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry from the listing. What a skill holds is known only once it is activated."""
-        name, wanted = name_of(uri), None
+        name = name_of(uri)
         async for page in self.pages():
-            wanted = wanted or next((entry for entry in page if entry.name == name), None)
-        if wanted is None:
-            raise NotFoundError(
-                "skill-unknown", f"the server lists no skill named {name!r:.80}", "list the skills"
-            )
-        return wanted
+            for entry in page:
+                if entry.name == name:
+                    return entry
+        raise NotFoundError("skill-unknown", f"the server lists no skill named {name!r:.80}", "list the skills")
 
     async def activate(self, name: str) -> Activation:
         """M2: ``skills/activate``."""

@@ -14,7 +14,7 @@ from skillwire.client.content import read_content, read_if_there
 from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text, parse_json
-from skillwire.errors import FormatError, NotFoundError, UpstreamError
+from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
@@ -37,8 +37,18 @@ class PlainDialect(Dialect):
     name = "fallback"
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
-        """The skills among ``resources/list``, once all of it was seen: a skill's files may stand anywhere."""
-        listed = await self._listed()
+        """The skills among ``resources/list``, once all of it was seen: a skill's files may stand anywhere.
+
+        Where a bound ended it (B3), the skills that came before.
+        """
+        listed: dict[str, dict[str, Any]] = {}
+        try:
+            await self._list_into(listed)
+        except (LimitError, ProtocolError) as error:
+            if error.rule != "B3":
+                raise
+            yield self._entries(listed)
+            raise
         yield self._entries(listed)
 
     async def get_skill(self, uri: str) -> SkillEntry:
@@ -52,19 +62,19 @@ class PlainDialect(Dialect):
             return await super().read(uri, at_most)
         except NotFoundError:
             place = parse_uri(uri)
-            others = [other for other in await self._listed() if other != uri and _parsed(other) == place]
+            listed: dict[str, dict[str, Any]] = {}
+            await self._list_into(listed)
+            others = [other for other in listed if other != uri and _parsed(other) == place]
             if not others:
                 raise
         return await super().read(others[0], at_most)
 
-    async def _listed(self) -> dict[str, dict[str, Any]]:
-        found: dict[str, dict[str, Any]] = {}
+    async def _list_into(self, found: dict[str, dict[str, Any]]) -> None:
         async for items in each_page(self.connection, "resources/list", "resources"):
             for item in items:
                 uri = as_text(item.get("uri"))
                 if "://" in uri:
                     found.setdefault(uri, item)
-        return found
 
     def _entries(self, listed: dict[str, dict[str, Any]]) -> list[SkillEntry]:
         skills: dict[tuple[str, ...], tuple[str, list[Resource]]] = {}

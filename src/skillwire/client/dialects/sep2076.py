@@ -39,6 +39,11 @@ def _promised(file: Mapping[str, Any]) -> Resource:
     return Resource(as_text(file.get("uri")), digest if is_digest(digest) else None, as_size(said.get(SIZE)))
 
 
+def _home(entry: SkillEntry) -> str:
+    """Where the server has a skill in the extension, if it says so."""
+    return as_text(as_object(entry.frontmatter.get("_meta")).get(URI))
+
+
 @dataclass(frozen=True, slots=True)
 class NamedSkill:
     """P2: what ``skills/get`` says: instructions, the files they speak of, what they depend on."""
@@ -63,7 +68,7 @@ class Sep2076Dialect(NamedDialect):
         """``skills/list``; on the way it is noted where servers of this package have a skill in the extension."""
         homes: dict[str, str] = {}
         async for page in super().pages():
-            homes |= {as_text(as_object(entry.frontmatter.get("_meta")).get(URI)): entry.name for entry in page}
+            homes |= {_home(entry): entry.name for entry in page}
             yield page
         self._homes = homes
 
@@ -85,10 +90,13 @@ class Sep2076Dialect(NamedDialect):
         place = root_of(uri)
         if place.scheme == SCHEME:
             return place.path
+        wanted = str(parse_uri(uri))
         if self._homes is None:
-            async for _ in self.pages():
-                pass
-        return (self._homes or {}).get(str(parse_uri(uri))) or name_of(uri)
+            async for page in self.pages():
+                for entry in page:
+                    if _home(entry) == wanted:
+                        return entry.name
+        return (self._homes or {}).get(wanted) or name_of(uri)
 
     def _is_usable(self, uri: str) -> bool:
         """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""

@@ -1,0 +1,171 @@
+"""Listings that go on without bringing anything: they stop, and what came before is delivered (B3)."""
+
+from __future__ import annotations
+
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from adversarial.adversary import EXTENSION, KIB, SMALL
+from adversarial.expecting import listed, refused
+from rules import rule
+from skillwire import LimitError, ProtocolError, RemoteCatalog, discover_and_build_catalog, list_many
+from skillwire.cli.finding import find_skill
+from trees import skill_md
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+    from adversarial.adversary import HostileServer
+    from skillwire import SkillsClient
+
+pytestmark = pytest.mark.anyio
+
+DIRECTORY = "resources/directory/read"
+CHILD = {"uri": "skill://flat/notes.md", "name": "notes.md"}
+
+
+def again(field: str, items: list[Any]) -> Callable[[Any], dict[str, Any]]:
+    """The same page for ever, with a cursor that is new each time."""
+    numbers = count()
+    return lambda _: {field: items, "nextCursor": f"{next(numbers)}"}
+
+
+def always_more(server: HostileServer) -> Callable[[Any], dict[str, Any]]:
+    """The skills of ``server``, then a new one on each page."""
+    numbers = count()
+
+    def page(params: dict[str, Any]) -> dict[str, Any]:
+        number = next(numbers)
+        new = {"uri": f"skill://s{number}/SKILL.md", "frontmatter": {"name": f"s{number}", "description": "d"}}
+        skills = [{**new, "resources": "dynamic"}] if "cursor" in params else server.entries
+        return {"skills": skills, "nextCursor": f"{number}"}
+
+    return page
+
+
+@asynccontextmanager
+async def connected(server: HostileServer, **limits: Any) -> AsyncIterator[SkillsClient]:
+    server.capabilities["extensions"][EXTENSION] = {"directoryRead": True}
+    async with server.connect(dialect="extension", limits=replace(SMALL, **limits)) as client:
+        yield client
+
+
+@rule("B3")
+@pytest.mark.parametrize("is_empty", [True, False], ids=["empty pages", "the same page"])
+async def test_a_page_that_brings_nothing_new_ends_the_listing(server: HostileServer, is_empty: bool) -> None:
+    """However often its cursor changes."""
+    server.answers["skills/list"] = again("skills", [] if is_empty else server.entries)
+    async with connected(server, max_pages=10_000) as client:
+        with refused(ProtocolError, "page-repeats", "B3"):
+            await listed(client)
+    assert len(server.methods()) <= 2
+
+
+@rule("B3")
+@pytest.mark.parametrize("bound", [{"max_listing_bytes": 4 * KIB}, {"max_pages": 5}], ids=["bytes", "pages"])
+async def test_a_listing_is_bounded_as_a_whole(server: HostileServer, bound: dict[str, Any]) -> None:
+    server.answers["skills/list"] = always_more(server)
+    async with connected(server, **{"max_pages": 10_000, **bound}) as client:
+        listing = await client.list_all()
+    assert listing.entries[0].name == "flat"
+    assert len(server.methods()) < 100
+    assert listing.error is not None
+    assert (type(listing.error), listing.error.reference) == (LimitError, "listing-too-long")
+    [name] = bound
+    assert name in listing.error.hint
+
+
+@rule("B3")
+async def test_a_listing_has_a_time_limit_as_a_whole(server: HostileServer) -> None:
+    """Each page is in time; together they are not."""
+    more, silent = always_more(server), anyio.Event()
+
+    async def page(params: dict[str, Any]) -> dict[str, Any]:
+        if "cursor" in params:
+            await silent.wait()
+        return more(params)
+
+    server.answers["skills/list"] = page
+    async with connected(server, max_listing_seconds=1.0) as client:
+        listing = await client.list_all()
+    assert [entry.name for entry in listing.entries] == ["flat"]
+    assert listing.error is not None
+    assert (listing.error.reference, listing.error.rule) == ("listing-too-long", "B3")
+
+
+@rule("B3", "L2")
+async def test_what_came_before_the_bound_is_delivered_and_marked(server: HostileServer) -> None:
+    """By a catalog, by a listing of many servers, and to a model."""
+    server.answers["skills/list"] = always_more(server)
+    async with connected(server, max_pages=3) as client:
+        catalog = RemoteCatalog(client)
+        page = await catalog.list_skills()
+        assert "flat" in [entry.name for entry in page.items]
+        assert [problem.reference for problem in await catalog.problems()] == ["listing-partial"]
+        many = (await list_many({"it": client}))["it"]
+        assert many.entries
+        assert many.error
+        discovered = await discover_and_build_catalog(client)
+        assert discovered.error
+        assert "flat" in discovered.catalog
+
+
+@rule("B3", "I4")
+async def test_skills_among_endless_resources_are_delivered(server: HostileServer) -> None:
+    server.answers["resources/list"] = again("resources", [{"uri": "skill://flat/SKILL.md", "name": "flat"}])
+    async with server.connect(dialect="fallback") as client:
+        listing = await client.list_all()
+    assert [entry.name for entry in listing.entries] == ["flat"]
+    assert listing.error is not None
+    assert listing.error.rule == "B3"
+
+
+@rule("B3", "L2")
+async def test_a_partial_listing_removes_nothing(server: HostileServer) -> None:
+    server.add("last", {"SKILL.md": skill_md("last")})
+    async with connected(server, max_pages=3) as client:
+        catalog = RemoteCatalog(client)
+        await catalog.list_skills()
+        server.entries.pop()
+        server.answers["skills/list"] = always_more(server)
+        refresh = await catalog.refresh()
+        assert not refresh.gone
+        assert "last" in [entry.name async for entry in catalog.entries()]
+
+
+@rule("B3")
+async def test_a_lookup_by_path_stops_at_its_hit(server: HostileServer) -> None:
+    server.answers["skills/list"] = always_more(server)
+    async with connected(server) as client:
+        assert (await find_skill(RemoteCatalog(client), "flat")).uri == "skill://flat/SKILL.md"
+    assert server.methods() == ["skills/list", "skills/get"]
+
+
+@rule("B3", "M1", "P1")
+@pytest.mark.parametrize("dialect", ["native", "sep-2076"])
+async def test_a_lookup_by_name_stops_at_its_hit(server: HostileServer, dialect: Any) -> None:
+    numbers = count()
+    server.answers["skills/list"] = lambda params: {
+        "skills": [{"name": f"s{next(numbers)}" if "cursor" in params else "flat"}],
+        "nextCursor": f"{next(numbers)}",
+    }
+    server.answers["skills/get"] = {"instructions": "Do."}
+    async with server.connect(dialect=dialect) as client:
+        assert (await client.get_skill("named://flat/SKILL.md")).name == "flat"
+    assert server.methods().count("skills/list") == 1
+
+
+@rule("B3", "D1")
+async def test_a_directory_that_never_ends_is_delivered_as_far_as_it_came(server: HostileServer) -> None:
+    server.answers[DIRECTORY] = again("resources", [CHILD])
+    async with connected(server) as client:
+        children = await client.read_directory("skill://flat")
+    assert [child.name for child in children] == ["notes.md"]
+    assert children.error is not None
+    assert (children.error.reference, children.error.rule) == ("page-repeats", "B3")
+    assert server.methods().count(DIRECTORY) == 2
