@@ -53,6 +53,8 @@ class Limits:
     max_call_seconds: float = 30.0
     max_connect_attempts: int = 4
 
+    # The shortest time between two listings of a server, however often it reports a change.
+    relist_seconds: float = 1.0
     # How long to wait before a server is tried again: doubling from the first to the longest.
     first_retry_seconds: float = 0.1
     longest_retry_seconds: float = 5.0

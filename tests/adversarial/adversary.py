@@ -58,6 +58,7 @@ SMALL = Limits(
     max_cursor_length=100,
     max_call_seconds=20.0,
     max_connect_attempts=3,
+    relist_seconds=0.01,
     first_retry_seconds=0.001,
     longest_retry_seconds=0.05,
     first_rest_seconds=0.01,

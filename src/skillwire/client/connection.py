@@ -98,7 +98,10 @@ class Connection:
 
     @asynccontextmanager
     async def listening(self) -> AsyncGenerator[Callable[[float], Awaitable[None]]]:
-        """Inside the block, call what it gives to wait until something changed, or for so many seconds."""
+        """Inside the block, call what it gives to wait until something changed, or for so many seconds.
+
+        A server that reports changes all the time is heard once in ``relist_seconds`` (B4).
+        """
         async with AsyncExitStack() as stack:
             subscription: Subscription | None = None
             if self.is_modern:
@@ -111,13 +114,18 @@ class Connection:
                     ):  # else it agreed to tell nothing, and may end at once
                         subscription = opened
 
+            last = anyio.current_time()
+
             async def wait(seconds: float) -> None:
-                with anyio.move_on_after(seconds):
+                nonlocal last
+                with anyio.move_on_after(seconds) as waiting:
                     if subscription is None:
                         await self._heard.wait()
                     else:
                         await _next_event(subscription)
-                self._heard = anyio.Event()
+                if not waiting.cancelled_caught:
+                    await anyio.sleep_until(last + self.limits.relist_seconds)
+                last, self._heard = anyio.current_time(), anyio.Event()
 
             yield wait
 

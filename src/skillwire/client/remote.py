@@ -179,7 +179,8 @@ class RemoteCatalog(Catalog):
                             await wait(self._poll_seconds)
                 except SkillwireError:  # also a listing that breaks a rule: the next one may not
                     self._is_current = False
-                    await anyio.sleep(pause_before(attempt, self._client.connection.limits))
+                    limits = self._client.connection.limits
+                    await anyio.sleep(max(limits.relist_seconds, pause_before(attempt, limits)))
                     attempt += 1
         finally:
             self._is_current = False

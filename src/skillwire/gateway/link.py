@@ -199,4 +199,4 @@ class UpstreamLink:
             except SkillwireError:
                 self._news.set()
                 attempt = min(attempt + 1, _MOST_ATTEMPTS)
-                await anyio.sleep(pause_before(attempt, self._limits))
+                await anyio.sleep(max(self._limits.relist_seconds, pause_before(attempt, self._limits)))

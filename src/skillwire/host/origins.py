@@ -184,7 +184,7 @@ class Origins:
                     self._lost(origin, error)
                 finally:
                     origin.client = None
-                await anyio.sleep(pause_before(attempt, self._limits))
+                await anyio.sleep(max(self._limits.relist_seconds, pause_before(attempt, self._limits)))
                 attempt = min(attempt + 1, _MOST_ATTEMPTS)
 
     async def _listen(self, origin: ServerOrigin, client: SkillsClient) -> None:
