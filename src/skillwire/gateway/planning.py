@@ -12,10 +12,10 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.servers import parse_server, read_servers
+from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.policy import GatewayPolicy, parse_policy
-from skillwire.host.opening import label_for
+from skillwire.host.opening import label_for, labelled_servers
 from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:
@@ -93,21 +93,12 @@ def _read_policy(path: Path) -> GatewayPolicy:
 
 
 def _servers(config: Path, *, of_policy: bool) -> dict[str, Mapping[str, Any]]:
-    """The servers of the file by label (O1). Two names that would be one label are an error, not a choice."""
-    found: dict[str, Mapping[str, Any]] = {}
-    names: dict[str, str] = {}
     try:
-        entries = read_servers(config, strict=True)
+        return labelled_servers(config)
     except NotFoundError as error:
         if of_policy:
             error.hint = "check 'servers' in the policy; it is relative to that file"
         raise
-    for name, entry in entries.items():
-        label = label_for(name)
-        if label in found:
-            raise _taken(label, f"the servers {names[label]!r:.80} and {name!r:.80}")
-        found[label], names[label] = entry, name
-    return found
 
 
 def _folders(

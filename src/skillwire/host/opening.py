@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 from anyio import to_thread
 
 from skillwire.client.servers import read_servers
+from skillwire.errors import FormatError
 from skillwire.host.approvals import nobody
 from skillwire.host.cache import ContentCache, check_place
 from skillwire.host.runtime import Host
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.entry import fold
 from skillwire.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -85,11 +87,29 @@ async def known_origins(
 
     Only what a person added can be a folder, whose skills need no approval: a file from somewhere names servers.
     """
-    of_file = read_servers(_expanded(config)) if config is not None else {}
-    named = {**{label_for(name): entry for name, entry in of_file.items()}, **(servers or {})}
+    of_file = labelled_servers(_expanded(config)) if config is not None else {}
+    named = {**of_file, **(servers or {})}
     added = {origin.label: dict(origin.settings) for origin in await store.origins() if origin.label not in named}
     folders = {label: Path(settings["folder"]) for label, settings in added.items() if "folder" in settings}
     return folders, {label: each for label, each in {**added, **named}.items() if label not in folders}
+
+
+def labelled_servers(config: Path) -> dict[str, Mapping[str, Any]]:
+    """The servers of a file by label (O1). Two names that would be one label are an error, not a choice (N1)."""
+    found: dict[str, Mapping[str, Any]] = {}
+    names: dict[str, str] = {}  # by label, in one case: labels become folders, and parts of URIs
+    for name, entry in read_servers(config, strict=True).items():
+        label = label_for(name)
+        other = names.setdefault(fold(label), name)
+        if other != name:
+            raise FormatError(
+                "label-duplicate",
+                f"the servers {other!r:.80} and {name!r:.80} in {config.name!r} would both be {label!r}",
+                "rename one of them",
+                rule="O1",
+            )
+        found[label] = entry
+    return found
 
 
 def label_for(name: str) -> str:

@@ -59,6 +59,7 @@ def test_the_policy_may_name_the_servers_relative_to_itself(tmp_path: Path) -> N
         ),
         pytest.param({"a": WEB}, "", ["a"], "label-duplicate", ["'a'"], id="server-and-folder"),
         pytest.param({}, "", ["x/a", "y/a"], "label-duplicate", ["'a'"], id="two-folders"),
+        pytest.param({"a": WEB, "A": WEB}, "", [], "label-duplicate", ["'a'", "'A'"], id="servers-differ-by-case"),
         pytest.param({"a": WEB}, "", ["A"], "label-duplicate", ["'a'", "'A'"], id="other-case"),
         pytest.param({"a": WEB}, "[upstream.b]", [], "upstream-unknown", ["'b'"], id="upstream"),
         pytest.param(
