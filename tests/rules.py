@@ -9,7 +9,7 @@
 
 The ids are those of the protocol notes: F format, U URIs, K capabilities, E entries, L G R D S T methods,
 V verification, W acting window, A approval, O N origins and names, C cache, B bounds, I index, P sep-2076,
-M native, X fallback.
+M native, X fallback, Z local safety and public endpoints.
 """
 
 from __future__ import annotations
@@ -111,6 +111,7 @@ RULES = {
     "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",
     "X1": "fallback: tools to list, search, load and read skills",
     "X2": "fallback: one prompt per skill, with the same bytes and the origin stated",
+    "Z6": "Clients are cheap: heads, bodies, idle time and each address's connections are bounded",
 }
 
 TESTS = Path(__file__).parent

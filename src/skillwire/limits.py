@@ -1,4 +1,4 @@
-"""Every bound in one place (rules B1–B4, E6).
+"""Every bound in one place (rules B1–B4, E6, Z6).
 
 Two kinds: what the extension promises between servers and hosts (``skill_*``: above it we warn), and what
 this program is willing to work on at all (``max_*``: above it we refuse, before doing the work).
@@ -38,6 +38,12 @@ class Limits:
     max_page_size: int = 1_000
     max_arguments: int = 64  # of a skill that takes some, each of so many bytes
     max_argument_bytes: int = 16 * KIB
+
+    # One client of our HTTP servers (Z6): refused or disconnected above.
+    max_head_bytes: int = 32 * KIB
+    max_headers: int = 100
+    max_request_seconds: float = 10.0  # for a head to arrive, and again for its body
+    max_unread_seconds: float = 30.0  # for a client that reads nothing of its response
 
     # One server that we are a client of (B1-B4).
     max_message_bytes: int = 64 * MIB

@@ -1,7 +1,7 @@
 """Streamable HTTP for operators: health and readiness, metrics, access logs, limits, compression, drain.
 
-The protocol is the SDK's; this adds what stands around it. Bodies are bounded by the SDK, connections and
-patience by the web server. A loopback address, or a named one, answers only requests that name it (DNS
+The protocol is the SDK's; this adds what stands around it. Bodies are bounded by the SDK, everything else that a
+client can take by ``bounds.py``. A loopback address, or a named one, answers only requests that name it (DNS
 rebinding); ``0.0.0.0`` cannot know its names.
 """
 
@@ -24,8 +24,9 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from skillwire.errors import UpstreamError
-from skillwire.limits import MIB
+from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.server.access import Access, Verifier
+from skillwire.server.bounds import BoundedProtocol, Connections
 from skillwire.server.metrics import Metrics
 from skillwire.server.page import Guard
 from skillwire.server.quick import QuickProtocol
@@ -62,6 +63,7 @@ class HttpOptions:
     drain_seconds: int = 5
     asks: bool = False  # whether clients of the handshake era may be asked something: that takes event streams
     replay_bytes: int = DEFAULT_BYTES  # memory for answers that are sent again; 0 for none
+    limits: Limits = DEFAULT_LIMITS
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -152,9 +154,13 @@ class HttpServer:
 
     def _protocol(self) -> Any:
         """How HTTP is spoken. Where each request is logged, each goes through the application."""
+        options = self._options
+        connections = Connections(
+            options.max_connections, max_body_bytes=options.max_body_bytes, limits=options.limits
+        )
         if self._replay is None or access_log.isEnabledFor(logging.INFO):
-            return "httptools"
-        return partial(QuickProtocol, MCP_PATH, self._replay)
+            return partial(BoundedProtocol, connections)
+        return partial(QuickProtocol, MCP_PATH, self._replay, connections)
 
     def drain(self) -> None:
         """Say "not ready", and end the streams that would otherwise stay open for ever."""

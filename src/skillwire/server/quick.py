@@ -9,31 +9,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
+from skillwire.server.bounds import BoundedProtocol
 from skillwire.server.replay import MAX_BODY
 
 if TYPE_CHECKING:
+    from skillwire.server.bounds import Connections
     from skillwire.server.replay import Replay, Reply
 
 _OK = b"HTTP/1.1 200 OK\r\n"
 
 
-class QuickProtocol(HttpToolsProtocol):
+class QuickProtocol(BoundedProtocol):
     """One connection. ``replay`` knows the answers to a ``POST`` to ``path``."""
 
-    def __init__(self, path: str, replay: Replay, **words: Any) -> None:
-        super().__init__(**words)
+    def __init__(self, path: str, replay: Replay, connections: Connections, **words: Any) -> None:
+        super().__init__(connections, **words)
         self._path = path.encode()
         self._replay = replay
         self._held: bytes | None = None  # the body, as far as it came, of a request that nothing was begun for
 
-    def on_headers_complete(self) -> None:
+    def begin(self) -> None:
         """Begin nothing yet if the answer may be there."""
         if self._is_plain():
             self._held = b""
         else:
-            super().on_headers_complete()
+            super().begin()
 
     def on_body(self, body: bytes) -> None:
         """More of the request."""
@@ -42,7 +42,7 @@ class QuickProtocol(HttpToolsProtocol):
         else:
             self._held += body
 
-    def on_message_complete(self) -> None:
+    def finish(self) -> None:
         """Answer, or begin what was not begun."""
         if self._held is not None:
             reply = self._replay.answered_before(self.headers, self._held)
@@ -51,7 +51,7 @@ class QuickProtocol(HttpToolsProtocol):
                 self._write(reply)
                 return
             self._begin()
-        super().on_message_complete()
+        super().finish()
 
     def shutdown(self) -> None:
         """A request that is half here is still answered."""
@@ -61,7 +61,7 @@ class QuickProtocol(HttpToolsProtocol):
 
     def _begin(self) -> None:
         body, self._held = self._held or b"", None
-        super().on_headers_complete()
+        super().begin()
         super().on_body(body)
 
     def _is_plain(self) -> bool:
@@ -70,9 +70,11 @@ class QuickProtocol(HttpToolsProtocol):
         return is_ours and self._replay.lets_in(self.headers)
 
     def _is_idle(self) -> bool:
-        under_way: Any = self.cycle  # none before the first
         is_full = self.limit_concurrency is not None and len(self.connections) >= self.limit_concurrency
-        return (under_way is None or under_way.response_complete) and not is_full and not self.flow.write_paused
+        return self.is_waiting() and not is_full and not self.flow.write_paused
+
+    def _may_answer(self) -> bool:
+        return self._held is not None or super()._may_answer()
 
     def _is_usual(self) -> bool:
         parser: Any = self.parser

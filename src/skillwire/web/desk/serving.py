@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ipaddress
+from functools import partial
 from typing import TYPE_CHECKING
 
 import anyio
@@ -13,6 +14,8 @@ from starlette.middleware import Middleware
 from starlette.routing import Route
 
 from skillwire.errors import NotFoundError, OriginError, SkillwireError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.server.bounds import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
 from skillwire.web.desk.answers import failure, shown
 from skillwire.web.desk.desk import Desk
@@ -70,10 +73,11 @@ class DeskServer:
         )
         return Guard(app, self._sessions, self._names, self._cookie)
 
-    async def run(self, signals: StopSignals) -> None:
-        """Serve until a signal asks to stop; then end the streams of events."""
-        config = uvicorn.Config(
+    def config(self, limits: Limits = DEFAULT_LIMITS) -> uvicorn.Config:
+        """The web server's settings, and the application."""
+        return uvicorn.Config(
             self.app(),
+            http=partial(BoundedProtocol, Connections(_MOST_CONNECTIONS, limits=limits)),  # type: ignore[arg-type]
             log_level="warning",
             access_log=False,  # the one-time key is in an address
             server_header=False,
@@ -82,9 +86,12 @@ class DeskServer:
             limit_concurrency=_MOST_CONNECTIONS,
             timeout_graceful_shutdown=_DRAIN_SECONDS,
         )
+
+    async def run(self, signals: StopSignals) -> None:
+        """Serve until a signal asks to stop; then end the streams of events."""
         async with anyio.create_task_group() as group:
             group.start_soon(self.desk.watcher.run)
-            await StoppingServer(config, signals, self.desk.watcher.end).serve([self._listener])
+            await StoppingServer(self.config(), signals, self.desk.watcher.end).serve([self._listener])
             group.cancel_scope.cancel()
 
 

@@ -1,0 +1,217 @@
+"""Bounds on what a client of our HTTP servers can take (rule Z6): bytes, headers, time and connections.
+
+uvicorn bounds none of these before an application runs, so its protocol class is extended here. ``serve``,
+``gateway`` and ``ui`` all use it. A request costs a few additions.
+
+- A head has at most 32 KiB and 100 headers: 431 above.
+- A head has 10 seconds to arrive, and its body has 10 more: 408, then the connection is closed. A check every
+  quarter of that finds what is incomplete, so a request costs no timer.
+- A body of twice the allowed size is not read to its end. The application has refused it by then.
+- A client that reads nothing of its response for 30 seconds is disconnected.
+- One address has at most half of the connections. Connections that wait for their client make room for new ones.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
+
+if TYPE_CHECKING:
+    import asyncio
+
+_CHECKS_PER_DEADLINE = 4
+_LINGER_SECONDS = 1.0  # until a refused client has read its response: closing at once could reset the connection
+
+
+class Connections:
+    """The open connections of one server, by address."""
+
+    def __init__(self, most: int, *, max_body_bytes: int = MIB, limits: Limits = DEFAULT_LIMITS) -> None:
+        self.limits = limits
+        self.body_room = 2 * max_body_bytes + limits.max_head_bytes  # chunks have a framing of their own
+        self._most = most - 1  # uvicorn answers the last one with 503
+        self._share = max(1, most // 2)
+        self._addresses: dict[BoundedProtocol, str] = {}
+
+    def add(self, new: BoundedProtocol) -> bool:
+        """Count ``new``, in the place of another one if need be. False if there is no room for it."""
+        address = _network(new.client)
+        crowd = [one for one, its in self._addresses.items() if its == address]
+        if len(crowd) < self._share:
+            crowd = list(self._addresses) if len(self._addresses) >= self._most else []
+        if crowd:
+            waiting = [one for one in crowd if one.is_waiting()]
+            if not waiting:
+                return False
+            longest = min(waiting, key=lambda one: one.waiting_since())
+            self.remove(longest)
+            longest.transport.abort()
+        self._addresses[new] = address
+        return True
+
+    def remove(self, old: BoundedProtocol) -> None:
+        """Count it no more."""
+        self._addresses.pop(old, None)
+
+
+class BoundedProtocol(HttpToolsProtocol):
+    """One connection. A subclass overrides ``begin`` and ``finish`` instead of the parser's callbacks."""
+
+    def __init__(self, connections: Connections, **words: Any) -> None:
+        super().__init__(**words)
+        self._others = connections
+        self._limits = connections.limits
+        self._max_headers = connections.limits.max_headers
+        self._head_room = connections.limits.max_head_bytes
+        self._body_room = connections.body_room
+        self._in_head = True
+        self._room = self._head_room  # for what is missing of this head, or of this body
+        self._since: float | None = None  # when a check found this head or body incomplete for the first time
+        self._is_refused = False
+        self._check: asyncio.TimerHandle | None = None
+        self._unsent = 0  # bytes that the client had not read at the last check
+        self._unsent_since = 0.0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin to wait for the first request."""
+        super().connection_made(transport)
+        self._since = self.loop.time()
+        if not self._others.add(self):
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+            return
+        self._check_later()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        self._others.remove(self)
+        if self._check is not None:
+            self._check.cancel()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came, as far as there is room for it."""
+        room = self._room - len(data)
+        if room < 0:
+            self._receive_in_pieces(data)
+        elif not self._is_refused:
+            self._room = room
+            super().data_received(data)
+            if not self._in_head and len(self.headers) > self._max_headers:  # trailers, which follow a body
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+
+    def _receive_in_pieces(self, data: bytes) -> None:
+        """Where a head or a body ends in a piece, there is room again for what follows."""
+        while data and not self._is_refused and not self.transport.is_closing():
+            piece, data = data[: self._room], data[self._room :]
+            if piece:
+                self.data_received(piece)
+            elif self._in_head:
+                self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            else:
+                self._refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
+
+    def on_headers_complete(self) -> None:
+        """The head is complete. An error in a callback stops the parser."""
+        if len(self.headers) > self._max_headers:
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
+            raise ValueError("too many headers")
+        self._in_head = False
+        self._room = self._body_room
+        self._since = None
+        self.begin()
+
+    def on_message_complete(self) -> None:
+        """The request is complete."""
+        self._in_head = True
+        self._room = self._head_room
+        self._since = None
+        self.finish()
+
+    def begin(self) -> None:
+        """Begin to answer a request, of which the head is here."""
+        super().on_headers_complete()
+
+    def finish(self) -> None:
+        """The body is here, too."""
+        super().on_message_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        """Answer what is no HTTP."""
+        if not self._is_refused:
+            super().send_400_response(msg)
+
+    def is_waiting(self) -> bool:
+        """Whether no request is being answered."""
+        under_way: Any = self.cycle  # none before the first
+        return under_way is None or under_way.response_complete
+
+    def waiting_since(self) -> float:
+        """When the server began to wait for a request; connections that had one come last."""
+        return float("inf") if self._since is None else self._since
+
+    def _may_answer(self) -> bool:
+        """Whether a response can be written now: none is under way, and this request had none."""
+        if self._in_head:
+            return self.is_waiting()
+        under_way: Any = self.cycle
+        return not self.pipeline and (under_way is None or not under_way.response_started)
+
+    def _check_later(self) -> None:
+        seconds = self._limits.max_request_seconds / _CHECKS_PER_DEADLINE
+        self._check = self.loop.call_later(seconds, self._check_now)
+
+    def _check_now(self) -> None:
+        """End the connection if its client is too slow."""
+        now, limits = self.loop.time(), self._limits
+        if self.transport.is_closing():
+            return
+        is_partial = not self._in_head or self._room < self._head_room
+        if self.flow.read_paused:  # while we do not read, the client is not to blame
+            self._since = None
+        elif self._since is None:
+            self._since = now if is_partial else None
+        elif now - self._since >= limits.max_request_seconds:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+            return
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or unsent != self._unsent:
+            self._unsent, self._unsent_since = unsent, now
+        elif now - self._unsent_since >= limits.max_unread_seconds:
+            self.transport.abort()
+            return
+        self._check_later()
+
+    def _refuse(self, status: HTTPStatus) -> None:
+        """Answer with ``status`` if that is still possible, read no further, and close."""
+        if self._is_refused:
+            return
+        self._is_refused = True
+        if self._may_answer():
+            words = f"{status.phrase}\n"
+            self.transport.write(
+                f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain\r\n"
+                f"content-length: {len(words)}\r\nconnection: close\r\n\r\n{words}".encode()
+            )
+        under_way: Any = self.cycle
+        if under_way is not None:
+            under_way.disconnected = True  # so that the application stops, and writes nothing more
+            under_way.message_event.set()
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+
+def _network(client: tuple[str, int] | None) -> str:
+    """The part of an address that belongs to one party: of IPv6 the first half."""
+    try:
+        address = ipaddress.ip_address(client[0] if client else "")
+    except ValueError:  # no network at all
+        return ""
+    if address.version == 4 or address.ipv4_mapped is not None:
+        return str(address)
+    return str(int(address) >> 64)

@@ -1,0 +1,263 @@
+"""Clients that send too much, too slowly, or nothing, to the web servers of `serve`, `gateway` and `ui`."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import pytest
+
+from http_server import serving_config
+from rules import rule
+from skillwire.host.runtime import Host
+from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
+from skillwire.server.bounds import Connections
+from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.run import build_server
+from skillwire.server.skills import Skills
+from skillwire.store.memory import MemoryStore
+from skillwire.web.desk.serving import DeskServer
+from trees import small_tree, write_tree
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from anyio.abc import SocketStream
+
+pytestmark = pytest.mark.anyio
+
+HASTY = replace(DEFAULT_LIMITS, max_request_seconds=0.2, max_unread_seconds=0.2)  # reaching it is the subject
+FEW = 8
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
+CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
+
+
+class Served:
+    """One web server and raw connections to it."""
+
+    def __init__(self, port: int, connections: set[Any]) -> None:
+        self.port = port
+        self.connections = connections
+
+    async def connect(self) -> SocketStream:
+        return await anyio.connect_tcp("127.0.0.1", self.port)
+
+    async def status(self, *pieces: bytes) -> int:
+        """The status of the response to what is sent; 0 if the connection just ends."""
+        async with await self.connect() as stream:
+            return await status_after(stream, *pieces)
+
+
+async def status_after(stream: SocketStream, *pieces: bytes) -> int:
+    with anyio.fail_after(20):
+        try:
+            for piece in pieces:
+                await stream.send(piece)
+            answer = await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return 0
+    return int(answer.split(b" ", 2)[1])
+
+
+async def send_for_ever(stream: SocketStream, first: bytes, more: bytes) -> None:
+    await stream.send(first)
+    while True:
+        await stream.send(more)
+
+
+async def wait_for_the_end(stream: SocketStream) -> None:
+    with anyio.fail_after(20):
+        try:
+            while True:
+                await stream.receive()
+        except (anyio.EndOfStream, anyio.BrokenResourceError):
+            return
+
+
+@asynccontextmanager
+async def serving(
+    kind: str, folder: Path, limits: Limits = DEFAULT_LIMITS, max_connections: int = 1024
+) -> AsyncIterator[Served]:
+    listener = listen("127.0.0.1", 0)
+    if kind == "ui":
+        config = DeskServer(Host(MemoryStore()), listener).config(limits)
+    else:
+        skills = Skills(write_tree(folder / "skills", small_tree()), watch=False)
+        replay = 0 if kind == "serve without replay" else MIB
+        options = HttpOptions(replay_bytes=replay, limits=limits, max_connections=max_connections)
+        config = HttpServer(build_server(skills), listener, options, catalog=lambda: skills.catalog).config()
+    async with serving_config(config, listener) as server:
+        yield Served(listener.getsockname()[1], server.server_state.connections)
+
+
+@pytest.fixture(params=["serve", "serve without replay", "ui"])
+def kind(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+def answers(kind: str) -> int:
+    """The status of a request that is within bounds. The desk knows its own address only."""
+    return 421 if kind == "ui" else 200
+
+
+def padded(size: int) -> bytes:
+    """A request whose head has ``size`` bytes."""
+    before, after = GET + b"X-Padding: ", b"\r\n\r\n"
+    return before + b"a" * (size - len(before) - len(after)) + after
+
+
+@rule("Z6")
+async def test_a_head_above_32_kib_is_refused(kind: str, tmp_path: Path) -> None:
+    async with serving(kind, tmp_path) as served:
+        assert await served.status(padded(32 * KIB)) == answers(kind)
+        assert await served.status(padded(32 * KIB + 1)) == 431
+
+
+@rule("Z6")
+async def test_more_than_100_headers_are_refused(kind: str, tmp_path: Path) -> None:
+    async with serving(kind, tmp_path) as served:
+        assert await served.status(GET + b"X: a\r\n" * 99 + b"\r\n") == answers(kind)
+        assert await served.status(GET + b"X: a\r\n" * 100 + b"\r\n") == 431
+        assert await served.status(POST + b"X: a\r\n" * 99 + b"Content-Length: 2\r\n\r\n{}") == 431
+
+
+@rule("Z6")
+async def test_an_endless_head_is_read_no_further(kind: str, tmp_path: Path) -> None:
+    """Without a bound this takes 25 times its size of memory."""
+    async with serving(kind, tmp_path) as served, await served.connect() as stream:
+        with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+            await send_for_ever(stream, GET, b"X-Padding: " + b"a" * 64 * KIB + b"\r\n")
+
+
+@rule("Z6")
+async def test_trailers_are_bounded_like_headers(tmp_path: Path) -> None:
+    async with serving("serve", tmp_path) as served, await served.connect() as stream:
+        with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+            await send_for_ever(stream, CHUNKED + b"0\r\n", b"X: a\r\n" * 1000)
+
+
+@rule("Z6")
+async def test_a_body_that_never_ends_is_read_no_further(tmp_path: Path) -> None:
+    async with serving("serve", tmp_path) as served, await served.connect() as stream:
+        with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+            await send_for_ever(stream, CHUNKED, b"10000\r\n" + b"a" * 64 * KIB + b"\r\n")
+
+
+@rule("Z6")
+@pytest.mark.parametrize(
+    "sent",
+    [
+        pytest.param(GET, id="half a head"),
+        pytest.param(POST + b"Content-Length: 9\r\n\r\n{", id="half a body"),
+        pytest.param(CHUNKED + b"1\r\n{\r\n", id="half a chunked body"),
+        pytest.param(GET + b"\r\n" + GET, id="half a second head"),
+    ],
+)
+async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: bytes, tmp_path: Path) -> None:
+    async with serving("serve", tmp_path, HASTY) as served, await served.connect() as stream:
+        await stream.send(sent)
+        await wait_for_the_end(stream)
+
+
+@rule("Z6")
+async def test_a_slow_request_is_answered_with_408(kind: str, tmp_path: Path) -> None:
+    async with serving(kind, tmp_path, HASTY) as served:
+        assert await served.status(GET) == 408
+
+
+@rule("Z6")
+async def test_a_silent_connection_is_closed(kind: str, tmp_path: Path) -> None:
+    async with serving(kind, tmp_path, HASTY) as served, await served.connect() as stream:
+        await wait_for_the_end(stream)
+
+
+@rule("Z6")
+async def test_blank_lines_do_not_keep_a_connection_open(tmp_path: Path) -> None:
+    async with serving("serve", tmp_path, HASTY) as served, await served.connect() as stream:
+        assert await status_after(stream, GET + b"\r\n") == 200
+        with anyio.fail_after(20), pytest.raises(anyio.BrokenResourceError):
+            await send_for_ever(stream, b"", b"\r\n")
+
+
+@rule("Z6")
+async def test_silent_connections_make_room_for_a_request(kind: str, tmp_path: Path) -> None:
+    most = 256 if kind == "ui" else FEW
+    async with serving(kind, tmp_path, max_connections=most) as served, AsyncExitStack() as stack:
+        for _ in range(most + 16):
+            await stack.enter_async_context(await served.connect())
+        assert await served.status(GET + b"\r\n") == answers(kind)
+
+
+class Line:
+    """A connection as the bounds see it."""
+
+    def __init__(self, address: str, since: float | None = None) -> None:
+        self.client = (address, 1)
+        self.since = since
+        self.was_closed = False
+        self.transport = self
+
+    def is_waiting(self) -> bool:
+        return self.since is not None
+
+    def waiting_since(self) -> float:
+        return self.since or 0.0
+
+    def abort(self) -> None:
+        self.was_closed = True
+
+
+@rule("Z6")
+@pytest.mark.parametrize(
+    ("mine", "other"),
+    [
+        pytest.param("192.0.2.1", "192.0.2.2", id="IPv4"),
+        pytest.param("2001:db8::1", "2001:db8:0:1::1", id="IPv6"),
+        pytest.param("::ffff:192.0.2.1", "::ffff:192.0.2.2", id="IPv4 in IPv6"),
+    ],
+)
+def test_one_address_cannot_take_all_connections(mine: str, other: str) -> None:
+    connections: Any = Connections(FEW)
+    assert [connections.add(Line(mine)) for _ in range(FEW)] == [True] * 4 + [False] * 4
+    assert connections.add(Line(other))
+
+
+@rule("Z6")
+def test_addresses_of_one_ipv6_network_share_their_connections() -> None:
+    connections: Any = Connections(FEW)
+    assert [connections.add(Line(f"2001:db8::{n}")) for n in range(1, 6)] == [True] * 4 + [False]
+
+
+@rule("Z6")
+def test_the_connection_that_waits_longest_makes_room() -> None:
+    connections: Any = Connections(FEW)
+    lines = [Line("192.0.2.1"), Line("192.0.2.1", 3.0), Line("192.0.2.1", 2.0), Line("192.0.2.1")]
+    for line in lines:
+        connections.add(line)
+    assert connections.add(Line("192.0.2.1"))
+    assert [line.was_closed for line in lines] == [False, False, True, False]
+
+
+@rule("Z6")
+async def test_a_client_that_does_not_read_its_response_is_disconnected(tmp_path: Path) -> None:
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while True:
+            await send({"type": "http.response.body", "body": b"a" * MIB, "more_body": True})
+
+    listener = listen("127.0.0.1", 0)
+    options = HttpOptions(limits=HASTY, replay_bytes=0)
+    config = HttpServer(build_server(Skills(tmp_path, watch=False)), listener, options).config()
+    config.app, config.lifespan = endless, "off"
+    async with serving_config(config, listener) as server:
+        stream = await anyio.connect_tcp("127.0.0.1", listener.getsockname()[1])
+        async with stream:
+            await stream.send(GET + b"\r\n")
+            assert await stream.receive(1)
+            with anyio.fail_after(20):
+                while server.server_state.connections:  # noqa: ASYNC110 - the end of a connection tells nobody
+                    await anyio.sleep(0.01)
