@@ -112,6 +112,7 @@ RULES = {
     "X1": "fallback: tools to list, search, load and read skills",
     "X2": "fallback: one prompt per skill, with the same bytes and the origin stated",
     "Z6": "Clients are cheap: heads, bodies, idle time and each address's connections are bounded",
+    "Z7": "Permissions are not shared between kinds of tokens",
 }
 
 TESTS = Path(__file__).parent

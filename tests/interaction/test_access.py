@@ -269,10 +269,39 @@ def claims(**changes: Any) -> dict[str, Any]:
 async def test_a_web_token_of_the_issuer_lets_its_subject_in(
     root: Path, key: rsa.RSAPrivateKey, jwks_url: str
 ) -> None:
-    access = Access(jwt=JwtSettings(ISSUER, AUDIENCE, jwks_url), see=ACCESS.see)
+    access = Access(jwt=JwtSettings(ISSUER, AUDIENCE, jwks_url), see={"jwt:billing": ("acme/billing", "flat")})
     token = jwt.encode(claims(), key, algorithm="RS256", headers={"kid": "one"})
     async with running(root, access) as url, caller(url, token, "auto") as wire:
         assert len((await wire.call("skills/list"))["skills"]) == 2
+
+
+@rule("Z7")
+@pytest.mark.parametrize("subject", ["admin", "jwt:admin"])
+async def test_a_web_token_does_not_inherit_from_a_token_with_the_same_subject(
+    root: Path, tmp_path: Path, key: rsa.RSAPrivateKey, jwks_url: str, subject: str
+) -> None:
+    file = tmp_path / "access.toml"
+    file.write_text(
+        f'[[token]]\nsubject = "admin"\nsha256 = "{digest_token("t")}"\nsee = ["*"]\n'
+        f'[jwt]\nissuer = "{ISSUER}"\naudience = "{AUDIENCE}"\njwks = "{jwks_url}"\n'
+    )
+    token = jwt.encode(claims(sub=subject), key, algorithm="RS256", headers={"kid": "one"})
+    async with running(root, read_access(file)) as url:
+        async with caller(url, token, "auto") as wire:
+            assert (await wire.call("skills/list"))["skills"] == []
+        async with caller(url, "t", "auto") as wire:
+            assert (await wire.call("skills/list"))["skills"] != []
+
+
+@rule("Z7")
+async def test_a_token_does_not_inherit_from_a_web_token_with_the_same_subject(root: Path, tmp_path: Path) -> None:
+    file = tmp_path / "access.toml"
+    file.write_text(
+        f'[[token]]\nsubject = "ada"\nsha256 = "{digest_token("t")}"\nsee = []\n'
+        f'[jwt]\nissuer = "{ISSUER}"\naudience = "{AUDIENCE}"\njwks = "{ISSUER}/keys"\n[see]\nada = ["*"]\n'
+    )
+    async with running(root, read_access(file)) as url, caller(url, "t", "auto") as wire:
+        assert (await wire.call("skills/list"))["skills"] == []
 
 
 async def test_a_web_token_that_is_not_good_is_turned_away(
@@ -308,12 +337,8 @@ def test_an_access_file_is_read(tmp_path: Path) -> None:
     access = read_access(file)
     assert access.tokens == {digest_token("t"): "a"}
     assert access.jwt == JwtSettings("https://i", "u", "https://i/k")
-    assert (access.prefixes("a"), access.prefixes("b"), access.prefixes("c"), access.prefixes(None)) == (
-        ("x",),
-        ("*",),
-        (),
-        (),
-    )
+    assert access.see == {"a": ("x",), "jwt:b": ("*",)}
+    assert access.prefixes("c") == access.prefixes(None) == ()
 
 
 DIGEST = f'sha256 = "{"0" * 64}"'
@@ -331,6 +356,8 @@ WRONG_FILES = {
     "jwt-no-urls": "[jwt]\nissuer = 'i'\naudience = 'a'\njwks = 'k'",
     "see-no-table": "see = 1",
     "see-a-number": "[see]\na = [1]",
+    "token-of-a-web-subject": f"[[token]]\nsubject = 'jwt:a'\n{DIGEST}",
+    "see-of-a-token": f"[[token]]\nsubject = 'a'\n{DIGEST}\n[see]\na = ['*']",
 }
 
 

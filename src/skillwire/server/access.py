@@ -3,6 +3,7 @@
 Read from a TOML file. Static tokens are stored as SHA-256 digests: they are long and random, so that a digest
 gives nothing away. JSON web tokens are checked against an issuer's key set (OAuth 2.1 resource server). Either
 way a request ends up with a subject, and a subject with the prefixes it may see; an unknown subject sees nothing.
+The two kinds share no subjects (Z7): an issuer chooses its own, so in this program they begin with ``jwt:``.
 
     [[token]]
     subject = "billing-agents"
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
 
 EVERYTHING = "*"
+JWT = "jwt:"  # before the subject of a JSON web token, wherever a subject is named
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?\Z")
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -64,7 +66,7 @@ class Access:
 
     tokens: dict[str, str] = field(default_factory=dict[str, str])  # sha256 of the token -> subject
     jwt: JwtSettings | None = None
-    see: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+    see: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # subject -> prefixes
 
     def lets_in(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
         """Whether a request with these headers bears one of the tokens."""
@@ -101,6 +103,8 @@ def read_access(path: Path) -> Access:
     unknown = data.keys() - {"token", "jwt", "see"}
     if unknown:
         raise _invalid(f"the access file has unknown parts: {', '.join(sorted(unknown))}")
+    if "see" in data and "jwt" not in data:
+        raise _invalid("[see] is for the subjects of web tokens; a [[token]] has a see of its own")
     see = _see(data.get("see", {}))
     access = Access(_tokens(data.get("token", []), see), _jwt(data.get("jwt")), see)
     if not access.tokens and access.jwt is None:
@@ -116,6 +120,8 @@ def _tokens(value: Any, see: dict[str, tuple[str, ...]]) -> dict[str, str]:
         subject, digest = fields.get("subject"), fields.get("sha256")
         if not isinstance(subject, str) or not isinstance(digest, str) or not _HEX_DIGEST.match(digest):
             raise _invalid("every [[token]] needs a subject and the sha256 of the token")
+        if subject.startswith(JWT):
+            raise _invalid(f"the subject {subject!r:.80} of a [[token]] begins with {JWT}, which is for web tokens")
         tokens[digest] = subject
         see[subject] = (*see.get(subject, ()), *_prefixes(subject, fields.get("see", [])))
     return tokens
@@ -135,7 +141,7 @@ def _jwt(value: Any) -> JwtSettings | None:
 
 
 def _see(value: Any) -> dict[str, tuple[str, ...]]:
-    return {subject: _prefixes(subject, prefixes) for subject, prefixes in _table(value, "[see]").items()}
+    return {JWT + subject: _prefixes(subject, prefixes) for subject, prefixes in _table(value, "[see]").items()}
 
 
 def _prefixes(subject: str, value: Any) -> tuple[str, ...]:
@@ -186,7 +192,7 @@ class Verifier:
             client_id=str(claims.get("client_id") or claims.get("azp") or claims["sub"]),
             scopes=str(claims.get("scope") or "").split(),
             expires_at=int(claims["exp"]),
-            subject=claims["sub"],
+            subject=JWT + claims["sub"],
             claims={"iss": claims["iss"]},
         )
 
