@@ -108,9 +108,10 @@ RULES = {
     "M3": "native: scoped primitives become callable with activation and stop with its end",
     "M4": "native: notifications/skills/list_changed",
     "M5": "native: an operator can leave scoped primitives listed",
-    "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",
     "X1": "fallback: tools to list, search, load and read skills",
     "X2": "fallback: one prompt per skill, with the same bytes and the origin stated",
+    "Z3": "No written tree is or contains a Git repository",
+    "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",
     "Z6": "Clients are cheap: heads, bodies, idle time and each address's connections are bounded",
     "Z7": "Permissions are not shared between kinds of tokens",
 }

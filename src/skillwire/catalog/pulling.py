@@ -1,7 +1,8 @@
 """A skill from any catalog, verified, as a folder on disk: the whole of it or nothing.
 
 Every file is read and compared with the entry before the first byte is written (V1, V2, V4), into a folder beside
-the destination that takes its place by one rename. Names that would collide on some disk are refused (B5). Files
+the destination that takes its place by one rename. Names that would collide on some disk are refused (B5), and so
+is a tree that is or contains a repository (Z3): Git runs programs that a repository's configuration names. Files
 get plain modes: nothing becomes executable because a server says so.
 """
 
@@ -9,20 +10,27 @@ from __future__ import annotations
 
 import os
 import tempfile
-from pathlib import Path
+import unicodedata
+from collections import defaultdict
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.records import collisions
 from skillwire.errors import FormatError, LimitError, UpstreamError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.entry import fold
 from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
 from skillwire.skill.verify import verify_file, verify_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Mapping
 
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry
+
+_VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})  # git~1: .git on old Windows disks
+# Git takes a folder with these for a repository. With "commondir" the other two may lie elsewhere.
+_BARE_REPOSITORIES = ({"head", "objects", "refs"}, {"head", "commondir"})
 
 
 async def read_verified(
@@ -81,19 +89,13 @@ def check_destination(destination: Path, *, replace: bool) -> None:
 
 def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool = False) -> None:
     """``files`` as the folder ``destination``, which appears whole or not at all."""
-    for first, second in collisions(files):
-        raise FormatError(
-            "path-collision",
-            f"{first!r:.200} and {second!r:.200} are one name on some disks",
-            "it is not written",
-            rule="B5",
-        )
     check_destination(destination, replace=replace)
+    check_tree(destination.name, files)
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".skillwire-", dir=destination.parent) as place:
             new = Path(place) / "new"
-            write_tree(files, new)
+            write_tree(destination.name, files, new)
             if os.path.lexists(destination):
                 os.rename(destination, Path(place) / "old")  # goes with the temporary folder
             os.rename(new, destination)
@@ -105,8 +107,9 @@ def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool 
         ) from error
 
 
-def write_tree(files: Mapping[str, bytes], root: Path) -> None:
-    """``files`` below ``root``, which is new, each flushed to the disk."""
+def write_tree(name: str, files: Mapping[str, bytes], root: Path) -> None:
+    """``files`` below ``root``, a new folder that will be called ``name``, each flushed to the disk."""
+    check_tree(name, files)
     for path, data in files.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -114,3 +117,49 @@ def write_tree(files: Mapping[str, bytes], root: Path) -> None:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
+
+
+def check_tree(name: str, paths: Collection[str]) -> None:
+    """Refuse a folder ``name`` with these files if two of them collide (B5) or it contains a repository (Z3)."""
+    folders = {str(above) for path in paths for above in PurePosixPath(path).parents}
+    for first, second in collisions((*paths, *sorted(folders))):
+        raise FormatError(
+            "path-collision",
+            f"{first!r:.200} and {second!r:.200} are one name on some disks",
+            "nothing was written; the skill's author has to rename one of them",
+            rule="B5",
+        )
+    children: dict[str, set[str]] = defaultdict(set)
+    for path in (f"{name}/{path}" for path in paths):
+        above = ""
+        for segment in path.split("/"):
+            if is_version_control(segment):
+                raise _repository(path)
+            children[above].add(_on_any_disk(segment))
+            above += f"/{segment}"
+    for folder, names in children.items():
+        if any(names >= bare for bare in _BARE_REPOSITORIES):
+            raise _repository(folder.removeprefix("/"))
+
+
+def is_version_control(segment: str) -> bool:
+    """Whether a file or folder of this name belongs to version control on some disk."""
+    return _on_any_disk(segment) in _VERSION_CONTROL
+
+
+def _on_any_disk(segment: str) -> str:
+    """What the most forgiving disk makes of a name.
+
+    macOS ignores invisible characters; Windows ignores spaces and dots at the end, and what follows a colon.
+    """
+    shown = "".join(each for each in segment if unicodedata.category(each) != "Cf")
+    return fold(unicodedata.normalize("NFKC", shown)).partition(":")[0].rstrip(" .")
+
+
+def _repository(path: str) -> FormatError:
+    return FormatError(
+        "file-forbidden",
+        f"{path!r:.200} is part of a version control repository, and tools run what its configuration says",
+        "nothing was written; the skill's author has to remove the repository from the skill",
+        rule="Z3",
+    )

@@ -9,9 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.pulling import read_verified
+from skillwire.catalog.pulling import check_tree, read_verified
 from skillwire.errors import VerificationError
-from skillwire.install.folder import check_paths
 from skillwire.install.lock import parse_name
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
@@ -49,7 +48,6 @@ class Fetched:
 async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], None] | None = None) -> Fetched:
     """Every file of ``entry``, verified, and looked through for text that people do not see (B6)."""
     files = await read_verified(catalog, entry, on_file=on_file)
-    check_paths(files)
     review = review_entry(entry)
     for path, data in files.items():
         if len(data) > DEFAULT_LIMITS.max_checked_text:
@@ -59,7 +57,9 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
             review = with_text(review, path, data.decode())
         except UnicodeDecodeError:
             continue
-    return Fetched(entry, files, review)
+    fetched = Fetched(entry, files, review)
+    check_tree(fetched.name, files)  # before a person is asked about what could not be written anyway
+    return fetched
 
 
 def promised_digests(entry: SkillEntry) -> dict[str, str]:

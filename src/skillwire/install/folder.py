@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
     from pathlib import Path
 
-_HIDING = frozenset({".git", ".hg", ".svn", ".bzr", ".jj"})
 _LITTER = re.compile(r"\.DS_Store|Thumbs\.db|__pycache__|.*\.pyc")
 _MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
 
@@ -104,17 +103,6 @@ def check_free(folder: Path, name: str) -> None:
                 f"{name!r:.100} and {other!r:.100}, which is there, are one name on some disks",
                 "rename or remove the one that is there",
                 rule="B5",
-            )
-
-
-def check_paths(paths: Collection[str]) -> None:
-    """Refuse files that would make a repository of the skill's folder: tools run what such a folder says."""
-    for path in paths:
-        if any(fold(segment) in _HIDING for segment in path.split("/")):
-            raise FormatError(
-                "file-forbidden",
-                f"{path!r:.200} would be part of version control where it is written",
-                "its server has to leave it out",
             )
 
 

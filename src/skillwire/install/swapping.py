@@ -21,16 +21,15 @@ import shutil
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.pulling import write_tree
-from skillwire.catalog.records import collisions
-from skillwire.errors import FormatError, StoreError
+from skillwire.errors import StoreError
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
+    from pathlib import Path
 
 _STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
 
@@ -77,17 +76,10 @@ class Swap:
 
     def put(self, folder: Path, name: str, files: Mapping[str, bytes]) -> None:
         """``files`` as the folder ``name``."""
-        folders = {str(above) for path in files for above in PurePosixPath(path).parents}
-        for first, second in collisions((*files, *sorted(folders))):
-            raise FormatError(
-                "path-collision",
-                f"{first!r:.200} and {second!r:.200} are one name on some disks",
-                "nothing was written",
-                rule="B5",
-            )
         last = sorted(files, key=lambda path: path == SKILL_MD)  # half of it is no skill to any agent
         with _writing(name):
-            write_tree({path: files[path] for path in last}, self._stage(folder, name, has_new=True) / "new")
+            new = self._stage(folder, name, has_new=True) / "new"
+            write_tree(name, {path: files[path] for path in last}, new)
 
     def link(self, folder: Path, name: str, target: str) -> None:
         """A link called ``name`` with the text ``target``."""

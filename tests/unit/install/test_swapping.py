@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError, StoreError
-from skillwire.install.folder import check_free, check_paths, compare, look
+from skillwire.install.folder import check_free, compare, look
 from skillwire.install.swapping import swapping, tidy, was_put
 from skillwire.skill.digest import digest_of
 
@@ -215,13 +215,6 @@ def test_a_name_that_differs_by_case_only_from_one_that_is_there_is_refused(tmp_
     assert caught.value.rule == "B5"
     check_free(tmp_path, "Flat")
     check_free(tmp_path / "not there yet", "flat")
-
-
-@pytest.mark.parametrize("path", [".git/config", "a/.GIT/hooks/post-checkout", ".hg/hgrc"])
-def test_a_skill_does_not_bring_a_repository_that_tools_would_obey(path: str) -> None:
-    with pytest.raises(FormatError):
-        check_paths(["SKILL.md", path])
-    check_paths(["SKILL.md", ".gitignore", "docs/git.md"])
 
 
 def test_differences_are_listed_file_by_file(tmp_path: Path) -> None:
