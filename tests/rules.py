@@ -110,6 +110,7 @@ RULES = {
     "M5": "native: an operator can leave scoped primitives listed",
     "X1": "fallback: tools to list, search, load and read skills",
     "X2": "fallback: one prompt per skill, with the same bytes and the origin stated",
+    "Z2": "Skills go into folders of known agents or a folder that the user typed; never into repositories",
     "Z3": "No written tree is or contains a Git repository",
     "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",
     "Z6": "Clients are cheap: heads, bodies, idle time and each address's connections are bounded",

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line, run_async
 from skillwire.cli.installation import (
+    add_folder_option,
     add_lock_options,
     backups,
     chosen,
@@ -35,7 +36,8 @@ examples:
   skillwire ci --allow-commands    the lock names programs to start, and you have looked at it
 
 Nobody is asked to approve anything: the lock says what was approved. Other bytes are a failure, and then nothing
-is written. What lies in a folder and is not in the lock stays.
+is written. What lies in a folder and is not in the lock stays. A folder in a project's lock that is not that of a
+known agent is used once you have named it on this machine with --agent-dir.
 
 exit codes: 0 everything lies there as the lock says, 1 it could not, and nothing was written, 2 usage
 """
@@ -51,6 +53,7 @@ def add_arguments(verbs: Verbs) -> None:
         _EXAMPLES,
     )
     parser.add_argument("--force", action="store_true", help="replace what was edited by hand; a copy is kept")
+    add_folder_option(parser)
     add_lock_options(parser)
 
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from skillwire.cli.asking import can_ask, confirm
+from skillwire.cli.consent import allow, is_allowed
 from skillwire.cli.hosting import default_state, line
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
@@ -57,9 +58,15 @@ def add_scope_options(
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
     """``--agent`` and ``--agent-dir``."""
-    add = parser.add_argument
-    add("--agent", action="append", default=[], metavar="AGENT", help="such as claude-code or codex (repeatable)")
-    add(
+    parser.add_argument(
+        "--agent", action="append", default=[], metavar="AGENT", help="such as claude-code or codex (repeatable)"
+    )
+    add_folder_option(parser)
+
+
+def add_folder_option(parser: argparse.ArgumentParser) -> None:
+    """``--agent-dir``."""
+    parser.add_argument(
         "--agent-dir",
         action="append",
         default=[],
@@ -84,10 +91,17 @@ def add_signing_options(parser: argparse.ArgumentParser) -> None:
 
 
 def scope_of(arguments: argparse.Namespace) -> Scope:
-    """The project that the person stands in, or everything of theirs."""
+    """The project that the person stands in, or everything of theirs. Z2: typed folders are remembered."""
     from skillwire.install.places import Scope
 
-    return Scope(arguments.scope, Path.cwd(), Path.home(), os.environ)
+    typed = {os.path.realpath(os.path.expanduser(folder)) for folder in getattr(arguments, "agent_dir", ())}
+    for folder in typed:
+        allow({"folder": folder})
+
+    def is_typed(folder: Path) -> bool:
+        return str(folder) in typed or is_allowed({"folder": str(folder)})
+
+    return Scope(arguments.scope, Path.cwd(), Path.home(), os.environ, is_typed)
 
 
 def backups() -> Path:

@@ -31,7 +31,8 @@ def layout_of(scope: Scope, skill: Installed) -> Layout:
         return scope.layout(skill.agents)
     except SkillwireError as error:
         error.message = f"the lock's {skill.name!r:.100}: {error.message}"
-        error.hint = f"correct it in the lock, or take the skill out: {scope.command(f'remove {skill.name}')}"
+        if error.reference != "folder-not-allowed":
+            error.hint = f"correct it in the lock, or take the skill out: {scope.command(f'remove {skill.name}')}"
         raise
 
 

@@ -1,7 +1,9 @@
 """From the agents that a person chose to folders on this disk.
 
-A project's lock speaks of folders inside the project only: a lock that came with somebody's repository puts
-nothing anywhere else. A folder that is a link out of the project, or out of the home, is refused, not followed.
+A project's files may be those of a stranger (Z2). Its lock, and links that came with it, lead to folders of known
+agents inside the project, or to folders that the user typed on this machine. A folder that is a link out of the
+project, or out of the home, is refused, not followed. Repositories, virtual environments and ``node_modules`` are
+always refused: what lies there is run later.
 
 With ``link`` there is one copy, in the folder that agents share, and a relative link to it from each agent's own.
 """
@@ -9,20 +11,27 @@ With ``link`` there is one copy, in the folder that agents share, and a relative
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+import shlex
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from skillwire.catalog.pulling import is_version_control
 from skillwire.errors import FormatError, SkillwireError
-from skillwire.install.agents import SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
+from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
 from skillwire.install.lock import LOCK_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from skillwire.install.lock import Mode
 
 ScopeKind: TypeAlias = Literal["project", "global"]
+_RUN_LATER = frozenset({".venv", "venv", "site-packages", "dist-packages", "node_modules"})
+
+
+def _is_none(_folder: Path) -> bool:
+    return False
 
 
 def shown(path: Path, home: Path) -> str:
@@ -59,12 +68,16 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The project that a person stands in, or everything of theirs."""
+    """The project that a person stands in, or everything of theirs.
+
+    ``is_typed`` tells whether the user named a folder on this machine, by its real path.
+    """
 
     kind: ScopeKind
     project: Path
     home: Path
     environment: Mapping[str, str]
+    is_typed: Callable[[Path], bool] = field(default=_is_none, compare=False)
 
     @property
     def lock_path(self) -> Path:
@@ -77,7 +90,7 @@ class Scope:
     def shared(self) -> Place:
         """The folder that agents share."""
         if self.kind == "project":
-            return self._inside(self.project / SHARED_PROJECT, self.project, SHARED_PROJECT)
+            return self._in_project(SHARED_PROJECT)
         return self._everywhere(SHARED_EVERYWHERE)
 
     def command(self, words: str) -> str:
@@ -86,12 +99,9 @@ class Scope:
 
     def place_of(self, agent: str) -> Place:
         """The folder of an agent, by its id, or by the path of its folder (which has a slash in it)."""
-        if "/" in agent:
-            return self._given(agent)
-        known = find_agent(agent)
         if self.kind == "project":
-            return self._inside(self.project / known.project, self.project, known.project)
-        return self._everywhere(known.everywhere)
+            return self._in_project(agent if "/" in agent else find_agent(agent).project)
+        return self._given(agent) if "/" in agent else self._everywhere(find_agent(agent).everywhere)
 
     def is_usable(self, agent: str) -> bool:
         """Whether the agent is known and has its folder where it may be written to."""
@@ -132,12 +142,26 @@ class Scope:
             shared,
         )
 
+    def _in_project(self, path: str) -> Place:
+        """Z2: the real folder is that of a known agent, or one that the user typed."""
+        place = self._inside(self.project / path, self.project, path)
+        top = Path(os.path.realpath(self.project))
+        if place.folder not in {top / agent.project for agent in AGENTS.values()} and not self.is_typed(
+            place.folder
+        ):
+            folder = f"./{place.folder.relative_to(top)}"
+            raise FormatError(
+                "folder-not-allowed",
+                f"{folder!r:.200} is not the folder of a known agent, and you did not name it on this machine",
+                f"nothing was written; look at it, then: skillwire ci --agent-dir {shlex.quote(folder)}",
+                rule="Z2",
+            )
+        return place
+
     def _given(self, path: str) -> Place:
-        if self.kind == "project":
-            return self._inside(self.project / path, self.project, path)
         if not os.path.isabs(path):
             raise FormatError("folder-invalid", f"{path!r:.200} is not an absolute path", "correct it in the lock")
-        return Place(Path(os.path.realpath(path)), path)
+        return _place(Path(os.path.realpath(path)), path)
 
     def _everywhere(self, place: str) -> Place:
         found = locate(place, self.home, self.environment)
@@ -152,4 +176,20 @@ class Scope:
                 f"{label!r:.200} leads out of {where}, to {str(real)!r:.200}",
                 "nothing was written; to use that folder, name it yourself: --global --agent-dir FOLDER",
             )
-        return Place(real, label)
+        return _place(real, label)
+
+
+def _place(folder: Path, label: str) -> Place:
+    """Z2: the place, unless tools run or obey what lies there."""
+    for each in (folder, *folder.parents):
+        is_environment = each.name.lower() in _RUN_LATER or (each / "pyvenv.cfg").exists()
+        is_bare = all((each / name).exists() for name in ("HEAD", "objects", "refs"))
+        if is_environment or is_bare or is_version_control(each.name):
+            kind = "a virtual environment or a folder of packages" if is_environment else "a repository"
+            raise FormatError(
+                "folder-forbidden",
+                f"{label!r:.200} is part of {kind}: {str(each)!r:.200}",
+                "nothing was written; choose another folder",
+                rule="Z2",
+            )
+    return Place(folder, label)

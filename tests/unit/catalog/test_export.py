@@ -6,8 +6,8 @@ import os
 from typing import TYPE_CHECKING
 
 import pytest
-from tests.rules import rule
 
+from rules import rule
 from skillwire.catalog.pulling import write_skill, write_tree
 from skillwire.errors import FormatError
 from skillwire.install.swapping import swapping
