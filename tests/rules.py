@@ -110,6 +110,7 @@ RULES = {
     "M5": "native: an operator can leave scoped primitives listed",
     "X1": "fallback: tools to list, search, load and read skills",
     "X2": "fallback: one prompt per skill, with the same bytes and the origin stated",
+    "Z1": "A project's files start, contact and expand nothing before the user allowed it on this machine",
     "Z2": "Skills go into folders of known agents or a folder that the user typed; never into repositories",
     "Z3": "No written tree is or contains a Git repository",
     "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from skillwire.catalog.ahead import ReadAhead
 from skillwire.catalog.archive import ArchiveCatalog, is_archive
@@ -17,17 +18,30 @@ from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
 from skillwire.catalog.local import local_catalog
-from skillwire.errors import FormatError, NotFoundError
+from skillwire.errors import ApprovalError, FormatError, NotFoundError
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Generator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Generator, Sequence
 
     from skillwire.catalog.ahead import Progress
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import CommandServer, ServerPlace
+
+Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
+"""Asks the user about a server that a project's file names, before it is used: file, label and entry (Z1)."""
+
+
+async def no_consent(file: Path, label: str, _entry: Mapping[str, Any]) -> None:
+    """Nothing that a project's file names is used."""
+    raise ApprovalError(
+        "server-not-allowed",
+        f"{file.name!r:.200}, which came with the project, names the server {label!r:.100}",
+        "look at it, then give --config FILE",
+        rule="Z1",
+    )
 
 
 def open_folders(
@@ -124,11 +138,12 @@ class TargetOptions:
     start_in: Path | None = None
     mine: bool = False
     allow_unverified: bool = False
+    consent: Consent = no_consent
 
 
 @asynccontextmanager
 async def open_target(
-    target: str | Sequence[str],
+    target: str | Sequence[str] | Mapping[str, Any],
     options: TargetOptions,
     *,
     folder: Path,
@@ -137,7 +152,8 @@ async def open_target(
 ) -> AsyncGenerator[Catalog]:
     """A catalog of what a person named: a command (a list of words), a URL, a folder, a saved listing, or a label.
 
-    A label is looked up in ``options.config``, or in the files that hosts keep below ``folder`` and ``home``.
+    A label is looked up in ``options.config``, or in the files that hosts keep below ``home`` and ``folder``. An
+    entry of such a file is taken too.
     """
     local = _open_local(target, options, on_skill) if isinstance(target, str) else None
     if local is not None:
@@ -146,7 +162,7 @@ async def open_target(
     from skillwire.client.opening import connect  # late: the SDK is behind it, and folders need none of it
     from skillwire.client.remote import RemoteCatalog
 
-    place = server_place(target, options, folder, home)
+    place = await server_place(target, options, folder, home)
     async with connect(
         place,
         dialect=cast("DialectName | None", options.dialect),
@@ -166,29 +182,41 @@ def _open_local(target: str, options: TargetOptions, on_skill: Callable[[int], N
     return None
 
 
-def server_place(target: str | Sequence[str], options: TargetOptions, folder: Path, home: Path) -> ServerPlace:
-    """Where the server is that a person named: by a command, a URL or a label."""
-    from skillwire.client.servers import CommandServer, UrlServer, find_configs, find_server, parse_server
+async def server_place(
+    target: str | Sequence[str] | Mapping[str, Any], options: TargetOptions, folder: Path, home: Path
+) -> ServerPlace:
+    """Where the server is that a person named: by a command, a URL, an entry or a label.
 
-    if not isinstance(target, str):
-        return _started_in(options.start_in, CommandServer(tuple(target)))
-    if "://" in target:
+    Z1: what a project's file has for a label needs consent, and no variable is filled in before.
+    """
+    from skillwire.client.servers import CommandServer, UrlServer, find_configs, find_server, is_own, parse_server
+
+    if isinstance(target, str) and "://" in target:
         return UrlServer(target, options.headers)
+    if isinstance(target, str):
+        _check_label(target, options)
+        configs = find_configs(folder, home) if options.config is None else iter([options.config])
+        file, entry = find_server(target, configs)
+        if options.config is None and not is_own(file, home):
+            await options.consent(file, target, entry)
+        target = entry
+    place = parse_server(target) if isinstance(target, Mapping) else CommandServer(tuple(target))
+    if isinstance(place, CommandServer):
+        return place if options.start_in is None else _started_in(options.start_in, place)
+    return UrlServer(place.url, {**place.headers, **options.headers})
+
+
+def _check_label(target: str, options: TargetOptions) -> None:
     if options.config is None and (os.sep in target or target.startswith(".")):
         raise NotFoundError(
             "target-unknown",
             f"{target!r:.200} is no folder and no archive",
             "give a folder, an archive, a URL, a label, or a command after --",
         )
-    configs = iter([options.config]) if options.config is not None else find_configs(folder, home)
-    place = parse_server(find_server(target, configs)[1])
-    if isinstance(place, UrlServer) and options.headers:
-        return UrlServer(place.url, {**place.headers, **options.headers})
-    return place if isinstance(place, UrlServer) else _started_in(options.start_in, place)
 
 
-def _started_in(folder: Path | None, place: CommandServer) -> CommandServer:
-    return place if folder is None else replace(place, cwd=os.path.join(folder, place.cwd or ""))
+def _started_in(folder: Path, place: CommandServer) -> CommandServer:
+    return replace(place, cwd=os.path.join(folder, place.cwd or ""))
 
 
 def read_listing(path: Path) -> ListingCatalog:

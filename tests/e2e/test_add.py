@@ -56,7 +56,7 @@ def test_five_agents_get_the_right_files_in_a_project(served: Path, project: Pat
     assert run(["add", "release", *words, "--yes", "--", *serving(served)]) == 0
     for folder in (".claude", ".agents", ".goose", ".windsurf"):
         assert tree(project / folder / "skills/release") == files_of(small_tree(), "acme/release")
-    assert set(os.listdir(home)) <= {".cache"}  # where the server that was started may keep something
+    assert set(os.listdir(home)) <= {".cache", ".local"}  # what the server keeps, and what the user allowed
     recorded = lock(project)["release"]
     assert recorded["server"] == {"command": serving(served)}
     assert recorded["agents"] == dict.fromkeys(agents, "copy")
@@ -514,7 +514,7 @@ def test_a_server_that_cannot_be_reached_is_named(
     document["skills"]["flat"]["server"] = {"url": nowhere}
     (project / "skills.lock.json").write_text(json.dumps(document))
     capsys.readouterr()
-    for words, code in ((["outdated"], 2), (["update", "--yes"], 1)):
+    for words, code in ((["outdated", "--allow-servers"], 2), (["update", "--yes", "--allow-servers"], 1)):
         assert run(words) == code
         assert nowhere in capsys.readouterr().err
 
@@ -553,11 +553,11 @@ def test_a_lock_that_came_with_a_project_starts_no_program_by_itself(
     shutil.rmtree(project / ".agents")
     for words in (["ci"], ["update", "--yes"]):
         assert run(words) == 1
-        assert "[command-not-allowed, rule A5]" in capsys.readouterr().err
+        assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
     assert run(["outdated"]) == 2
     assert not touched.exists()
     (project / "skills.lock.json").write_text(text)
-    assert run(["ci", "--allow-commands"]) == 0
+    assert run(["ci", "--allow-servers"]) == 0
     assert (project / ".agents/skills/flat/SKILL.md").is_file()
 
 

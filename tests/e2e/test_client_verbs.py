@@ -161,7 +161,7 @@ def test_pulling_does_not_touch_what_is_there(root: Path, tmp_path: Path) -> Non
 def test_pulling_a_lie_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Either the whole verified skill or nothing, not even the folder around it."""
     configured(tmp_path / ".mcp.json", {"liar": lying_entry()})
-    assert run(["pull", "liar", "lying", str(tmp_path / "copied")]) == 2
+    assert run(["pull", "liar", "lying", str(tmp_path / "copied"), "--yes"]) == 2
     assert "rule V1" in capsys.readouterr().err
     assert not (tmp_path / "copied").exists()
 
@@ -169,7 +169,7 @@ def test_pulling_a_lie_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixt
 @rule("V1")
 def test_verifying_a_liar_names_the_rule_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configured(tmp_path / ".vscode" / "mcp.json", {"liar": lying_entry()}, "servers")
-    assert run(["verify", "liar", "--json"]) == 1
+    assert run(["verify", "liar", "--json", "--yes"]) == 1
     report = document(capsys)
     assert [(lie["rule"], lie["uri"]) for lie in report["failures"]] == [("V1", "skill://team/lying/notes.md")]
     assert report["checked"]["V1"] == 3

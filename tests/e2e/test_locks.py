@@ -127,7 +127,7 @@ def test_an_empty_word_of_a_command_is_recorded(served: Path, project: Path) -> 
     command = ["sh", "-c", 'exec "$@"', "sh", *serving(served), "--prefix", ""]
     assert run(["add", "flat", "--agent", "codex", "--yes", "--", *command]) == 0
     assert lock(project)["flat"]["server"] == {"command": command}
-    assert run(["outdated", "--allow-commands"]) == 0
+    assert run(["outdated"]) == 0
 
 
 def test_a_folder_that_cannot_be_recorded_is_not_written_to(

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.asking import answer, can_ask
+from skillwire.cli.consent import allow, server_record
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line, listed
 from skillwire.cli.installation import (
@@ -119,6 +120,7 @@ async def _add_one(
     from skillwire.install.installing import add
     from skillwire.install.lock import Lock
     from skillwire.install.lockfile import read_lock
+    from skillwire.install.servers import needs_consent
 
     scope, server, agents = where
     entry = await find_skill(catalog, text)
@@ -135,6 +137,9 @@ async def _add_one(
     question = f"Put it into {listed(labels)}, where {listed(agents)} will treat it as its own?"
     await say_yes(question, arguments, printer)
     outcome = add(scope, fetched, server, agents, signature(arguments))
+    foreign = needs_consent(server, scope)
+    if foreign is not None:
+        allow(server_record(*foreign))  # the user chose this server: update does not ask about it again
     if not arguments.json:
         show_outcome(outcome, fetched.name, printer)
     return {"uri": entry.uri, "wrote": [f"{label}/{fetched.name}" for label in outcome.written]}

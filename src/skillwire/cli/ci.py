@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   skillwire ci
-  skillwire ci --allow-commands    the lock names programs to start, and you have looked at it
+  skillwire ci --allow-servers     you have looked at the servers and programs that the lock names
 
 Nobody is asked to approve anything: the lock says what was approved. Other bytes are a failure, and then nothing
 is written. What lies in a folder and is not in the lock stays. A folder in a project's lock that is not that of a

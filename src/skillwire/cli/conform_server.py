@@ -28,6 +28,7 @@ def add_server(kinds: Verbs) -> None:
         "target", metavar="TARGET", nargs="*", help="a URL, a label from an mcpServers file, or a command after --"
     )
     add("--config", type=Path, metavar="FILE", help="the mcpServers file that the label is in (default: found)")
+    add("--yes", action="store_true", help="use a server that a project's file names without asking")
     add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent with every request to a URL")
     add("--era", choices=("both", "modern", "legacy"), default="both", help="the protocol's era (default: both)")
     add("--require", choices=_OFFERED, help="a server that does not offer this dialect fails")
@@ -57,12 +58,14 @@ def run_server(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def _check(arguments: argparse.Namespace, printer: Printer) -> Report:
     from skillwire.bootstrap import TargetOptions, server_place
+    from skillwire.cli.consent import ask_for_servers
     from skillwire.conform.checks.running import check_server
     from skillwire.conform.session import ERAS, Bounds
 
-    options = TargetOptions(arguments.config, parse_headers(arguments.header))
+    consent = ask_for_servers(printer, "--yes", is_given=arguments.yes)
+    options = TargetOptions(arguments.config, parse_headers(arguments.header), consent=consent)
     target = after_dashes(arguments) if COMMAND in arguments.target else arguments.target[0]
-    place = server_place(target, options, Path.cwd(), Path.home())
+    place = await server_place(target, options, Path.cwd(), Path.home())
     eras = ERAS if arguments.era == "both" else (arguments.era,)
 
     with printer.progress("Asking", "requests") as count:

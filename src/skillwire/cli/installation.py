@@ -11,10 +11,10 @@ import shlex
 from contextlib import asynccontextmanager, contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from skillwire.cli.asking import can_ask, confirm
-from skillwire.cli.consent import allow, is_allowed
+from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.hosting import default_state, line
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
@@ -81,12 +81,15 @@ def add_lock_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--json", action="store_true", help=JSON_HELP)
     add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to the URL in the lock")
-    add("--allow-commands", action="store_true", help="start the programs that the project's lock names")
+    add(
+        "--allow-servers",
+        action="store_true",
+        help="start the programs and contact the servers that the project's lock names",
+    )
 
 
 def add_signing_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every verb that a person has to say yes to."""
-    parser.add_argument("--yes", action="store_true", help="say yes beforehand; what to is shown all the same")
+    """Who says yes, for every verb that a person has to say yes to."""
     parser.add_argument("--by", metavar="WHO", help="who says yes, for the lock (default: the user's name)")
 
 
@@ -215,29 +218,18 @@ async def open_server(
 ) -> AsyncGenerator[Catalog]:
     """The server that the lock names, as a catalog."""
     from skillwire.bootstrap import TargetOptions, open_target
-    from skillwire.install.servers import base_of, starts_something, target_of
+    from skillwire.install.servers import base_of, needs_consent, target_of
 
-    if scope.kind == "project" and starts_something(server) and not arguments.allow_commands:
-        await _ask_to_start(server, printer)
-    target, config = target_of(server, scope)
-    base = base_of(scope)
+    base, (target, config) = base_of(scope), target_of(server, scope)
+    foreign = needs_consent(server, scope)
+    if foreign is not None:
+        await ask_for_servers(printer, "--allow-servers", is_given=arguments.allow_servers)(*foreign)
+        if server.kind == "label":
+            target, config = foreign.entry, None  # exactly what was allowed
     options = TargetOptions(config, headers, server.dialect, server.era or "auto", start_in=base)
     with naming(server):
-        async with open_target(cast("str", target), options, folder=base, home=scope.home) as catalog:
+        async with open_target(target, options, folder=base, home=scope.home) as catalog:
             yield catalog
-
-
-async def _ask_to_start(server: Server, printer: Printer) -> None:
-    what = f"{'the server labelled ' if server.kind == 'label' else ''}{line(server_text(server))}"
-    what += "" if server.config is None else f" in {line(server.config)}"
-    if can_ask() and await confirm(f"The project's lock asks to start: {what}. Start it?", printer):
-        return
-    raise ApprovalError(
-        "command-not-allowed",
-        f"the project's lock asks to start a program: {what:.300}",
-        "look at it, then use --allow-commands",
-        rule="A5",
-    )
 
 
 def _user() -> str:

@@ -46,6 +46,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--json", action="store_true", help="a document for programs instead of text for people")
     add("--config", type=Path, metavar="FILE", help="the mcpServers file that the label is in (default: found)")
+    add("--yes", action="store_true", help="say yes beforehand, also to a server that a project's file names")
     add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent with every request to a URL")
     add("--dialect", choices=DIALECTS, help="speak this one instead of finding out")
     add(
@@ -87,6 +88,7 @@ async def _opened(
     from contextlib import AsyncExitStack
 
     from skillwire.bootstrap import TargetOptions, open_target
+    from skillwire.cli.consent import ask_for_servers
 
     options = TargetOptions(
         arguments.config,
@@ -95,6 +97,7 @@ async def _opened(
         arguments.era,
         mine=arguments.instructions,
         allow_unverified=allow_unverified,
+        consent=ask_for_servers(printer, "--yes", is_given=arguments.yes),
     )
     commands = list(arguments.commands)
     async with AsyncExitStack() as stack:

@@ -59,6 +59,7 @@ def add_arguments(verbs: Verbs) -> None:
     )
     parser.add_argument("skills", metavar="SKILL", nargs="*", help="an installed skill (default: all)")
     parser.add_argument("--force", action="store_true", help="replace what was edited by hand; a copy is kept")
+    parser.add_argument("--yes", action="store_true", help="say yes beforehand; what to is shown all the same")
     add_signing_options(parser)
     add_lock_options(parser)
 

@@ -3,6 +3,9 @@
 ``.mcp.json``, Claude Desktop, Cursor and VS Code write nearly the same file; the differences are read here.
 Variables (``${HOME}``, ``${TOKEN:-none}``, ``${env:TOKEN}``) are filled in; one that is not set is an error, never
 empty text. Values of ``env``, ``headers`` and arguments may be secrets: they appear in no message and no ``repr``.
+
+A file that came with a project may be that of a stranger (Z1): a label is looked up in the user's own files first,
+and what a project's file has for it is used, and its variables filled in, only after the user allowed it.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shlex
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -120,7 +124,7 @@ def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None =
     """An entry of an ``mcpServers`` file."""
     variables = os.environ if variables is None else variables
     fill = _Filler(variables)
-    url = next((entry[key] for key in ("httpUrl", "url", "serverUrl") if key in entry), None)
+    url = _url_of(entry)
     if url is not None:
         if entry.get("type") == "sse":
             raise FormatError(
@@ -141,6 +145,20 @@ def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None =
         fill.texts(entry.get("env", {}), "env"),
         None if cwd is None else fill.text(cwd, "cwd"),
     )
+
+
+def _url_of(entry: Mapping[str, Any]) -> object:
+    return next((entry[key] for key in ("httpUrl", "url", "serverUrl") if key in entry), None)
+
+
+def written_place(entry: Mapping[str, Any]) -> str:
+    """The URL or the command of an entry as the file has it: no variable is filled in. For the user to decide."""
+    url = _url_of(entry)
+    if url is not None:
+        return str(url)
+    parts = (entry.get("command", ""), entry.get("args", []))
+    lists = [cast("list[Any]", part) if isinstance(part, list) else [part] for part in parts]
+    return shlex.join(str(word) for words in lists for word in words)
 
 
 class _Filler:
@@ -253,11 +271,16 @@ def _check_table(table: _Object, seen: Mapping[str, Any], file: str) -> None:
 
 
 def find_configs(folder: Path, home: Path) -> Iterator[Path]:
-    """The files that hosts keep, nearest first: those of the project, then those of the person."""
-    for base, names in ((folder, _PLACES), (home, _HOME_PLACES)):
+    """The files that hosts keep: the user's own, then those of the project, which cannot override them (Z1)."""
+    for base, names in ((home, _HOME_PLACES), (folder, _PLACES)):
         for name in names:
             if (base / name).is_file():
                 yield base / name
+
+
+def is_own(config: Path, home: Path) -> bool:
+    """Whether a file is one of the user's own, and not one that came with a project."""
+    return config in {home / name for name in _HOME_PLACES}
 
 
 def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:

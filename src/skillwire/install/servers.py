@@ -5,23 +5,23 @@ there. Such a server gets a label in an ``mcpServers`` file, and the lock has th
 
 A person's own lock is used from everywhere, and means the same everywhere: paths in it are whole, a label comes
 with the file that it was found in, and programs are started at home. What lies in the folder where a person
-happens to stand, perhaps a stranger's repository, has no say (N1, A5).
+happens to stand, perhaps a stranger's repository, has no say (N1, A5, Z1).
 """
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from skillwire.client.servers import find_configs, find_server
+from skillwire.client.servers import find_configs, find_server, is_own
 from skillwire.errors import FormatError
 from skillwire.install.lock import Server
 from skillwire.install.words import from_anywhere
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from skillwire.install.places import Scope
 
@@ -80,9 +80,26 @@ def base_of(scope: Scope) -> Path:
     return scope.home if scope.kind == "global" else scope.project
 
 
-def starts_something(server: Server) -> bool:
-    """Whether reaching it may start a program: a command does, and what has a label may be one."""
-    return server.kind in ("command", "label")
+class ForeignServer(NamedTuple):
+    """A server that a project's file names: the file, the label (empty in a lock), the entry as it is written."""
+
+    file: Path
+    label: str
+    entry: Mapping[str, Any]
+
+
+def needs_consent(server: Server, scope: Scope) -> ForeignServer | None:
+    """Z1: what the user has to allow before this server is used; ``None`` if they configured it themselves."""
+    if server.kind == "folder":
+        return None
+    label, entry = "", server.to_json()
+    if server.kind == "label":
+        label, (_, config) = server.words[0], target_of(server, scope)
+        found = iter([config]) if config is not None else find_configs(base_of(scope), scope.home)
+        file, entry = find_server(label, found)
+        if not is_own(file, scope.home):
+            return ForeignServer(file, label, entry)
+    return ForeignServer(scope.lock_path, label, entry) if scope.kind == "project" else None
 
 
 def _plain(url: str) -> str:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from typing import TYPE_CHECKING
 
 import pytest
 
-from e2e.installing import add, edit_lock, stand_in_a_project, tree
+from e2e.installing import add, edit_lock, serving, stand_in_a_project, tree
 from rules import rule
+from skillwire.cli import consent
 from skillwire.cli.main import run
 from trees import small_tree, write_tree
 
@@ -120,3 +122,158 @@ def test_a_bare_repository_is_refused_too(project: Path, served: Path) -> None:
     write_tree(project / "store", {"HEAD": b"", "objects/x": b"", "refs/x": b""})
     assert add(served, "flat", "--agent-dir", "store/hooks") == 2
     assert not (project / "store/hooks").exists()
+
+
+# Servers (Z1)
+
+
+SECRET = "hush-hush"
+VERBS = {
+    "list": ["list", "it"],
+    "show": ["show", "it", "flat"],
+    "read": ["read", "it", "skill://flat/SKILL.md"],
+    "pull": ["pull", "it", "flat", "out"],
+    "verify": ["verify", "it"],
+    "search": ["search", "it", "refund"],
+    "add": ["add", "it", "flat", "--agent", "codex"],
+    "conform": ["conform", "server", "it"],
+}
+
+
+@pytest.fixture
+def touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What exists once a program of the project has run; its name has the secret if a variable was filled in."""
+    monkeypatch.setenv("IT_TOKEN", SECRET)
+    return tmp_path / "touched"
+
+
+def configure(path: Path, entry: dict[str, object]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({"mcpServers": {"it": entry}}))
+
+
+def touching(touched: Path) -> dict[str, object]:
+    return {"command": "touch", "args": [str(touched), f"{touched}-${{IT_TOKEN}}"]}
+
+
+@rule("Z1")
+@pytest.mark.parametrize("words", VERBS.values(), ids=VERBS.keys())
+@pytest.mark.parametrize("file", [".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json"])
+def test_a_projects_file_starts_nothing_and_fills_in_nothing(
+    project: Path, touched: Path, file: str, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    configure(project / file, touching(touched))
+    assert run(words) == 2
+    if words[0] != "add":  # which wants to know first who says yes
+        assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
+    assert [path.name for path in project.parent.iterdir() if path.name.startswith("touched")] == []
+
+
+@rule("Z1")
+@pytest.mark.parametrize("option", [["--yes"], ["--config", ".mcp.json"]], ids=["yes", "config"])
+def test_the_user_can_say_beforehand_that_it_may(project: Path, served: Path, option: list[str]) -> None:
+    command = serving(served)
+    configure(project / ".mcp.json", {"command": command[0], "args": command[1:]})
+    assert run(["list", "it", *option]) == 0
+    assert run(["list", "it"]) == 2  # that was once
+
+
+@rule("Z1")
+def test_what_the_user_answered_holds_for_that_entry_of_that_file(
+    project: Path, served: Path, touched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    async def confirm(question: str, _: object) -> bool:
+        asked.append(question)
+        return True
+
+    command = serving(served)
+    configure(project / ".mcp.json", {"command": command[0], "args": command[1:]})
+    with monkeypatch.context() as terminal:
+        terminal.setattr(consent, "can_ask", lambda: True)
+        terminal.setattr(consent, "confirm", confirm)
+        assert run(["list", "it"]) == 0
+        assert run(["list", "it"]) == 0
+    assert len(asked) == 1
+    assert command[0] in asked[0]
+    assert run(["list", "it"]) == 0
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["list", "it"]) == 2
+    (project / "sub").mkdir()
+    configure(project / "sub/.mcp.json", {"command": command[0], "args": command[1:]})
+    monkeypatch.chdir(project / "sub")
+    assert run(["list", "it"]) == 2
+    assert not touched.exists()
+
+
+@rule("Z1")
+def test_no_is_an_answer(project: Path, touched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def confirm(_question: str, _: object) -> bool:
+        return False
+
+    configure(project / ".mcp.json", touching(touched))
+    monkeypatch.setattr(consent, "can_ask", lambda: True)
+    monkeypatch.setattr(consent, "confirm", confirm)
+    assert run(["list", "it"]) == 2
+    assert not touched.exists()
+
+
+@rule("Z1")
+def test_the_users_own_server_is_used_whatever_the_project_says(
+    project: Path, home: Path, served: Path, touched: Path
+) -> None:
+    command = serving(served)
+    configure(home / ".claude.json", {"command": command[0], "args": command[1:]})
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["list", "it"]) == 0
+    assert not touched.exists()
+
+
+LOCKED = {
+    "command": {"command": ["touch", "touched"]},
+    "url": {"url": "http://127.0.0.1:1/mcp"},
+    "label of the project": {"label": "it"},
+    "label of the user": {"label": "own"},
+    "label with a file": {"label": "it", "config": "servers.json"},
+}
+
+
+@rule("Z1")
+@pytest.mark.parametrize("server", LOCKED.values(), ids=LOCKED.keys())
+def test_a_projects_lock_reaches_no_server_by_itself(
+    project: Path, home: Path, served: Path, server: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    entry: dict[str, object] = {"command": "touch", "args": [str(project / "touched")]}
+    configure(project / ".mcp.json", entry)
+    configure(project / "servers.json", entry)
+    (home / ".claude.json").write_text(json.dumps({"mcpServers": {"own": entry}}))
+    assert add(served, "flat", "--agent", "claude-code") == 0
+    edit_lock(project, "flat", server=server)
+    shutil.rmtree(project / ".claude")
+    for words in (["ci"], ["outdated"], ["update", "--yes"]):
+        capsys.readouterr()
+        assert run(words) in (1, 2)
+        assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
+    assert not (project / "touched").exists()
+
+
+@rule("Z1")
+def test_a_server_that_the_user_typed_is_asked_again_without_a_question(project: Path, served: Path) -> None:
+    assert run(["add", "flat", "--agent", "claude-code", "--yes", "--", *serving(served)]) == 0
+    shutil.rmtree(project / ".claude")
+    assert run(["ci"]) == 0
+    assert run(["outdated"]) == 0
+
+
+@rule("Z1")
+def test_a_users_own_lock_does_not_follow_a_projects_file_that_changed(
+    project: Path, served: Path, touched: Path
+) -> None:
+    command = serving(served)
+    configure(project / ".mcp.json", {"command": command[0], "args": command[1:]})
+    assert add("it", "flat", "--agent", "cursor", "--global") == 0
+    assert run(["outdated", "--global"]) == 0
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["outdated", "--global"]) == 2
+    assert not touched.exists()

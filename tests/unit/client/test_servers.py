@@ -370,16 +370,16 @@ def test_a_file_that_cannot_be_read_is_named_without_its_path(tmp_path: Path) ->
 
 
 PLACES = [
-    "work/.mcp.json", "work/.cursor/mcp.json", "work/.vscode/mcp.json", "home/.claude.json",
-    "home/.cursor/mcp.json", "home/.config/Claude/claude_desktop_config.json",
+    "home/.claude.json", "home/.cursor/mcp.json", "home/.config/Claude/claude_desktop_config.json",
     "home/Library/Application Support/Claude/claude_desktop_config.json", "home/.config/Code/User/mcp.json",
     "home/Library/Application Support/Code/User/mcp.json",
+    "work/.mcp.json", "work/.cursor/mcp.json", "work/.vscode/mcp.json",
 ]  # fmt: skip
 
 
-@rule("O1")
-def test_files_are_found_nearest_first(tmp_path: Path) -> None:
-    """Of the project, then of the person; made in another order."""
+@rule("O1", "Z1")
+def test_the_users_own_files_come_before_those_of_the_project(tmp_path: Path) -> None:
+    """Made in another order."""
     for place in sorted(PLACES, reverse=True):
         write(tmp_path / place, {})
     found = list(find_configs(tmp_path / "work", tmp_path / "home"))
@@ -394,20 +394,20 @@ def test_what_is_not_there_and_what_is_no_file_is_passed_over(tmp_path: Path) ->
     assert list(find_configs(tmp_path / "x", tmp_path / "y")) == []
 
 
-@rule("O1")
-def test_a_label_is_found_in_the_nearest_file_that_has_it(tmp_path: Path) -> None:
-    write(tmp_path / "work/.mcp.json", {"mcpServers": {"other": {"url": f"{URL}/0"}}})
-    near = write(tmp_path / "work/.cursor/mcp.json", {"mcpServers": {"it": {"url": f"{URL}/1"}}})
-    write(tmp_path / "home/.claude.json", {"mcpServers": {"it": {"url": f"{URL}/2"}}})
+@rule("O1", "Z1")
+def test_a_project_does_not_override_a_label_of_the_user(tmp_path: Path) -> None:
+    write(tmp_path / "work/.mcp.json", {"mcpServers": {"it": {"url": f"{URL}/0"}}})
+    write(tmp_path / "home/.claude.json", {"mcpServers": {"other": {"url": f"{URL}/1"}}})
+    own = write(tmp_path / "home/.cursor/mcp.json", {"mcpServers": {"it": {"url": f"{URL}/2"}}})
     path, entry = find_server("it", find_configs(tmp_path / "work", tmp_path / "home"))
-    assert (path, entry) == (near, {"url": f"{URL}/1"})
+    assert (path, entry) == (own, {"url": f"{URL}/2"})
 
 
 @rule("V5")
 def test_files_behind_the_one_that_has_it_are_not_read(tmp_path: Path) -> None:
     """A broken file further away is no hindrance."""
-    write(tmp_path / "work/.mcp.json", {"mcpServers": {"it": {"url": URL}}})
-    write(tmp_path / "home/.claude.json", "broken")
+    write(tmp_path / "work/.mcp.json", "broken")
+    write(tmp_path / "home/.claude.json", {"mcpServers": {"it": {"url": URL}}})
     assert find_server("it", find_configs(tmp_path / "work", tmp_path / "home"))[1] == {"url": URL}
 
 
@@ -419,7 +419,7 @@ def test_a_label_that_nobody_has_is_answered_with_those_there_are(tmp_path: Path
     assert (type(error), error.reference) == (NotFoundError, "server-unknown")
     assert "'Alpha'" in error.message
     assert "alpha, beta, zeta" in error.message
-    assert ".mcp.json, .claude.json" in error.message
+    assert ".claude.json, .mcp.json" in error.message
 
 
 @rule("O1")

@@ -1,0 +1,34 @@
+"""Questions at a real terminal: a server that a project's file names (Z1)."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import pytest
+
+from e2e.installing import serving
+from e2e.terminal import Terminal
+from rules import rule
+from skillwire.cli.main import run
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.usefixtures("home")
+
+
+@rule("Z1")
+def test_the_user_sees_the_file_and_the_command_and_is_asked_once(project: Path, served: Path) -> None:
+    command = serving(served)
+    entry = {"command": command[0], "args": command[1:], "env": {"X": "${HOME}"}}
+    (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": entry}}))
+    terminal = Terminal("list", "it")
+    terminal.see("[y/N]")
+    assert ".mcp.json" in terminal.seen
+    assert str(served) in terminal.seen
+    assert "${HOME}" in terminal.seen
+    terminal.type("y\n")
+    code, out = terminal.end()
+    assert (code, "flat" in out) == (0, True)
+    assert run(["list", "it"]) == 0
