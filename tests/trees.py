@@ -57,6 +57,13 @@ def write_tree(root: Path, tree: Mapping[str, bytes]) -> Path:
     return root
 
 
+def replace_file(path: Path, data: bytes) -> None:
+    """Change a file in one step: a server that watches never sees it empty."""
+    new = path.parents[1] / f"..{path.name}"  # a name that no skill's file has
+    new.write_bytes(data)
+    new.replace(path)
+
+
 def files_of(tree: Mapping[str, bytes], skill: str) -> Tree:
     """The files of one skill, nested ones included, by their path inside it."""
     return {path[len(skill) + 1 :]: data for path, data in tree.items() if path.startswith(f"{skill}/")}

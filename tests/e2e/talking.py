@@ -17,7 +17,7 @@ from starting import skillwire_command
 if TYPE_CHECKING:
     from pathlib import Path
 
-PATIENCE = 60
+PATIENCE = 240  # a busy machine takes its time
 
 
 def kill_group(popen: subprocess.Popen[bytes]) -> None:

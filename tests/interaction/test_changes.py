@@ -14,7 +14,7 @@ from rotation import every_setting
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.server.run import build_server
-from trees import skill_md, write_tree
+from trees import replace_file, skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -70,7 +70,7 @@ async def test_updates_and_a_changed_list_reach_the_client(connect: Connect, set
         else:
             listening = wire.client.listen(resources_list_changed=True, resource_subscriptions=[FLAT])
             group.start_soon(heard.listen, await stack.enter_async_context(listening))
-        (root / "flat/SKILL.md").write_bytes(skill_md("flat", "Changed."))
+        replace_file(root / "flat/SKILL.md", skill_md("flat", "Changed."))
         await heard.wait_for(f"notifications/resources/updated {FLAT}", "notifications/resources/list_changed")
         assert (await wire.call("skills/get", uri=FLAT))["skill"]["frontmatter"]["description"] == "Changed."
         write_tree(root, {"fresh/SKILL.md": skill_md("fresh")})

@@ -121,7 +121,9 @@ def _tokens(value: Any, see: dict[str, tuple[str, ...]]) -> dict[str, str]:
         if not isinstance(subject, str) or not isinstance(digest, str) or not _HEX_DIGEST.match(digest):
             raise _invalid("every [[token]] needs a subject and the sha256 of the token")
         if subject.startswith(JWT):
-            raise _invalid(f"the subject {subject!r:.80} of a [[token]] begins with {JWT}, which is for web tokens")
+            raise _invalid(
+                f"the subject {subject!r:.80} of a [[token]] begins with {JWT}, which is for web tokens"
+            )
         tokens[digest] = subject
         see[subject] = (*see.get(subject, ()), *_prefixes(subject, fields.get("see", [])))
     return tokens

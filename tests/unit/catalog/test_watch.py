@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
+from anyio.streams.buffered import BufferedByteReceiveStream
 
 from skillwire.catalog import watch, watcher
 from skillwire.catalog.watch import watch_folder
@@ -147,7 +148,7 @@ async def test_a_process_whose_starter_dies_ends(tmp_path: Path, folder: bytes) 
         async with await anyio.open_process(command) as process:
             assert process.stdout is not None
             assert process.stdin is not None
-            assert await process.stdout.receive() == b"null\n"
+            assert await BufferedByteReceiveStream(process.stdout).receive_until(b"\n", 100) == b"null"
             await process.stdin.aclose()
             assert await process.wait() == 0
 
