@@ -21,7 +21,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
-from skillwire.errors import NotFoundError
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
@@ -118,6 +118,14 @@ class VisibleCatalog(Catalog):
     async def is_at_hand(self, uri: str) -> bool:
         """As it is inside, if the caller may see it."""
         return self.may_see(parse_uri(uri).parent.path) and await self._inner.is_at_hand(uri)
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """As it is inside; nobody can tell of what the caller may not see."""
+        try:
+            is_hidden = uri is not None and not await self._in_visible_skill(uri, parse_uri(uri).parent.path)
+        except FormatError:
+            return None
+        return None if is_hidden else await self._inner.unchanged(uri)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that the skill came in, if the caller may see it."""

@@ -68,11 +68,11 @@ class Access:
     jwt: JwtSettings | None = None
     see: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # subject -> prefixes
 
-    def lets_in(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        """Whether a request with these headers bears one of the tokens."""
+    def holder(self, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+        """The subject of the static token that a request with these headers bears."""
         given = next((value for name, value in headers if name == b"authorization"), b"")
         kind, _, token = given.decode("latin-1").partition(" ")
-        return kind.lower() == "bearer" and digest_token(token) in self.tokens
+        return self.tokens.get(digest_token(token)) if kind.lower() == "bearer" else None
 
     def prefixes(self, subject: str | None) -> tuple[str, ...]:
         """What a subject may see; nothing for one that is not named."""
@@ -227,7 +227,10 @@ class Policy:
 
     def catalog(self, catalog: Catalog) -> Catalog:
         """``catalog``, as far as the caller of the current request may see it."""
-        prefixes = self._prefixes()
+        return self.view(catalog, self._prefixes())
+
+    def view(self, catalog: Catalog, prefixes: tuple[str, ...]) -> Catalog:
+        """``catalog``, as far as it lies under ``prefixes``."""
         if EVERYTHING in prefixes:
             return catalog
         view = self._views.get(prefixes)

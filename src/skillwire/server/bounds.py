@@ -9,22 +9,31 @@ uvicorn bounds none of these before an application runs, so its protocol class i
 - A body of twice the allowed size is not read to its end. The application has refused it by then.
 - A client that reads nothing of its response for 30 seconds is disconnected.
 - One address has at most half of the connections. Connections that wait for their client make room for new ones.
+- One subject, or one address without a token, has at most a quarter of the sessions of the handshake era.
 """
 
 from __future__ import annotations
 
 import ipaddress
+from collections import defaultdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.responses import PlainTextResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Container
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _CHECKS_PER_DEADLINE = 4
+_SESSION_ID, _VERSION = b"mcp-session-id", b"mcp-protocol-version"
 _LINGER_SECONDS = 1.0  # until a refused client has read its response: closing at once could reset the connection
 
 
@@ -204,6 +213,67 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+
+class SessionShares:
+    """Around the SDK's sessions of the handshake era: each caller has a share of them."""
+
+    def __init__(self, app: ASGIApp, open_ids: Container[str], most: int) -> None:
+        self._app = app
+        self._open = open_ids
+        self._most = most
+        self._share = max(1, most // 4)
+        self._opening: defaultdict[str, int] = defaultdict(int)
+        self._opened: defaultdict[str, set[str]] = defaultdict(
+            set
+        )  # by caller; those that ended are dropped later
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, unless it would open a session too many."""
+        if not _may_open_session(scope):
+            await self._app(scope, receive, send)
+            return
+        caller = _caller(scope)
+        if self._count(caller) >= self._share:
+            await PlainTextResponse("Too many open sessions\n", 503)(scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                opened = [value.decode() for name, value in message["headers"] if name.lower() == _SESSION_ID]
+                self._opened[caller].update(opened)
+            await send(message)
+
+        self._opening[caller] += 1
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._opening[caller] -= 1
+            if not self._opening[caller]:
+                del self._opening[caller]
+
+    def _count(self, caller: str) -> int:
+        """How many sessions a caller has, or is about to have."""
+        crowd = [caller] if len(self._opened) <= self._most else list(self._opened)
+        for one in crowd:
+            self._opened[one] = {each for each in self._opened[one] if each in self._open}
+            if not self._opened[one]:
+                del self._opened[one]
+        return len(self._opened.get(caller, ())) + self._opening.get(caller, 0)
+
+
+def _may_open_session(scope: Scope) -> bool:
+    headers = dict(scope["headers"])
+    version = headers.get(_VERSION)
+    is_modern = version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
+    return scope["method"] == "POST" and _SESSION_ID not in headers and not is_modern
+
+
+def _caller(scope: Scope) -> str:
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"subject:{user.access_token.subject or user.access_token.client_id}"
+    return _network(scope.get("client"))
 
 
 def _network(client: tuple[str, int] | None) -> str:

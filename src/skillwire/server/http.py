@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from mcp.server.auth.settings import AuthSettings
-from mcp.server.transport_security import TransportSecuritySettings
+from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
 from pydantic import AnyHttpUrl
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse, Response
@@ -25,8 +25,9 @@ from starlette.routing import Route
 
 from skillwire.errors import UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
-from skillwire.server.access import Access, Verifier
-from skillwire.server.bounds import BoundedProtocol, Connections
+from skillwire.server.access import Access, Policy, Verifier
+from skillwire.server.bounds import BoundedProtocol, Connections, SessionShares
+from skillwire.server.lowlevel import share_sessions
 from skillwire.server.metrics import Metrics
 from skillwire.server.page import Guard
 from skillwire.server.quick import QuickProtocol
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.server.page import Page
+    from skillwire.server.replay import Headers
     from skillwire.server.signals import StopSignals
 
 MCP_PATH = "/mcp"
@@ -60,6 +62,7 @@ class HttpOptions:
     public_url: str | None = None  # how clients reach the server; named in OAuth metadata
     max_body_bytes: int = MIB
     max_connections: int = 1024
+    max_sessions: int = 4096  # of the handshake era
     drain_seconds: int = 5
     asks: bool = False  # whether clients of the handshake era may be asked something: that takes event streams
     replay_bytes: int = DEFAULT_BYTES  # memory for answers that are sent again; 0 for none
@@ -131,8 +134,8 @@ class HttpServer:
         access, room = self._options.access, self._options.replay_bytes
         if self._catalog is None or not room or (access is not None and access.jwt is not None):
             return None
-        lets_in = _everybody if access is None else access.lets_in
-        return Replay(app, MCP_PATH, self._catalog, self._metrics, room, lets_in)
+        view_of = _everything if access is None else _views(access)
+        return Replay(app, MCP_PATH, self._catalog, self._metrics, room, view_of)
 
     def config(self) -> uvicorn.Config:
         """The web server's settings, and the application."""
@@ -174,22 +177,25 @@ class HttpServer:
         options = self._options
         security = _security(self._host, options.public_url)
         auth = _auth_settings(options, self.url) if options.access else None
-        return self._server.streamable_http_app(
+        app = self._server.streamable_http_app(
             streamable_http_path=MCP_PATH,
             json_response=not options.asks,
             host=self._host,
             max_request_body_size=options.max_body_bytes,
+            max_sessions=options.max_sessions,
             transport_security=security,
             auth=auth,
             token_verifier=Verifier(options.access) if options.access else None,
             custom_starlette_routes=self._routes(security),
         )
+        share_sessions(self._server, partial(SessionShares, most=options.max_sessions))
+        return app
 
     def _routes(self, security: TransportSecuritySettings) -> list[Route]:
         routes = [
             Route("/healthz", self._health),
             Route("/readyz", self._ready),
-            Route("/metrics", self._measured),
+            Route("/metrics", partial(self._measured, TransportSecurityMiddleware(security))),
         ]
         if self._page is not None:
             guard = Guard(self._page, security)
@@ -204,8 +210,9 @@ class HttpServer:
             return PlainTextResponse("draining\n", status_code=503)
         return PlainTextResponse("ready\n")
 
-    async def _measured(self, request: Request) -> Response:  # noqa: ARG002
-        return Response(self._metrics.page(), media_type=Metrics.content_type)
+    async def _measured(self, security: TransportSecurityMiddleware, request: Request) -> Response:
+        refusal = await security.validate_request(request)
+        return refusal or Response(self._metrics.page(), media_type=Metrics.content_type)
 
 
 def _trimmed(app: ASGIApp) -> ASGIApp:
@@ -219,8 +226,19 @@ def _trimmed(app: ASGIApp) -> ASGIApp:
     return trim
 
 
-def _everybody(headers: list[tuple[bytes, bytes]]) -> bool:  # noqa: ARG001 - nobody has to say who they are
-    return True
+def _everything(headers: Headers) -> Callable[[Catalog], Catalog]:  # noqa: ARG001 - there are no tokens
+    return lambda catalog: catalog
+
+
+def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] | None]:
+    """What holders of static tokens may see."""
+    policy = Policy(access)
+
+    def view_of(headers: Headers) -> Callable[[Catalog], Catalog] | None:
+        subject = access.holder(headers)
+        return None if subject is None else lambda catalog: policy.view(catalog, access.prefixes(subject))
+
+    return view_of
 
 
 class _AccessLog:

@@ -6,7 +6,7 @@ works on that ``Server`` by its public methods.
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
@@ -19,6 +19,11 @@ from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
 from skillwire.errors import FormatError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from starlette.types import ASGIApp
 
 _LISTEN = "subscriptions/listen"
 
@@ -46,6 +51,16 @@ def subscription_bus(server: Server[Any], ours: SubscriptionBus) -> Subscription
         bus = ours
         server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, ListenHandler(ours))
     return cast("SubscriptionBus", bus)
+
+
+def share_sessions(server: Server[Any], around: Callable[[ASGIApp, Container[str]], ASGIApp]) -> None:
+    """Put ``around`` before what opens sessions of the handshake era; it gets the ids of those that are open.
+
+    The caller is known there, which is not so outside of the whole web application.
+    """
+    manager = server.session_manager
+    open_ids: Container[str] = manager._server_instances  # pyright: ignore[reportPrivateUsage] - no public way
+    manager.asgi_app = cast("Any", around(cast("ASGIApp", manager.asgi_app), open_ids))
 
 
 async def ask_own_handler(

@@ -4,16 +4,23 @@ HTML in it is text. Links go where ``link`` says, and those that leave say so to
 opener). Nothing is loaded from elsewhere: an image of another place becomes a link with its words. What rendering
 would hide, definitions of links that nobody uses, is shown below the text (B6). Everything passes a sanitiser at
 the end, so that a mistake here, or in the reader, is not enough.
+
+Rendering takes up to a second for a text made to be slow, so a large text is rendered once and kept by its digest.
+What has more markup than that is shown as it is written.
 """
 
 from __future__ import annotations
 
 import re
+from collections import OrderedDict
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from hashlib import sha256
+from threading import Lock
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from markupsafe import Markup
 
+from skillwire.limits import KIB, MIB
 from skillwire.skill.markdown import is_tame
 from skillwire.web.coloured import LANGUAGES, code, snippet
 from skillwire.web.unseen import visible
@@ -28,6 +35,10 @@ if TYPE_CHECKING:
 
 OUTWARD = "noreferrer nofollow noopener"
 _DEEPEST = 20
+_MARKUP = re.compile(r"(?:\n+|\*+|_+|`+|\|+|>+|#+|-+|\++|~+|\[|<|&)")  # what takes the reader's time
+_MOST_MARKUP = 20_000
+_KEPT_FROM = 8 * KIB
+_MOST_KEPT = 32 * MIB
 _ANCHOR = "md-"  # before every id, so that no heading takes the name of a part of the page
 _STAYS = re.compile(r"/(?!/)|[#?]")
 _LEAVES = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
@@ -56,8 +67,14 @@ def markdown(text: str, *, link: Link, image: Link | None = None) -> Markup:
     begin one level below the page's own.
     """
     text = text.encode(errors="backslashreplace").decode()  # halves of characters: the sanitiser takes none
-    if not is_tame(text):
+    if not is_tame(text) or sum(1 for _ in _MARKUP.finditer(text)) > _MOST_MARKUP:
         return _as_written(text)
+    if len(text) < _KEPT_FROM:
+        return _rendered(text, link, image)
+    return _rendered_texts.get(text, link, image)
+
+
+def _rendered(text: str, link: Link, image: Link | None) -> Markup:
     reader, env = _reader(), dict[str, Any]()
     tokens = reader.parse(text, env)
     if any(token.level >= _DEEPEST - 2 for token in tokens):  # there the reader gives up
@@ -65,6 +82,54 @@ def markdown(text: str, *, link: Link, image: Link | None = None) -> Markup:
     _Rewriting(link, image).blocks(tokens)
     html = reader.renderer.render(tokens, reader.options, env)
     return _sanitised(html + _unshown(env, tokens))
+
+
+class _Kept(NamedTuple):
+    html: Markup
+    links: dict[str, str | None]
+    images: dict[str, str | None]
+
+
+class _RenderedTexts:
+    """Rendered texts by digest, the one used last at the end. Each was made for the places its links had then."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()  # pages are made in threads; two of them do not render the same text
+        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._size = 0
+
+    def get(self, text: str, link: Link, image: Link | None) -> Markup:
+        digest = sha256(text.encode()).digest() + bytes([image is None])
+        with self._lock:
+            kept = self._kept.pop(digest, None)
+            if kept is not None:
+                self._size -= len(kept.html)
+            if kept is None or not (_agrees(link, kept.links) and _agrees(image, kept.images)):
+                links, images = dict[str, str | None](), dict[str, str | None]()
+                html = _rendered(text, _noted(link, links), None if image is None else _noted(image, images))
+                kept = _Kept(html, links, images)
+            self._kept[digest] = kept
+            self._size += len(kept.html)
+            while self._size > _MOST_KEPT:
+                self._size -= len(self._kept.popitem(last=False)[1].html)
+        return kept.html
+
+
+_rendered_texts = _RenderedTexts()
+
+
+def _noted(ask: Link, notes: dict[str, str | None]) -> Link:
+    def noting(target: str) -> str | None:
+        if target not in notes:
+            notes[target] = ask(target)
+        return notes[target]
+
+    return noting
+
+
+def _agrees(ask: Link | None, notes: dict[str, str | None]) -> bool:
+    """Whether every target that was asked for leads where it led then."""
+    return ask is None or all(ask(target) == place for target, place in notes.items())
 
 
 def _as_written(text: str) -> Markup:
