@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rules import rule
-from skillwire import FormatError, OriginError
+from skillwire import FormatError
 from skillwire.gateway.planning import plan_gateway
 from skillwire.host.opening import SkillHost
 
@@ -40,14 +40,3 @@ async def test_two_names_that_would_be_one_label_are_refused(names: tuple[str, s
         assert (error.reference, error.rule) == ("label-duplicate", "O1")
         assert error.hint
         assert all(repr(name) in error.message for name in names)
-
-
-@rule("O1", "N1")
-async def test_an_origin_that_differs_from_another_by_case_only_is_refused(tmp_path: Path) -> None:
-    """Its cache would be the other's on some disks."""
-    (tmp_path / "skills").mkdir()
-    folders = {"acme": tmp_path / "skills", "Acme": tmp_path / "skills"}
-    with pytest.raises(OriginError) as caught:
-        async with SkillHost.open(folders=folders, state=tmp_path / "state"):
-            pytest.fail("both are there")
-    assert (caught.value.reference, caught.value.rule) == ("origin-taken", "O1")

@@ -30,7 +30,6 @@ from skillwire.client.opening import connect
 from skillwire.client.refresh import is_same
 from skillwire.errors import OriginError, SkillwireError, StoreError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
-from skillwire.skill.entry import fold
 from skillwire.store.contract import SeenEntries
 
 if TYPE_CHECKING:
@@ -246,14 +245,8 @@ class Origins:
         self._changed()
 
     def _free(self, label: str) -> str:
-        taken = next((known for known in self._origins if fold(known) == fold(label)), None)
-        if taken is not None:
-            raise OriginError(
-                "origin-taken",
-                f"there are two origins {label!r:.80}" + ("" if taken == label else f", one of them {taken!r}"),
-                "rename one of them",
-                rule="O1",
-            )
+        if label in self._origins:
+            raise OriginError("origin-taken", f"there are two origins {label!r:.80}", "rename one", rule="O1")
         if not label or not label.isprintable() or len(label) > 64 or any(c in label for c in ":/\\ "):
             raise OriginError(
                 "origin-invalid", f"{label!r:.80} cannot be a label", "use letters, digits, - _ .", rule="O1"
