@@ -135,15 +135,15 @@ async def test_a_partial_listing_removes_nothing(server: HostileServer) -> None:
         server.answers["skills/list"] = always_more(server)
         refresh = await catalog.refresh()
         assert not refresh.gone
-        assert "last" in [entry.name async for entry in catalog.entries()]
+        assert "last" in [entry.name for entry in (await catalog.list_skills()).items]
 
 
 @rule("B3")
-async def test_a_lookup_by_path_stops_at_its_hit(server: HostileServer) -> None:
+async def test_a_lookup_by_path_lists_nothing(server: HostileServer) -> None:
     server.answers["skills/list"] = always_more(server)
     async with connected(server) as client:
         assert (await find_skill(RemoteCatalog(client), "flat")).uri == "skill://flat/SKILL.md"
-    assert server.methods() == ["skills/list", "skills/get"]
+    assert server.methods() == ["skills/get"]
 
 
 @rule("B3", "M1", "P1")

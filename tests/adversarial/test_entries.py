@@ -183,18 +183,44 @@ async def test_a_uri_that_is_listed_twice_counts_once(server: HostileServer) -> 
 
 @rule("E2b", "V1", "V7")
 async def test_the_generation_without_sizes_is_read_and_says_what_is_missing(server: HostileServer) -> None:
-    """Digests still hold; left-out resources mean a generated skill."""
+    """Digests still hold."""
     for item in server.entries[0]["resources"]:
         del item["size"]
-    server.entries.append(bad(resources=...))
     async with server.connect() as client:
-        flat, generated = await listed(client)
+        flat = await only(client)
         assert flat.gaps == {"size"}
-        assert generated.is_dynamic
         assert (await client.read_skill(flat)).entry is flat
         server.files[flat.uri] += b"more"
         with refused(VerificationError, "digest-mismatch", "V1"):
             await client.read_skill(flat)
+
+
+@rule("E2", "F2")
+@pytest.mark.parametrize("sized", [True, False], ids=["sizes", "no sizes"])
+@pytest.mark.parametrize(
+    ("spoiled", "broken"),
+    [
+        ({"resources": ...}, "E2"),
+        ({"uri": "skill://Bad/SKILL.md", "frontmatter": {"name": "Bad", "description": "d"}}, "F2"),
+        ({"uri": "skill://b%20d/SKILL.md", "frontmatter": {"name": "b d", "description": "d"}}, "F2"),
+        ({"uri": f"skill://{'b' * 65}/SKILL.md", "frontmatter": {"name": "b" * 65, "description": "d"}}, "F2"),
+    ],
+    ids=["no resources", "a capital", "a blank", "a long name"],
+)
+async def test_an_invalid_entry_is_never_loadable_whatever_the_others_look_like(
+    server: HostileServer, sized: bool, spoiled: Entry, broken: str
+) -> None:
+    """Neither from a listing nor by its URI."""
+    if not sized:
+        for item in server.entries[0]["resources"]:
+            del item["size"]
+    entry = bad(**({"resources": "dynamic"} | spoiled))
+    server.entries.append(entry)
+    async with server.connect(dialect="extension") as client:
+        assert (await only(client)).name == "flat"
+        assert [problem.rule for problem in client.problems] == [broken]
+        with refused(FormatError, "entry-invalid", broken):
+            await client.get_skill(entry["uri"])
 
 
 SIZELESS: dict[str, Callable[[Entry], object]] = {

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-PATHS = ["flat", "with space", "naïve/日本"]
+PATHS = ["flat", "with space/spaced", "naïve/日本/odd"]
 
 
 @pytest.fixture

@@ -145,7 +145,7 @@ FAULTS: list[tuple[str, str, Spoil]] = [
     ("files that are null", "E2", entry_of(set_field(resources=None))),
     ("files that are static", "E2", entry_of(set_field(resources="static"))),
     ("no sizes", "E2b", entry_of(each_file(drop("size")))),
-    ("no files", "E2b", entry_of(drop("resources"))),
+    ("no files", "E2", entry_of(drop("resources"))),
     ("a digest in capitals", "E3", entry_of(file_field(0, digest="sha256:" + "A" * 64))),
     ("another hash", "E3", entry_of(file_field(0, digest="sha512:" + "a" * 64))),
     ("a size in words", "E3", entry_of(file_field(0, size="12"))),

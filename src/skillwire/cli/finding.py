@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
-from skillwire.errors import FormatError, NotFoundError
+from skillwire.errors import FormatError, NotFoundError, ProtocolError
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, skill_md_uri
 
 if TYPE_CHECKING:
@@ -23,12 +24,10 @@ async def find_skill(catalog: Catalog, text: str) -> SkillEntry:
         uri = text.removesuffix("/")
         return await catalog.get_skill(uri if uri.endswith(f"/{SKILL_MD}") else f"{uri}/{SKILL_MD}")
     wanted = text.strip("/").removesuffix(f"/{SKILL_MD}")
-    entries: list[SkillEntry] = []
-    async for entry in catalog.entries():
-        if entry.path == wanted:  # no other has this path: the rest of the listing does not matter
-            return await catalog.get_skill(entry.uri)
-        entries.append(entry)
-    found = [entry for entry in entries if entry.name == wanted]
+    with suppress(NotFoundError, FormatError, ProtocolError):  # a path is one request, however long the listing is
+        return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
+    entries = [entry async for entry in catalog.entries()]
+    found = [entry for entry in entries if entry.path == wanted] or [e for e in entries if e.name == wanted]
     if len(found) == 1:
         return await catalog.get_skill(found[0].uri)
     if found:
@@ -37,18 +36,10 @@ async def find_skill(catalog: Catalog, text: str) -> SkillEntry:
             f"{text!r:.100} could be {len(found)} skills: {_listed([entry.uri for entry in found])}",
             "use a path or a URI",
         )
-    return await _unlisted(catalog, wanted, entries)
-
-
-async def _unlisted(catalog: Catalog, wanted: str, entries: Sequence[SkillEntry]) -> SkillEntry:
-    """A skill may be served without being listed."""
-    try:
-        return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
-    except (NotFoundError, FormatError):
-        names = {entry.path for entry in entries} | {entry.name for entry in entries}
-        near = get_close_matches(wanted, sorted(names), _SHOWN)
-        hint = f"did you mean {_listed(near)}?" if near else "list the skills to see their names"
-        raise NotFoundError("skill-unknown", f"there is no skill {wanted!r:.100}", hint) from None
+    names = {entry.path for entry in entries} | {entry.name for entry in entries}
+    near = get_close_matches(wanted, sorted(names), _SHOWN)
+    hint = f"did you mean {_listed(near)}?" if near else "list the skills to see their names"
+    raise NotFoundError("skill-unknown", f"there is no skill {wanted!r:.100}", hint)
 
 
 def as_uri(text: str, scheme: str = DEFAULT_SCHEME) -> str:

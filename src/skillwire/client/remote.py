@@ -20,13 +20,12 @@ from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
 from skillwire.client.connection import pause_before
 from skillwire.client.refresh import Refresh, compare, is_same
-from skillwire.client.skills import Listing
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import Sequence
 
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry
@@ -61,14 +60,10 @@ class RemoteCatalog(Catalog):
         listing = await self._client.list_all()
         if listing.error is not None and listing.error.rule != "B3":
             raise listing.error
-        return self._replace(listing)
-
-    def _replace(self, listing: Listing) -> Refresh:
-        """A partial listing (B3) does not prove that anything is gone (L2)."""
         self._ended = listing.error
         entries = {_root(entry.uri): entry for entry in listing.entries}
         if listing.error is not None:
-            entries = {**self._listed, **entries}
+            entries = {**self._listed, **entries}  # a partial one does not prove that anything is gone (L2)
         refresh = compare(self._listed.values(), entries.values())
         self._listed, self._got = entries, {}
         first = self._keys is None
@@ -83,28 +78,6 @@ class RemoteCatalog(Catalog):
         """One page of the listing; the first page asks the server."""
         keys, listed = await self._listing(anew=cursor is None), self._listed
         return page_of("skills", keys, lambda key: listed[_root(key)], cursor, limit)
-
-    async def entries(self) -> AsyncIterator[SkillEntry]:
-        """Every listed entry; where the server has to be asked, as its pages come: who looks for one may stop."""
-        if self._keys is not None and self._is_current:
-            async for entry in super().entries():
-                yield entry
-            return
-        seen: list[SkillEntry] = []
-        ended: SkillwireError | None = None
-        try:
-            async for entry in self._client.list_skills():
-                seen.append(entry)
-                yield entry
-        except SkillwireError as error:
-            if error.rule != "B3" or not seen:
-                raise
-            ended = error
-        self._replace(Listing(tuple(seen), ended))
-        listed = {_root(entry.uri) for entry in seen}
-        for root, entry in self._listed.items():  # of an earlier listing, if this one is partial
-            if root not in listed:
-                yield entry
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry as the server gives it now."""

@@ -99,6 +99,11 @@ def check_frontmatter(document: SkillDocument, directory: str, file: str) -> Ite
         yield Diagnostic(reference, message, hint, file=file, line=line, column=column)
 
 
+def is_name(text: str) -> bool:
+    """F2: whether a skill may have this name."""
+    return len(text) <= MAX_NAME and _NAME.match(text) is not None
+
+
 def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str, str]]:
     for reference, message, hint in _name_problems(fields, directory):
         yield reference, "name", message, hint
@@ -115,7 +120,7 @@ def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple
     if not isinstance(name, str) or not name:
         what = f"'name' is {say(name)}" if "name" in fields else "the frontmatter has no 'name'"
         yield "name-missing", what, f"write 'name: {directory}', in quotes if it looks like a number"
-    elif len(name) > MAX_NAME or not _NAME.match(name):
+    elif not is_name(name):
         yield (
             "name-invalid",
             f"the name {name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens",

@@ -1,8 +1,8 @@
 """Entries as they come off the wire: checked in full, or refused with the rule that they break (E1–E4, U3).
 
-``sized=False`` reads the generation before ``size`` (E2b): sizes may be missing, and an entry without
-``resources`` is a generated skill. Which generation a server speaks is for the caller to know; here nothing is
-guessed.
+``sized=False`` reads the generation before ``size`` (E2b): sizes may be missing. That generation also left out the
+``resources`` of generated skills; such an entry is invalid here, since nothing tells it from a broken one (E2).
+Which generation a server speaks is for the caller to know; here nothing is guessed.
 """
 
 from __future__ import annotations
@@ -37,8 +37,6 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
         _text(frontmatter, field_name)
     if frontmatter["name"] != root.segments[-1]:
         raise invalid_entry(f"the name {frontmatter['name']!r:.80} differs from the URI's last segment", "U3")
-    if not sized and "resources" not in fields:
-        return SkillEntry(uri, frontmatter, DYNAMIC, received=_unknown(fields))
     resources = _parse_resources(fields.get("resources"), uri, root, sized=sized, limits=limits)
     return SkillEntry(uri, frontmatter, resources, received=_unknown(fields))
 

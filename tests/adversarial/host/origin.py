@@ -41,6 +41,14 @@ class HostileOrigin(HostileServer):
         """Serve other bytes, after so many honest reads, and say nothing of it."""
         self._reading(uri, after, lambda: content(uri, data))
 
+    def speak_index(self) -> None:
+        """Serve the same skills in the ``index`` dialect."""
+        items = [
+            {"frontmatter": it["frontmatter"], "url": it["uri"], "digest": it["resources"][0]["digest"]}
+            for it in self.entries
+        ]
+        self.add_index(*items)
+
     def refuse_reads(self, uri: str, *, after: int = 0) -> None:
         self._reading(uri, after, Refusal)
 

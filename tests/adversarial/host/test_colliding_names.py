@@ -80,6 +80,7 @@ async def test_a_skill_whose_name_looks_like_a_local_one_is_shown_with_its_origi
     """Whether the case, the accent or the alphabet is another."""
     web.add(name, {"SKILL.md": skill_md(name, body=f"{CANARY}\n")})
     web.entries[-1]["uri"] = web.entries[-1]["resources"][0]["uri"]
+    web.speak_index()  # the extension has no such names (F2)
     async with web.host(state, person=Person(NO)) as host:
         assert f"evil:{name}" in {skill.name for skill in host.names.skills}
         mine = await host.load("mine:own")
@@ -90,7 +91,7 @@ async def test_a_skill_whose_name_looks_like_a_local_one_is_shown_with_its_origi
 
 
 @rule("A1", "E5", "U4")
-@pytest.mark.parametrize("other", ["skill://Flat/SKILL.md", "skill://fl%61t/SKILL.md"], ids=["case", "encoded"])
+@pytest.mark.parametrize("other", ["SKILL://flat/SKILL.md", "skill://fl%61t/SKILL.md"], ids=["scheme", "encoded"])
 async def test_an_approval_of_one_spelling_is_none_of_another(web: HostileOrigin, state: Path, other: str) -> None:
     """An address that differs is asked about, also where it means the same."""
     person = Person()
@@ -98,8 +99,7 @@ async def test_an_approval_of_one_spelling_is_none_of_another(web: HostileOrigin
         await host.load("flat")
         person.answers[:] = [NO]
         web.entries.clear()
-        name = "Flat" if "Flat" in other else "flat"
-        web.add(name, {"SKILL.md": skill_md(name, body=f"{CANARY}\n")})
+        web.add("flat", {"SKILL.md": skill_md("flat", body=f"{CANARY}\n")})
         web.entries[0]["uri"] = other
         await host.relist("evil")
         shown = [skill.name for skill in host.names.skills if skill.origin.label == "evil"]

@@ -65,6 +65,7 @@ async def test_a_skill_that_calls_itself_by_the_label_of_another_is_known_by_our
     """What stands before the first colon is an origin, or nothing."""
     web.add(name, {"SKILL.md": skill_md(f'"{name}"', body=f"{CANARY}\n")})
     web.entries[-1]["uri"] = format_uri(f"{name}/SKILL.md")
+    web.speak_index()  # the extension has no such names (F2)
     async with web.host(state, person=Person(NO)) as host:
         shown = {skill.name: skill.origin.label for skill in host.names.skills}
         assert shown[f"evil:{name}"] == "evil"

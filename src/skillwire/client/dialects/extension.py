@@ -1,8 +1,8 @@
 """The ``extension`` dialect: ``skills/list`` and ``skills/get`` (K, E, L, G).
 
 The generation before ``size`` (E2b) is read too. It is known by its files: where a server's entries list files and
-none of them has a size, sizes were never promised, and an entry without ``resources`` is a generated skill. On a
-server whose entries do have sizes, a missing one is an error.
+none of them has a size, sizes were never promised. On a server whose entries do have sizes, a missing one is an
+error. An entry without ``resources`` (E2), or with a name that no skill may have (F2), is one on every server.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from skillwire.client.dialects.contract import Dialect
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object
 from skillwire.errors import FormatError, ProtocolError
-from skillwire.skill.received import parse_entry
+from skillwire.skill.frontmatter import is_name
+from skillwire.skill.received import invalid_entry, parse_entry
 from skillwire.skill.uri import parse_uri
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 
@@ -69,7 +70,10 @@ class ExtensionDialect(Dialect):
         return entry
 
     def _parse(self, item: object) -> SkillEntry:
-        return parse_entry(item, sized=self._sized is not False, limits=self.limits)
+        entry = parse_entry(item, sized=self._sized is not False, limits=self.limits)
+        if not is_name(entry.name):
+            raise invalid_entry(f"the name {entry.name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens", "F2")
+        return entry
 
     def _learn(self, items: Sequence[object]) -> None:
         """Which generation this is, from files that were listed. Once sizes were seen they are asked for (E2)."""

@@ -43,7 +43,7 @@ def _check_entry(ledger: Ledger, item: Any, exchange: Exchange) -> Listed | None
         if older is None:
             ledger.broken(error.rule, f"{_named(item)}: {error.message}", exchange, item)
             return None
-        ledger.broken("E2b", f"{_named(item)} has no sizes, or no list of files", exchange, item)
+        ledger.broken("E2b", f"{_named(item)} has no sizes", exchange, item)
         entry, held = older, _HELD
     for rule in (*held, *(_FILES_HELD if not entry.is_dynamic else ())):
         ledger.held(rule, exchange)
@@ -54,7 +54,7 @@ def _check_entry(ledger: Ledger, item: Any, exchange: Exchange) -> Listed | None
 
 
 def _older(item: Any) -> SkillEntry | None:
-    """E2b: an entry whose files have digests and no sizes, or that lists none; right otherwise."""
+    """E2b: an entry whose files have digests and no sizes; right otherwise."""
     if any("size" in as_object(file) for file in as_list(as_object(item).get("resources"))):
         return None
     try:

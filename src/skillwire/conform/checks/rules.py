@@ -49,8 +49,8 @@ _RULES = (
     Rule(
         "E2b",
         "the generation before sizes is not sent",
-        "Files with a digest and no size, and entries without 'resources'.",
-        "update the library that makes the entries: each file has a 'size', generated skills say \"dynamic\"",
+        "Files with a digest and no size.",
+        "update the library that makes the entries: each file has a 'size'",
     ),
     Rule(
         "E3",
