@@ -1,8 +1,8 @@
 """Which dialect a server speaks: from what it declares, then by the cheapest probe (K1, K2, I1, I4, P1, M1).
 
-A server of the stateless era that declares the extension is asked nothing more. In the era before, servers of the
-drafts declared it too, and have an index instead: whether ``skills/*`` is known tells them apart. Of the others,
-the index is asked for, then the list of resources.
+A server of the stateless era that declares the extension is believed until it turns out not to know ``skills/*``:
+servers of the drafts declare it too, and have an index instead. In the era before these are common, so there it is
+asked at once whether ``skills/*`` is known. Of the others, the index is asked for, then the list of resources.
 
 ``skills/*`` is for servers that declare skills (K2). In the stateless era a server says all that it declares when
 asked, so one that names neither the extension nor ``skills`` gets no such request. In the handshake era its words
@@ -36,10 +36,15 @@ DIALECTS: dict[DialectName, type[Dialect]] = {
 }
 
 
-async def detect_dialect(connection: Connection) -> DialectName | None:
-    """The dialect, or ``None`` if the server shows no sign of skills, which proves nothing (L2)."""
+async def detect_dialect(connection: Connection, *, believe: bool = True) -> DialectName | None:
+    """The dialect, or ``None`` if the server shows no sign of skills, which proves nothing (L2).
+
+    With ``believe``, the declaration of a server of the stateless era is enough.
+    """
     declared = await _declared(connection)
-    if EXTENSION_ID in as_object(declared.get("extensions")) and await _serves_extension(connection):
+    if EXTENSION_ID in as_object(declared.get("extensions")) and (
+        (believe and connection.is_modern) or await _serves_extension(connection)
+    ):
         return "extension"
     if "skills" in declared or "skills" in as_object(declared.get("experimental")):  # P1
         named = await _by_listing(connection)
@@ -70,11 +75,7 @@ async def _declared(connection: Connection) -> dict[str, Any]:
 
 async def _serves_extension(connection: Connection) -> bool:
     """Whether a server that declares the extension has its methods, which those of the drafts had not."""
-    return (
-        connection.is_modern
-        or await _knows(connection, SKILLS_GET, uri=INDEX_URI)
-        or await _knows(connection, SKILLS_LIST)
-    )
+    return await _knows(connection, SKILLS_GET, uri=INDEX_URI) or await _knows(connection, SKILLS_LIST)
 
 
 async def _has_index(connection: Connection) -> bool:

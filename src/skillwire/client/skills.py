@@ -95,6 +95,7 @@ class SkillsClient:
         self.problems: list[Diagnostic] = []
         self._dialect = None if dialect is None else DIALECTS[dialect](self.connection, self._report)
         self._detected = dialect is not None
+        self._is_declared = dialect is None  # what is spoken rests on a declaration, and may not be so
         self._extract: Extractor | None = mine_uris if mine is True else (mine or None)
 
     async def dialect(self) -> DialectName | None:
@@ -126,11 +127,11 @@ class SkillsClient:
         if dialect is None:
             return
         seen: set[SkillUri] = set()
-        async for page in dialect.pages():
+        async for page in self._pages(dialect):
             for entry in page:
                 seen.add(parse_uri(entry.uri))
                 yield entry
-        async for entry in self._mined(dialect, seen):
+        async for entry in self._mined(seen):
             yield entry
 
     async def list_all(self) -> Listing:
@@ -147,7 +148,10 @@ class SkillsClient:
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill as it is now, listed or not (G1)."""
-        return await (await self._need()).get_skill(uri)
+        try:
+            return await (await self._need()).get_skill(uri)
+        except ProtocolError as error:
+            return await (await self._other_dialect(error)).get_skill(uri)
 
     async def read_skill(self, entry: SkillEntry) -> VerifiedSkill:
         """The ``SKILL.md`` of ``entry``, its bytes and its fields verified (V1, V4)."""
@@ -173,11 +177,11 @@ class SkillsClient:
     async def find_skill(self, uri: str) -> SkillEntry:
         """The entry of the innermost skill around the file at ``uri``, by asking upwards."""
         place = parse_uri(uri)
-        dialect = await self._need()
+        await self._need()
         for depth in range(len(place.segments) - 1, max(0, len(place.segments) - _MAX_ASKED), -1):
             try:
                 path = "/".join([*place.segments[:depth], SKILL_MD])
-                return await dialect.get_skill(format_uri(path, place.scheme))
+                return await self.get_skill(format_uri(path, place.scheme))
             except NotFoundError:
                 continue
         raise NotFoundError("skill-unknown", f"the server serves no skill around {uri!r:.300}", "list its skills")
@@ -237,7 +241,33 @@ class SkillsClient:
                 rule="V1",
             ) from error
 
-    async def _mined(self, dialect: Dialect, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
+    async def _pages(self, dialect: Dialect) -> AsyncIterator[list[SkillEntry]]:
+        try:
+            async for page in dialect.pages():
+                yield page
+        except ProtocolError as error:
+            async for page in (await self._other_dialect(error)).pages():
+                yield page
+
+    async def _other_dialect(self, error: ProtocolError) -> Dialect:
+        """What the server speaks if it declares the extension and does not know its methods (I1); else ``error``.
+
+        Servers of the drafts do.
+        """
+        if (
+            error.reference != "method-unknown"
+            or not self._is_declared
+            or not isinstance(self._dialect, ExtensionDialect)
+        ):
+            raise error
+        self._is_declared = False
+        name = await detect_dialect(self.connection, believe=False)
+        if name is None or name == "extension":
+            raise error
+        self._dialect = DIALECTS[name](self.connection, self._report)
+        return self._dialect
+
+    async def _mined(self, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
         """I5: a URI in the instructions is a hint; the server's own answer makes it a skill."""
         if self._extract is None:
             return
@@ -245,7 +275,7 @@ class SkillsClient:
             try:
                 place = parse_uri(uri)
                 if place not in seen:
-                    yield await dialect.get_skill(uri)
+                    yield await self.get_skill(uri)
                     seen.add(place)
             except (NotFoundError, FormatError, ProtocolError, VerificationError):
                 continue
