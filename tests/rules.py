@@ -113,6 +113,7 @@ RULES = {
     "Z1": "A project's files start, contact and expand nothing before the user allowed it on this machine",
     "Z2": "Skills go into folders of known agents or a folder that the user typed; never into repositories",
     "Z3": "No written tree is or contains a Git repository",
+    "Z4": "approve shows the review and asks; without a terminal it requires the fingerprint",
     "Z5": "An approval given through a client counts for that client only, unless the operator named an approver",
     "Z6": "Clients are cheap: heads, bodies, idle time and each address's connections are bounded",
     "Z7": "Permissions are not shared between kinds of tokens",

@@ -49,7 +49,10 @@ def test_the_commands_lead_from_nothing_to_a_waiting_agent_that_goes_on(folder: 
         desk.wait_for_talk(r"http://127\.0\.0\.1:\d+/\S+")
         loading = stack.enter_context(started(LOAD, folder))
         loading.wait_for_talk("skillwire ui")
-        answer = [*skillwire_command(), "approve", "library", "--config", "servers.json"]
+        options = ["library", "--config", "servers.json"]
+        review = [*skillwire_command(), "review", *options, "--json"]
+        shown = subprocess.run(review, cwd=folder, check=True, capture_output=True, timeout=60).stdout
+        answer = [*skillwire_command(), "approve", *options, "--fingerprint", json.loads(shown)["fingerprint"]]
         subprocess.run(answer, cwd=folder, check=True, capture_output=True, timeout=60)
         code, out = loading.wait()
         assert code == 0, loading.talk

@@ -1,4 +1,4 @@
-"""Questions at a real terminal: a server that a project's file names (Z1)."""
+"""Questions at a real terminal: a server that a project's file names (Z1), a skill to approve (Z4)."""
 
 from __future__ import annotations
 
@@ -32,3 +32,15 @@ def test_the_user_sees_the_file_and_the_command_and_is_asked_once(project: Path,
     code, out = terminal.end()
     assert (code, "flat" in out) == (0, True)
     assert run(["list", "it"]) == 0
+
+
+@rule("Z4")
+def test_approve_shows_the_review_and_asks(project: Path, served: Path) -> None:
+    assert run(["origins", "add", "acme", "--no-test", "--", *serving(served)]) == 0
+    for answer, code in (("n", 1), ("y", 0)):
+        terminal = Terminal("approve", "flat")
+        terminal.see("[y/N]")
+        assert "skill://flat/SKILL.md" in terminal.seen
+        terminal.type(f"{answer}\n")
+        assert terminal.end()[0] == code
+    assert run(["load", "flat"]) == 0

@@ -103,7 +103,11 @@ async def test_what_waits_is_approved_with_the_command_it_names(folder: Path) ->
         command = process.wait_for_talk(r"skillwire (approve .*skill://flat/.*)\n")[1].split()
         async with connect(url) as client:
             assert [entry async for entry in client.list_skills()] == []
-            await anyio.run_process([*skillwire_command(), *command], cwd=folder)
+            reviewed = await anyio.run_process(
+                [*skillwire_command(), "review", *command[1:], "--json"], cwd=folder
+            )
+            fingerprint = json.loads(reviewed.stdout)["fingerprint"]
+            await anyio.run_process([*skillwire_command(), *command, "--fingerprint", fingerprint], cwd=folder)
             entry = await client.get_skill("skill://acme/flat/SKILL.md")
             assert (await client.read_skill(entry)).text.encode() == small_tree()["flat/SKILL.md"]
             write_tree(folder / "tree", {"flat/SKILL.md": skill_md("flat", "Changed.")})

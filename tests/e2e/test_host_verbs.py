@@ -11,6 +11,7 @@ import pytest
 
 from e2e.installing import serving, serving_dynamic
 from e2e.terminal import Terminal
+from reviewed import approve
 from rules import rule
 from skillwire.cli.main import run
 from trees import skill_md, write_tree
@@ -102,7 +103,7 @@ def test_skills_of_a_folder_and_a_server_are_shown_as_the_model_sees_them(
     """Colliding names are qualified, standings and costs are there."""
     write_tree(tmp_path / "own", {"plain/SKILL.md": skill_md("plain"), "mine/SKILL.md": skill_md("mine")})
     assert run(["origins", "add", "home", "own"]) == 0
-    assert run(["approve", "refunds"]) == 0
+    assert approve("refunds") == 0
     capsys.readouterr()
     assert run(["skills"]) == 0
     out = capsys.readouterr().out
@@ -140,7 +141,7 @@ def test_only_what_was_approved_is_loaded_without_a_terminal(
     out, err = capsys.readouterr()
     assert out == ""
     assert "[nobody-to-ask, rule A1]" in err
-    assert run(["approve", "refunds", "--by", "ada", "--grant", "Read"]) == 0
+    assert approve("refunds", "--by", "ada", "--grant", "Read") == 0
     out, err = capsys.readouterr()
     assert "Read" in out
     assert "Bash(git add:*)" in err  # asked for and not granted
@@ -243,7 +244,7 @@ def test_what_cannot_be_verified_is_never_approved(capsys: pytest.CaptureFixture
 def test_an_unlisted_skill_is_approved_by_origin_and_uri(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = serving(root, "--unlisted", "acme/*")
     assert run(["origins", "add", "acme", "--", *command]) == 0
-    assert run(["approve", f"acme:{REFUNDS}"]) == 0
+    assert approve(f"acme:{REFUNDS}") == 0
     assert run(["load", f"acme:{REFUNDS}"]) == 0
     assert SNEAKY in capsys.readouterr().out
 

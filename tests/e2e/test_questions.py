@@ -15,6 +15,7 @@ from mcp import Client, MCPError
 
 from e2e.installing import serving
 from e2e.talking import PATIENCE, Talking, gateway
+from reviewed import approve
 from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.approvals import Answer
@@ -70,7 +71,7 @@ def test_a_waiting_process_goes_on_when_another_approves(folder: Path, capsys: p
         assert run(["questions", "--json", *STATE]) == 0
         [question] = json.loads(capsys.readouterr().out)["questions"]
         assert (question["by"], question["kind"], question["uri"]) == ("skillwire load", "load", FLAT)
-        assert run(["approve", "flat", "--by", "ada", "--note", "read it whole", *HOST]) == 0
+        assert approve("flat", "--by", "ada", "--note", "read it whole", options=HOST) == 0
         assert "skillwire load" in capsys.readouterr().err
         code, out = process.wait()
     assert (code, "Do it well." in out) == (0, True), process.talk
@@ -124,7 +125,7 @@ def test_what_was_declined_is_refused_until_somebody_changes_their_mind(
     assert run(["review", "flat", "--json", *HOST]) == 0
     review = json.loads(capsys.readouterr().out)
     assert (review["standing"], review["fingerprint"]) == ("declined", declined["fingerprint"])
-    assert run(["approve", "flat", *HOST]) == 0
+    assert approve("flat", options=HOST) == 0
     assert run(["skills", *HOST]) == 0
     assert "\tapproved\t" in capsys.readouterr().out
 

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from anyio import to_thread
+from e2e.gateways import running
 from fastmcp import Client as FastClient
 from fastmcp.skills import SkillsClientExtension
 from mcp import Client, MCPError
 
-from e2e.gateways import running
 from interop import test_fastmcp_client
 from interop.honest import path_of, read_tree
 from interop.readers import Readers, agent_framework, check_found, inspector, typescript
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from e2e.gateways import Running
+
     from interop.running import Era, Node, Transport
     from interop.upstreams import Upstream
     from trees import Tree

@@ -89,6 +89,9 @@ class Desk:
     def run(self, *words: str, servers: bool = False) -> str:
         """What a verb of the command line says to the same memory, and to the same servers; it has to succeed."""
         config = ["--config", str(self.config), *WAIT] if servers else []
+        if words[0] == "approve":
+            review = json.loads(self.run("review", words[1], "--json", servers=servers))
+            words = (*words, "--fingerprint", review["fingerprint"])
         done = subprocess.run(
             [*skillwire_command(), *words, "--state", str(self.state), *config],
             capture_output=True,

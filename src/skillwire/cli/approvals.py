@@ -7,24 +7,28 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.deciding import add_decision_options, check_decision
+from skillwire.cli.asking import can_ask, confirm
+from skillwire.cli.deciding import add_decision_options, check_decision, system_user
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import add_state_options, line, listed, moment, run_with_store
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import FormatError
+from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
+    from skillwire.skill.approval import Approval
     from skillwire.store.contract import Store
 
 _EXAMPLES = """\
 examples:
   skillwire approvals
   skillwire approvals --json > approvals.json
-  skillwire approvals --import approvals.json       on another machine that knows these origins
+  skillwire approvals --import approvals.json       on another machine that knows these origins: shown, then asked
+  skillwire approvals --import approvals.json --yes in a script
 
 What was decided here is not overruled: a content that was declined or revoked here is left out.
 
@@ -48,6 +52,7 @@ def add_arguments(verbs: Verbs) -> None:
         metavar="FILE",
         help="store the approvals of an export, each for the same origin, skill and content",
     )
+    parser.add_argument("--yes", action="store_true", help="import without a question; what is shown all the same")
     add_decision_options(parser, "imports them")
     add_state_options(parser)
 
@@ -88,7 +93,8 @@ async def _import(store: Store, arguments: argparse.Namespace, printer: Printer)
     from skillwire.host.exports import import_approvals, parse_approvals
 
     wanted = parse_approvals(_read(arguments.file))
-    left_out = await import_approvals(store, wanted, by=arguments.by, note=arguments.note)
+    await _demand_consent(wanted, arguments, printer)
+    left_out = await import_approvals(store, wanted, by=arguments.by, note=arguments.note, user=system_user())
     stored = len(wanted) - len(left_out)
     if arguments.json:
         reasons = [{"origin": each.origin, "uri": each.uri, "reason": reason} for each, reason in left_out]
@@ -98,6 +104,26 @@ async def _import(store: Store, arguments: argparse.Namespace, printer: Printer)
             printer.data(f"left out {line(approval.uri)} from {line(approval.origin)}: {reason}")
         printer.talk(f"{counted(stored, 'approval')} imported, {len(left_out)} left out")
     return Exit.PROBLEMS if left_out else Exit.OK
+
+
+async def _demand_consent(wanted: Sequence[Approval], arguments: argparse.Namespace, printer: Printer) -> None:
+    """A4, A5: show what would be approved and granted, and ask; ``ApprovalError`` without a yes."""
+    from skillwire.cli.printer import counted
+
+    for approval in wanted:
+        grants = listed(sorted(approval.grants)) or "nothing"
+        printer.talk(f"{line(approval.uri)} from {line(approval.origin)}, approved by {line(approval.by)}")
+        printer.talk(f"  grants {grants}, {approval.fingerprint}")
+    if arguments.yes:
+        return
+    if not can_ask():
+        raise FormatError(
+            "no-terminal", "there is no terminal to ask on", "look at what is shown, then use --yes", rule="A4"
+        )
+    granting = sum(1 for approval in wanted if approval.grants)
+    question = f"Import {counted(len(wanted), 'approval')}, {granting} of them with grants?"
+    if not await confirm(question, printer):
+        raise ApprovalError("not-approved", "you did not approve the import", "nothing was imported", rule="A4")
 
 
 def _read(path: Path) -> bytes:

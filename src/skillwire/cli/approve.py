@@ -1,13 +1,24 @@
-"""``skillwire approve``: a person's yes to a skill exactly as it is now (A1, A4, A5)."""
+"""``skillwire approve``: a person's yes to a skill exactly as it is now (A1, A4, A5, Z4)."""
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
-from skillwire.cli.deciding import add_decision_options, check_decision, say_answered, waiting_for
+from skillwire.cli.asking import can_ask, confirm, page
+from skillwire.cli.deciding import add_decision_options, check_decision, say_answered, system_user, waiting_for
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, listed, run_with_host
+from skillwire.cli.hosting import (
+    NAME_HELP,
+    add_host_options,
+    find_skill,
+    host_words,
+    line,
+    listed,
+    run_with_host,
+)
 from skillwire.cli.parsing import add_verb
+from skillwire.errors import ApprovalError
 
 if TYPE_CHECKING:
     import argparse
@@ -19,16 +30,15 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  skillwire review refunds                          look first
-  skillwire approve refunds
-  skillwire approve refunds --fingerprint sha256:…  only what was looked at
+  skillwire approve refunds                         shows the review, then asks
   skillwire approve refunds --grant execute --grant 'Bash(git:*)'
   skillwire approve refunds --by anna --note 'read it whole'
+  skillwire approve refunds --fingerprint sha256:…  without a terminal: the one that 'review' showed
 
-An approval is for exactly these files. Another content of the skill has to be approved again. Whoever waits for an
-answer about it (skillwire questions) has one.
+An approval is for exactly the content that was shown. Any change needs a new approval. Programs that wait for an
+answer about it (skillwire questions) get one.
 
-exit codes: 0 approved, 1 refused: it promises no content (V7), or has another fingerprint, 2 usage, or unknown
+exit codes: 0 approved, 1 refused: by you, or it promises no content (V7), or has another fingerprint, 2 usage
 """
 
 
@@ -37,9 +47,9 @@ def add_arguments(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "approve",
-        "say yes to a skill as it is now",
-        "Approve a skill with exactly the files it has now. That grants nothing: not the tools it asks for, and"
-        " not running code. No file is shown for it; 'skillwire review' shows what there is.",
+        "review a skill and say yes to it as it is now",
+        "Show the review of a skill, ask, and approve it with exactly the files it has now. That grants nothing:"
+        " not the tools it asks for, and not running code. Without a terminal, --fingerprint is required.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
@@ -51,7 +61,9 @@ def add_arguments(verbs: Verbs) -> None:
         help="also grant this tool, or 'execute' to let code run while the model acts on the skill (repeatable)",
     )
     add_decision_options(parser, "says yes")
-    parser.add_argument("--fingerprint", metavar="SHA256", help="refuse if it is not this content any more")
+    parser.add_argument(
+        "--fingerprint", metavar="SHA256", help="the content that was reviewed; any other is refused"
+    )
     add_host_options(parser)
 
 
@@ -69,9 +81,18 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
         printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
         return Exit.OK
     label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
-    askers = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
+    shown = fingerprint_of(found.entry)
+    wanted = shown if arguments.fingerprint is None else arguments.fingerprint
+    if shown and wanted == shown:  # host.approve refuses anything else
+        await _demand_review(host, found, arguments, printer)
+    askers = await waiting_for(host.store, label, uri, shown)
     fingerprint = await host.approve(
-        arguments.name, by=arguments.by, grants=grants, note=arguments.note, fingerprint=arguments.fingerprint
+        f"{label}:{uri}",
+        by=arguments.by,
+        grants=grants,
+        note=arguments.note,
+        fingerprint=wanted,
+        user=system_user(),
     )
     if arguments.json:
         printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint, "grants": sorted(grants)})
@@ -82,6 +103,28 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
     _say_more(found, grants, printer)
     say_answered(askers, printer)
     return Exit.OK
+
+
+async def _demand_review(host: Host, found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
+    """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
+    from skillwire.cli.review import review_request
+
+    if not can_ask():
+        if arguments.fingerprint is not None:
+            return
+        words = ["skillwire", "review", arguments.name, *host_words(arguments)]
+        raise ApprovalError(
+            "fingerprint-missing",
+            f"without a terminal, --fingerprint has to name the content of {found.entry.uri!r:.300} to approve",
+            f"look at it first: {shlex.join(words)}",
+            rule="Z4",
+        )
+    approval = await host.store.approval(found.origin.label, found.entry.uri)
+    for each in page(await review_request(host, found, approval, printer), approval):
+        printer.talk(each)
+    granting = f", and grant {listed(sorted(set(arguments.grant)))}" if arguments.grant else ""
+    if not await confirm(f"Approve exactly this{granting}?", printer):
+        raise ApprovalError("not-approved", "you did not approve it", "nothing was recorded", rule="Z4")
 
 
 def _say_more(found: NamedEntry, grants: frozenset[str], printer: Printer) -> None:

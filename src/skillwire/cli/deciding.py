@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,20 @@ if TYPE_CHECKING:
 
 def add_decision_options(parser: argparse.ArgumentParser, what: str) -> None:
     """``--by`` and ``--note``."""
-    parser.add_argument("--by", default="user", metavar="WHO", help=f"who {what}, for the log (default: user)")
+    parser.add_argument(
+        "--by", default=system_user(), metavar="WHO", help=f"who {what}, for the log (default: your user name)"
+    )
     parser.add_argument("--note", default="", metavar="TEXT", help="why, for the log")
+
+
+def system_user() -> str:
+    """The user of the operating system. Variables such as ``LOGNAME`` are not asked: a program can set them."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
 
 
 def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.asking import ask_elsewhere, ask_on_terminal, can_ask, say_yes
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, run_with_host, state_of
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, run_with_host, state_of
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import FormatError, SkillwireError
 
@@ -94,7 +94,10 @@ async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> 
     if isinstance(outcome, Refusal):
         if arguments.json:
             printer.json({"refused": _refusal(outcome)})
-        printer.error(SkillwireError(outcome.reference, outcome.message, outcome.hint, rule=outcome.rule))
+        hint = outcome.hint
+        if outcome.reference == "nobody-to-ask":  # the command in it has to find the same skill
+            hint = " ".join([hint, *map(shlex.quote, host_words(arguments))])
+        printer.error(SkillwireError(outcome.reference, outcome.message, hint, rule=outcome.rule))
         if outcome.rule == "V7" and not arguments.dynamic:
             printer.talk("nothing about it can be verified; to be asked about it all the same: --dynamic")
         return Exit.USAGE if outcome.reference in _AWAY else Exit.PROBLEMS

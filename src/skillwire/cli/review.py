@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.asking import page, path_inside
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host, stamp
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, line, run_with_host, stamp
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import UpstreamError
 
@@ -59,21 +59,22 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
     found = await find_skill(host, arguments.name, printer)
     approval = await host.store.approval(found.origin.label, found.entry.uri)
     decision = next(iter(await host.store.decisions(found.origin.label, found.entry.uri)), None)
-    request = await _request(host, found, approval, printer)
+    request = await review_request(host, found, approval, printer)
     if arguments.json:
         printer.json(_document(found, request, approval, decision))
         return Exit.OK
     for each in page(request, approval, decision, is_local=found.origin.is_local):
         printer.data(each)
-    if not found.origin.is_local and found.entry.is_complete and "digest" not in found.entry.gaps:
-        name = shlex.quote(line(found.name))
-        printer.talk(
-            f"to approve exactly this: skillwire approve {name} --fingerprint {fingerprint_of(request.entry)}"
-        )
+    shown = fingerprint_of(request.entry)
+    if not found.origin.is_local and shown:
+        words = ["skillwire", "approve", line(found.name), "--fingerprint", shown, *host_words(arguments)]
+        printer.talk(f"to approve exactly this: {shlex.join(words)}")
     return Exit.OK
 
 
-async def _request(host: Host, found: NamedEntry, approval: Approval | None, printer: Printer) -> ApprovalRequest:
+async def review_request(
+    host: Host, found: NamedEntry, approval: Approval | None, printer: Printer
+) -> ApprovalRequest:
     """What a person would be asked, with every text file read for it."""
     from skillwire.host.approvals import ApprovalRequest, Approvals
     from skillwire.skill.review import review_entry

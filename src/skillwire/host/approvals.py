@@ -61,7 +61,8 @@ class ApprovalRequest:
 class Answer:
     """A person's answer. ``grants`` are tools that the skill asks for, or ``"execute"``: each its own decision.
 
-    ``note`` is theirs, for the log. ``recorded`` says that the store has the answer already, as an approval or a
+    ``note`` is theirs, for the log, and so is ``user``: who they are to the operating system, where that is known
+    (Z4). ``recorded`` says that the store has the answer already, as an approval or a
     denial of exactly the request's content: it is not written again, and counts for as long as it stands there.
     """
 
@@ -71,6 +72,7 @@ class Answer:
     grants: frozenset[str] = frozenset()
     note: str = ""
     recorded: bool = False
+    user: str = ""
 
 
 Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
@@ -128,14 +130,17 @@ async def nobody(request: ApprovalRequest) -> Answer:
     raise ApprovalError(
         "nobody-to-ask",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes, and nobody can be asked here",
-        f"run: {approve_command(request)}",
+        f"run: {review_command(request)}",
         rule="A1",
     )
 
 
-def approve_command(request: ApprovalRequest) -> str:
-    """What a person types to say yes."""
-    return f"skillwire approve {shlex.quote(f'{request.origin}:{request.entry.uri}')}"
+def review_command(request: ApprovalRequest) -> str:
+    """What a person types to see the skill. The review prints the command that approves what it shows (Z4).
+
+    Programs read hints too, so none of them approves anything.
+    """
+    return f"skillwire review {shlex.quote(f'{request.origin}:{request.entry.uri}')}"
 
 
 def declines(line: LogLine, entry: SkillEntry) -> bool:
@@ -283,6 +288,8 @@ class Approvals:
             facts["fingerprint"] = fingerprint_of(request.entry)
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
+        if answer.user:
+            facts["user"] = answer.user
         return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts | noted(answer.note))
 
 

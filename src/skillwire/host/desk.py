@@ -25,9 +25,9 @@ from skillwire.host.approvals import (
     ApprovalRequest,
     Approvals,
     Policy,
-    approve_command,
     declines,
     nobody,
+    review_command,
 )
 from skillwire.host.opening import DEFAULT_STATE, open_store
 from skillwire.skill.review import review_entry
@@ -172,13 +172,13 @@ async def _refuse_if_declined(store: Store, request: ApprovalRequest) -> None:
                 "declined",
                 f"{request.entry.uri!r:.300} from {request.origin!r}, as it is now, was declined by"
                 f" {line.by!r:.80}{note}",
-                f"whoever thinks otherwise says so: {approve_command(request)}",
+                f"to look at it again: {review_command(request)}",
                 rule="A1",
             )
 
 
 def _unanswered(request: ApprovalRequest, patience: float | None) -> ApprovalError:
-    command = f", or: {approve_command(request)}" if request.kind == "load" else ""
+    command = f", or: {review_command(request)}" if request.kind == "load" else ""
     return ApprovalError(
         "nobody-answered",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes ({request.kind}), and nobody"

@@ -24,7 +24,7 @@ from skillwire.store.contract import DECISIONS, LogLine
 from skillwire.store.paging import newest_line
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from skillwire.skill.approval import Contents
     from skillwire.store.contract import Store
@@ -57,17 +57,20 @@ def parse_approvals(data: bytes) -> Sequence[Approval]:
         raise _invalid("it is not the JSON of an export") from error
 
 
-async def import_approvals(store: Store, wanted: Iterable[Approval], *, by: str, note: str = "") -> list[LeftOut]:
+async def import_approvals(
+    store: Store, wanted: Iterable[Approval], *, by: str, note: str = "", user: str = ""
+) -> list[LeftOut]:
     """Store each for the same origin, skill and content; what was left out, and why.
 
-    The log says that ``by`` did it, and who said yes where the export is from.
+    The log says that ``by`` did it, the operating system's ``user``, and who said yes where the export is from.
     """
+    facts = {**noted(note), **({"user": user} if user else {})}
     known, left_out = {origin.label for origin in await store.origins()}, list[LeftOut]()
     for approval in wanted:
         if approval.origin not in known and await store.entries(approval.origin) is None:
             reason = "no such origin is known here"
         else:
-            reason = await _store(store, approval, by, note)
+            reason = await _store(store, approval, by, facts)
         left_out.append(LeftOut(approval, reason))
     return [each for each in left_out if each.reason]
 
@@ -89,7 +92,7 @@ def _document(approval: Approval) -> dict[str, Any]:
     }
 
 
-async def _store(store: Store, approval: Approval, by: str, note: str) -> str:
+async def _store(store: Store, approval: Approval, by: str, more: Mapping[str, str]) -> str:
     """Store one, or say why not."""
     decided = await store.decisions(approval.origin, approval.uri)  # first: whatever comes after it is noticed
     before = await store.approval(approval.origin, approval.uri)
@@ -98,7 +101,7 @@ async def _store(store: Store, approval: Approval, by: str, note: str) -> str:
         "from": approval.by,
         "fingerprint": approval.fingerprint,
         "grants": sorted(approval.grants),
-        **noted(note),
+        **more,
     }
     line = LogLine("approved", approval.origin, approval.uri, by, time.time(), facts)
     if before is None:

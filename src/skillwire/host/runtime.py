@@ -273,14 +273,16 @@ class Host:
         grants: frozenset[str] = frozenset(),
         note: str = "",
         fingerprint: str | None = None,
+        user: str = "",
     ) -> str:
         """A person's yes to a skill as it is now, outside any conversation; its fingerprint is returned.
 
-        With ``fingerprint``, to exactly that content: ``ApprovalError`` if the skill has another by now.
+        With ``fingerprint``, to exactly that content: ``ApprovalError`` if the skill has another by now. The log
+        records ``user``, the user of the operating system, beside ``by``.
         """
         found = await self._held(name)
         _check_content(found, fingerprint)
-        answer = Answer(yes=True, by=by, grants=grants, note=note)
+        answer = Answer(yes=True, by=by, grants=grants, note=note, user=user)
         return (await self._loader.approve_as(found.origin, found.entry, answer)).fingerprint
 
     async def decline(self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None) -> str:

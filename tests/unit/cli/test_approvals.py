@@ -79,7 +79,7 @@ def test_an_export_is_imported_as_it_was(
     (tmp_path / "export.json").write_text(json.dumps(before))
     state.rename(tmp_path / "old machine")
     remember()
-    words = ["--import", str(tmp_path / "export.json"), "--by", "bob", "--note", "moved"]
+    words = ["--import", str(tmp_path / "export.json"), "--yes", "--by", "bob", "--note", "moved"]
     assert run(["approvals", *words, "--state", str(state)]) == 0
     assert exported(state, capsys) == before
     assert run(["log", "--json", "--state", str(state)]) == 0
@@ -100,7 +100,7 @@ def test_an_import_does_not_bring_back_what_was_revoked_here(
         assert run(["revoke", name, "--by", "bob", "--state", str(state)]) == 0
     remember(approval("acme", other, TWO))
     assert run(["revoke", "other", "--state", str(state)]) == 0
-    words = ["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state), "--json"]
+    words = ["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state), "--json"]
     capsys.readouterr()
     assert run(words) == 1
     reasons = [each["reason"] for each in json.loads(capsys.readouterr().out)["leftOut"]]
@@ -124,7 +124,7 @@ def test_what_only_a_host_revoked_can_be_imported_again(
         await store.close()
 
     anyio.run(revoke)
-    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]) == 0
+    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]) == 0
     assert exported(state, capsys) == before
 
 
@@ -141,7 +141,7 @@ def test_an_import_overrules_nothing_and_reaches_no_other_origin(
     remember(approval("acme", REFUNDS, TWO), approval("acme", same, ONE, "execute"))
     (tmp_path / "export.json").write_text(json.dumps(export))
     capsys.readouterr()
-    words = ["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]
+    words = ["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]
     assert run([*words, "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert [each["origin"] for each in result["leftOut"]] == ["acme", "gone"]
@@ -162,7 +162,7 @@ def test_a_wrong_export_is_refused_as_a_whole(
     for name in ("refunds", "b"):
         assert run(["revoke", name, "--state", str(state)]) == 0
     (tmp_path / "export.json").write_text(json.dumps(export))
-    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--state", str(state)]) == 2
+    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]) == 2
     assert "[export-invalid, rule A1]" in capsys.readouterr().err
     assert exported(state, capsys)["approvals"] == []
 

@@ -74,12 +74,14 @@ class Stage:
         more = ["--by", "anna", "--state", str(self.folder)]
         if verb in ("approve", "decline"):
             more += ["--config", str(self._config())]
+        if verb == "approve" and "--fingerprint" not in words:
+            more += ["--fingerprint", stage_fingerprint(self)]
         assert await to_thread.run_sync(run, [verb, *words, *more]) == 0
 
     async def type_import(self) -> None:
         path = self.folder / "export.json"
         path.write_text(self.export)
-        await self.type("approvals", "--import", str(path), "--note", "n")
+        await self.type("approvals", "--import", str(path), "--note", "n", "--yes")
 
     def _config(self) -> Path:
         path, url = self.folder / "servers.json", f"http://127.0.0.1:{self.server.port}{self.server.path}"
