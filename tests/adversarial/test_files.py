@@ -119,7 +119,7 @@ async def test_a_way_out_of_the_skill_is_not_even_asked_for(server: HostileServe
     """Whoever writes it, a model included."""
     async with server.connect() as client:
         entry = await only(client)
-        for ask in (client.read_resource(entry, uri), client.read_skill_uri(uri), client.read_unverified(uri)):
+        for ask in (client.read_resource(entry, uri), client.read_skill_uri(uri)):
             with refused(FormatError, "uri-invalid", "O3" if uri.startswith("file") else ""):
                 await ask
     assert server.read_uris() == []

@@ -128,8 +128,6 @@ async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str
     server.answers["skills/get"] = {"instructions": "Do.", "files": [*files, 7]}
     async with server.connect(dialect="sep-2076") as client:
         assert [file.uri for file in (await client.get_skill(REFUNDS)).files] == [GUIDE]
-        with pytest.raises(FormatError):
-            await client.read_unverified(uri)
         catalog = RemoteCatalog(client, allow_unverified=True)
         assert (await catalog.read_file(REFUNDS)).data == b"Do."
     assert server.read_uris() == []

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from mcp import Client
 
 from skillwire.client.connection import Connection
+from skillwire.client.content import read_content
 from skillwire.client.detect import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.named import Activation, NativeDialect
@@ -170,7 +171,13 @@ class SkillsClient:
         return await self.read_resource(await self.find_skill(uri), uri)
 
     async def read_unverified(self, uri: str) -> UnverifiedFile:
-        """The bytes at ``uri`` as the server gives them, compared with nothing. For a person's explicit choice."""
+        """The bytes at ``uri`` as the server gives them, compared with nothing. For a person's explicit choice.
+
+        A ``file:`` URI names a file of the server, such as one in ``files`` of a ``NamedSkill`` (P4): the server
+        is asked for it, and this machine's disk is not looked at.
+        """
+        if uri[:5].lower() == "file:" and len(uri) <= self.limits.max_uri_length:
+            return UnverifiedFile(uri, await read_content(self.connection, uri, self.limits.max_file_bytes))
         parse_uri(uri)
         return UnverifiedFile(uri, await (await self._need()).read(uri, self.limits.max_file_bytes))
 
