@@ -112,7 +112,7 @@ class Eliciting:
         self, ctx: Context, word: str, wanted: Wanted, call_next: CallNext, refused: HandlerResult
     ) -> HandlerResult:
         """The answer to a request that was refused for want of a yes alone."""
-        is_askable, can_be_asked = await self._is_askable(wanted), can_ask(ctx)
+        is_askable, can_be_asked = await self._is_askable(wanted), can_ask(ctx) and self._may_approve(wanted)
         if is_askable and can_be_asked:
             required = await self._ask(ctx, wanted)
             if required is not None:
@@ -127,11 +127,13 @@ class Eliciting:
         how = admission.how_to_approve(wanted.entry)
         return waiting_answer(ctx, refused, admission.missing(wanted.entry), how)
 
+    def _may_approve(self, wanted: Wanted) -> bool:
+        """Z5: over HTTP only those whom the operator named; others wait for an answer at the desk."""
+        return not self._gateway.is_public or wanted.subject in self._gateway.policy.approvers
+
     async def _is_askable(self, wanted: Wanted) -> bool:
         """Whether a yes can be given through this gateway, or because of it."""
         if wanted.content == "dynamic" or self._gateway.policy.read_only:  # V7
-            return False
-        if self._gateway.is_public and wanted.subject not in self._gateway.policy.approvers:  # Z5
             return False
         try:
             return not await self._gateway.wishes.is_declined(wanted.upstream.label, wanted.entry)
