@@ -103,6 +103,8 @@ class SkillsClient:
         """Which dialect the server speaks, found out once; ``None`` if it shows no sign of skills."""
         if not self._detected:
             name = await detect_dialect(self.connection)
+            if name is None and self._mined_uris():
+                name = "fallback"  # it may have no more than resources/read
             self._dialect = None if name is None else DIALECTS[name](self.connection, self._report)
             self._detected = True
         return None if self._dialect is None else self._dialect.name
@@ -276,9 +278,7 @@ class SkillsClient:
 
     async def _mined(self, seen: set[SkillUri]) -> AsyncIterator[SkillEntry]:
         """I5: a URI in the instructions is a hint; the server's own answer makes it a skill."""
-        if self._extract is None:
-            return
-        for uri in list(dict.fromkeys(self._extract(self.connection.instructions or "")))[:_MAX_MINED]:
+        for uri in self._mined_uris():
             try:
                 place = parse_uri(uri)
                 if place not in seen:
@@ -289,6 +289,12 @@ class SkillsClient:
             except UpstreamError as error:
                 if error.reference != "server-failed":  # that is how some servers say that there is none
                     raise
+
+    def _mined_uris(self) -> list[str]:
+        instructions = self.connection.instructions
+        if self._extract is None or not instructions:
+            return []
+        return list(dict.fromkeys(self._extract(instructions)))[:_MAX_MINED]
 
     async def _speak(self) -> Dialect | None:
         await self.dialect()

@@ -44,10 +44,12 @@ class SkillHost(Host):
         policy: Policy | None = None,
         ask: Ask = nobody,
         limits: Limits = DEFAULT_LIMITS,
+        instructions: bool = False,
     ) -> AsyncGenerator[SkillHost]:
         """A host with the servers of an ``mcpServers`` file, servers you name, folders, and origins added before.
 
-        It is ready at once, with what each server listed last; ``settle`` waits for answers from this run.
+        It is ready at once, with what each server listed last; ``settle`` waits for answers from this run. With
+        ``instructions``, skills that a server's instructions name are asked for as well (I5).
         """
         given = _labelled(folders)
         await to_thread.run_sync(check_state, state, list(given.values()))
@@ -56,7 +58,7 @@ class SkillHost(Host):
             added, targets = await known_origins(store, config, servers)
             places = [*given.items(), *added.items()]
             cache = await to_thread.run_sync(open_cache, state, [path for _, path in places])
-            host = cls(store, cache=cache, policy=policy, ask=ask, limits=limits)
+            host = cls(store, cache=cache, policy=policy, ask=ask, limits=limits, instructions=instructions)
             for label, path in places:
                 await to_thread.run_sync(host.origins.add_folder, label, path)
             async with host.connected(targets):

@@ -101,12 +101,18 @@ class ServerOrigin(Origin):
 
 
 class Origins:
-    """All origins of a host. ``changed`` is called whenever one knows something new."""
+    """All origins of a host. ``changed`` is called whenever one knows something new.
 
-    def __init__(self, store: Store, limits: Limits, changed: Callable[[], None]) -> None:
+    With ``instructions``, skills that a server's instructions name are known too, once the server gave them (I5).
+    """
+
+    def __init__(
+        self, store: Store, limits: Limits, changed: Callable[[], None], *, instructions: bool = False
+    ) -> None:
         self._store = store
         self._limits = limits
         self._changed = changed
+        self._instructions = instructions
         self._origins: dict[str, Origin] = {}
         self._settled: dict[str, anyio.Event] = {}
 
@@ -175,7 +181,7 @@ class Origins:
         with anyio.CancelScope() as origin.running:
             while not origin.removed and origin.target is not None:
                 try:
-                    async with connect(origin.target, limits=self._limits) as client:
+                    async with connect(origin.target, limits=self._limits, mine=self._instructions) as client:
                         origin.client = client
                         await self.refresh(origin)
                         attempt = 0  # not before: one that connects and then fails would be asked without a pause

@@ -74,11 +74,12 @@ class Host:
         policy: Policy | None = None,
         ask: Ask = nobody,
         limits: Limits = DEFAULT_LIMITS,
+        instructions: bool = False,
     ) -> None:
         self.store = store
         self.cache = cache
         self.approvals = Approvals(store, policy or Policy(), ask)
-        self.origins = Origins(store, limits, self._forget_names)
+        self.origins = Origins(store, limits, self._forget_names, instructions=instructions)
         self._loader = Loader(self.approvals, cache, limits)
         self._windows = Windows()
         self._names: Names | None = None

@@ -45,6 +45,8 @@ class PlainDialect(Dialect):
         try:
             await self._list_into(listed)
         except (LimitError, ProtocolError) as error:
+            if error.reference == "method-unknown":  # a server may have resources and no list of them
+                return
             if error.rule != "B3":
                 raise
             yield self._entries(listed)
