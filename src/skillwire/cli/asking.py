@@ -59,7 +59,7 @@ _HOSTED = _Titles(
 _INSTALLED = _Titles(
     "skills inside, which come with it (A3)",
     "CAN RUN: an agent treats what lies in its folder as its own (A5)",
-    "asks for, and the agent may simply give it (A4)",
+    "ASKS FOR (allowed-tools and the like), and the agent may give it without a question (A4)",
     "changed since it was installed (A2)",
 )
 

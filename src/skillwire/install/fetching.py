@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.pulling import check_tree, read_verified
-from skillwire.errors import VerificationError
+from skillwire.errors import SkillwireError, VerificationError
 from skillwire.install.lock import parse_name
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
-from skillwire.skill.review import Review, review_entry, with_text, with_unread
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.review import Review, review_entry, with_nested, with_text, with_unread
 from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:
@@ -46,7 +47,10 @@ class Fetched:
 
 
 async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], None] | None = None) -> Fetched:
-    """Every file of ``entry``, verified, and looked through for text that people do not see (B6)."""
+    """Every file of ``entry``, verified, and looked through for text that people do not see (B6).
+
+    What nested skills ask for is part of the review: they are installed with it (A3, A4).
+    """
     files = await read_verified(catalog, entry, on_file=on_file)
     review = review_entry(entry)
     for path, data in files.items():
@@ -57,6 +61,12 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
             review = with_text(review, path, data.decode())
         except UnicodeDecodeError:
             continue
+    for path in review.nested:
+        try:
+            fields = parse_skill_md(files[path]).frontmatter
+        except SkillwireError:
+            fields = None
+        review = with_nested(review, path, fields)
     fetched = Fetched(entry, files, review)
     check_tree(fetched.name, files)  # before a person is asked about what could not be written anyway
     return fetched

@@ -78,6 +78,17 @@ def with_text(review: Review, path: str, text: str) -> Review:
     return replace(review, hidden=_bounded([*review.hidden, *finds]))
 
 
+def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) -> Review:
+    """The same, with what a skill inside asks for: where a folder is installed whole, that one is active too.
+
+    Without ``fields``, they could not be read here. An agent may be more lenient, so a person should look.
+    """
+    wider: dict[str, Json] = {f"{path}: fields": "cannot be read; look at the file"}
+    if fields is not None:
+        wider = {f"{path}: {key}": value for key, value in fields.items() if _is_widening(key)}
+    return replace(review, widening={**review.widening, **wider})
+
+
 def with_unread(review: Review, path: str) -> Review:
     """The same, with a file that is too large to be looked through: a person should know that nobody did."""
     return replace(review, hidden=_bounded([*review.hidden, f"{path}: too large to look for hidden text in it"]))
