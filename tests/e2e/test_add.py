@@ -350,10 +350,6 @@ def dies(server: HostileServer) -> None:
     server.answers["resources/read"] = hang_up
 
 
-def loops(server: HostileServer) -> None:
-    server.answers["skills/list"] = {"skills": [], "nextCursor": "again"}
-
-
 def changes(server: HostileServer) -> None:
     def rotate(params: dict[str, Any]) -> None:
         server.files[NOTES] = b"rotated"
@@ -372,7 +368,7 @@ def brings_a_repository(server: HostileServer) -> None:
 
 @rule("V1", "V2", "B3")
 @pytest.mark.anyio
-@pytest.mark.parametrize("spoil", [lies, dies, loops, changes, leads_out, brings_a_repository])
+@pytest.mark.parametrize("spoil", [lies, dies, changes, leads_out, brings_a_repository])
 async def test_a_server_that_misbehaves_leaves_nothing(spoil: Any, project: Path) -> None:
     server = HostileServer()
     server.add("flat", HOSTILE)

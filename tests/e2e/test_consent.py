@@ -23,13 +23,13 @@ def test_the_user_sees_the_file_and_the_command_and_is_asked_once(project: Path,
     command = serving(served)
     entry = {"command": command[0], "args": command[1:], "env": {"X": "${HOME}"}}
     (project / ".mcp.json").write_text(json.dumps({"mcpServers": {"it": entry}}))
-    terminal = Terminal("list", "it")
-    terminal.see("[y/N]")
-    assert ".mcp.json" in terminal.seen
-    assert str(served) in terminal.seen
-    assert "${HOME}" in terminal.seen
-    terminal.type("y\n")
-    code, out = terminal.end()
+    with Terminal("list", "it") as terminal:
+        shown = terminal.question()
+        assert ".mcp.json" in shown
+        assert str(served) in shown
+        assert "${HOME}" in shown
+        terminal.type("y\n")
+        code, out = terminal.end()
     assert (code, "flat" in out) == (0, True)
     assert run(["list", "it"]) == 0
 
@@ -38,9 +38,8 @@ def test_the_user_sees_the_file_and_the_command_and_is_asked_once(project: Path,
 def test_approve_shows_the_review_and_asks(project: Path, served: Path) -> None:
     assert run(["origins", "add", "acme", "--no-test", "--", *serving(served)]) == 0
     for answer, code in (("n", 1), ("y", 0)):
-        terminal = Terminal("approve", "flat")
-        terminal.see("[y/N]")
-        assert "skill://flat/SKILL.md" in terminal.seen
-        terminal.type(f"{answer}\n")
-        assert terminal.end()[0] == code
+        with Terminal("approve", "flat") as terminal:
+            assert "skill://flat/SKILL.md" in terminal.question()
+            terminal.type(f"{answer}\n")
+            assert terminal.end()[0] == code
     assert run(["load", "flat"]) == 0
