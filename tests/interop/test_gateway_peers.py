@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 import anyio
 import pytest
 from anyio import to_thread
-from e2e.gateways import running
 from fastmcp import Client as FastClient
 from fastmcp.skills import SkillsClientExtension
 from mcp import Client, MCPError
 
+from e2e.talking import gateway
 from interop import test_fastmcp_client
 from interop.honest import path_of, read_tree
 from interop.readers import Readers, agent_framework, check_found, inspector, typescript
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Mapping
     from pathlib import Path
 
-    from e2e.gateways import Running
-
+    from e2e.talking import Talking
     from interop.running import Era, Node, Transport
     from interop.upstreams import Upstream
     from trees import Tree
@@ -67,15 +66,15 @@ def write_config(folder: Path, upstreams: Mapping[str, Upstream]) -> Path:
 
 
 @asynccontextmanager
-async def gateway_of(folder: Path, upstreams: Mapping[str, Upstream]) -> AsyncIterator[tuple[Running, Served]]:
+async def gateway_of(folder: Path, upstreams: Mapping[str, Upstream]) -> AsyncIterator[tuple[Talking, Served]]:
     """A gateway over HTTP that has listed every upstream, and what it serves."""
-    with running(folder, "--config", str(write_config(folder, upstreams)), "--http", "0") as process:
+    with gateway(folder, "--config", str(write_config(folder, upstreams)), "--http", "0") as process:
         await hear(process, "serving 9 skills of 3 upstreams")
         url = (await hear(process, r"listening at (\S+) "))[1]
         yield process, Served(served_of(upstreams), url, ())
 
 
-async def hear(process: Running, pattern: str) -> list[str]:
+async def hear(process: Talking, pattern: str) -> list[str]:
     """Wait until the gateway says so; what it said."""
     found = await to_thread.run_sync(process.wait_for_talk, pattern)
     return [found[0], *found.groups()]

@@ -60,7 +60,9 @@ def test_without_node_tests_are_skipped_loudly_and_fail_in_ci(tmp_path: Path, is
     tests = tmp_path / "tests"
     shutil.copytree(HERE, tests / "interop", ignore=shutil.ignore_patterns("node_modules", "__pycache__"))
     shutil.copytree(HERE.parent / "starting", tests / "starting")
-    shutil.copy(HERE.parent / "trees.py", tests)
+    for name in ("trees.py", "rules.py", "rotation.py"):
+        shutil.copy(HERE.parent / name, tests)
+    (tests / "conftest.py").write_text('pytest_plugins = ["rules", "rotation"]\n')
     shutil.copy(page.ROOT / "pyproject.toml", tmp_path)
     env = {name: value for name, value in os.environ.items() if name != "CI" and not name.startswith("PYTEST")}
     wanted = "tests/interop/test_inspector.py::test_three_pages_of_skills_verify"
