@@ -236,18 +236,18 @@ APPROVALS = [
         "tests/host/test_approval_binding.py",
         (
             "approval-covers-another-origin",
-            "if (approval.origin, approval.uri) != (origin, entry.uri) or not",
-            "if approval.uri != entry.uri or not",
+            "(approval.origin, approval.uri) == (origin, entry.uri)",
+            "approval.uri == entry.uri",
         ),
         (
             "approval-covers-more-files",
-            "return approval.contents == frozenset(",
-            "return approval.contents <= frozenset(",
+            "approval.contents == _promised(entry)",
+            "approval.contents <= _promised(entry)",
         ),
         (
             "approval-covers-fewer-files",
-            "return approval.contents == frozenset(",
-            "return approval.contents >= frozenset(",
+            "approval.contents == _promised(entry)",
+            "approval.contents >= _promised(entry)",
         ),
     ),
     *rows(
@@ -279,7 +279,7 @@ WINDOWS = [
         ),
         (
             "window-permits-when-revoked",
-            'return self.state == "open" and grant in self.grants',
+            'return self.state in ("open", "quoted") and grant in self.grants',
             "return grant in self.grants",
         ),
     ),
@@ -303,7 +303,7 @@ HOST = [
         "tests/host/test_acting.py",
         (
             "runtime-any-grant-permits-any-tool",
-            "skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool)",
+            "skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool_grant(tool))",
             "skill.origin.is_local or window.grants",
         ),
     ),
@@ -346,8 +346,8 @@ GATEWAY = [
         ("admission-remembers-beyond-a-decision", " and known[1] == generation:", ":"),
         (
             "admission-yes-is-to-any-content",
-            "if approval is not None and covers(approval, self.label, entry):",
-            "if approval is not None:",
+            "if any(covers(approval, approval.origin, entry) for approval in self._approvals_of(entry)):",
+            "if self._approvals_of(entry):",
         ),
     ),
     *rows(

@@ -2,7 +2,7 @@
 
     mode = "admit"                     # only what was approved; "observe" serves what is allowed and records it
     servers = "servers.json"           # an mcpServers file, relative to this one
-    approvers = ["ada"]                # over HTTP: whose approvals count for all clients (default: nobody's)
+    approvers = ["ada"]                # over HTTP: whose approvals count for all clients (default: none)
     read-only = false                  # true: nothing can be approved through this gateway
 
     [upstream.acme]                    # a server of that file, by its label
