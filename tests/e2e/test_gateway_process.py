@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import time
 from contextlib import suppress
@@ -93,27 +94,25 @@ def test_on_stdio_it_ends_when_its_host_does(folder: Path) -> None:
 
 @rule("A1", "A2")
 @pytest.mark.anyio
-async def test_what_waits_is_approved_with_the_command_it_names(folder: Path) -> None:
+async def test_what_waits_is_approved_with_the_commands_that_are_printed(folder: Path) -> None:
     """From refused to served to refused, while the gateway runs."""
     (folder / "gateway.toml").write_text(
         'mode = "admit"\nservers = "servers.json"\n[upstream.acme]\nskills = ["flat"]\n'
     )
     with gateway(folder, "--policy", "gateway.toml", "--http", "0") as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
-        command = process.wait_for_talk(r"skillwire (approve .*skill://flat/.*)\n")[1].split()
+        review = process.wait_for_talk(r"skillwire (review .*skill://flat/.*)\n")[1]
         async with connect(url) as client:
             assert [entry async for entry in client.list_skills()] == []
-            reviewed = await anyio.run_process(
-                [*skillwire_command(), "review", *command[1:], "--json"], cwd=folder
-            )
-            fingerprint = json.loads(reviewed.stdout)["fingerprint"]
-            await anyio.run_process([*skillwire_command(), *command, "--fingerprint", fingerprint], cwd=folder)
+            reviewed = await anyio.run_process([*skillwire_command(), *shlex.split(review)], cwd=folder)
+            approve = reviewed.stderr.decode().partition("skillwire approve")[2].splitlines()[0]
+            await anyio.run_process([*skillwire_command(), "approve", *shlex.split(approve)], cwd=folder)
             entry = await client.get_skill("skill://acme/flat/SKILL.md")
             assert (await client.read_skill(entry)).text.encode() == small_tree()["flat/SKILL.md"]
             write_tree(folder / "tree", {"flat/SKILL.md": skill_md("flat", "Changed.")})
             with pytest.raises(NotFoundError):
                 await read_for_ever(client, entry.uri)
-            process.wait_for_talk(r"(?s)(skillwire approve .*skill://flat/.*){2}")
+            process.wait_for_talk(r"(?s)(skillwire review .*skill://flat/.*){2}")
         log = await anyio.run_process([*skillwire_command(), "log", "--state", "state", "--json"], cwd=folder)
         assert b'"revoked"' in log.stdout
 

@@ -168,9 +168,9 @@ async def test_what_a_gateways_client_wants_is_asked_and_then_served(folder: Pat
     try:
         with gateway(folder, "--policy", "gateway.toml", "--http", "0") as process:
             url = process.wait_for_talk(r"listening at (\S+) ")[1]
-            process.wait_for_talk("skillwire approve ")
+            process.wait_for_talk("skillwire review ")
             async with Client(url) as client:
-                with pytest.raises(MCPError, match="skillwire approve "):
+                with pytest.raises(MCPError, match="skillwire review "):
                     await read(client)
                 with anyio.fail_after(PATIENCE):
                     while not (found := await store.questions(time.time())):

@@ -93,7 +93,7 @@ async def test_nothing_is_admitted_that_nobody_said_yes_to(state: Path) -> None:
         assert server.read_uris() == []
         [problem] = await gateway.catalog.problems()
         assert (problem.reference, problem.rule, problem.skill) == ("approval-missing", "A1", "acme/flat")
-        assert problem.hint == "skillwire approve acme:skill://flat/SKILL.md"
+        assert problem.hint == "skillwire review acme:skill://flat/SKILL.md"
 
 
 @rule("A1")

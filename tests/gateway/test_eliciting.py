@@ -95,7 +95,7 @@ async def test_where_answers_are_plain_json_a_client_is_told_and_not_kept_waitin
                     text = (await client.read_resource(NOTES)).contents[0].text
                 except MCPError as error:
                     text = error.message
-    assert ("skillwire approve acme:skill://flat/SKILL.md" in text) is (mode == "legacy")
+    assert ("skillwire review acme:skill://flat/SKILL.md" in text) is (mode == "legacy")
     assert (text == "notes\n") is (mode == "auto")
     assert len(person.asked) == (mode == "auto")
 
@@ -287,7 +287,7 @@ async def test_a_client_that_knows_skills_by_name_is_asked_or_told_too(
                 return
             with pytest.raises(MCPError) as caught:
                 await wire.call(method, name="flat")
-    assert "skillwire approve acme:skill://flat/SKILL.md" in caught.value.data["hint"]
+    assert "skillwire review acme:skill://flat/SKILL.md" in caught.value.data["hint"]
     assert person.asked == []
 
 
@@ -316,7 +316,7 @@ async def test_what_cannot_be_approved_is_said_without_a_command(state: Path) ->
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", Person()) as wire:
         with pytest.raises(MCPError) as caught:
             await wire.client.read_resource(FLAT)
-        assert "skillwire approve" not in caught.value.message
+        assert "skillwire review" not in caught.value.message
     policy = f'{ADMIT}[upstream.acme]\nmaterialize = ["flat"]'
     async with gateway_of(state, {"acme": server}, policy) as gateway, wire_of(gateway, "auto", None) as wire:
         with anyio.fail_after(SECONDS):

@@ -52,7 +52,7 @@ async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tm
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}, ADMIT, config=config) as gateway:
         async with serving(gateway.catalog, watch=False) as web:
             page = await got(web, "/left-out")
-        assert "skillwire approve acme:skill://flat/SKILL.md --config servers.json --state state" in page.text
+        assert "skillwire review acme:skill://flat/SKILL.md --config servers.json --state state" in page.text
         assert str(tmp_path) not in page.html
         [problem] = await gateway.upstreams["acme"].admitting.problems_for_operator()
         assert problem.hint.endswith(f"--config {config} --state {state}")

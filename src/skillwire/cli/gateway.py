@@ -49,7 +49,7 @@ examples:
   skillwire gateway --config servers.json                 every server of the file, on stdio
   skillwire gateway --config servers.json ./skills --http 8000
   skillwire gateway --policy gateway.toml --http 8000     which skills, and who has to have said yes
-  skillwire approve acme:skill://refunds/SKILL.md --config servers.json
+  skillwire review acme:skill://refunds/SKILL.md --config servers.json
 
 Skills are at skill://LABEL/PATH/SKILL.md. Only skills are carried; tools and prompts stay where they are.
 """

@@ -150,10 +150,10 @@ class Admission:
         return f"{self.path_of(entry)!r:.300} of {self.label!r} waits for a person's yes"
 
     def how_to_approve(self, entry: SkillEntry) -> str:
-        """How a yes is given, for a client: files of this machine are named, and not where they are."""
+        """What the operator does to approve the skill, for a client: it sees names of files, not their folders."""
         if self._is_bound_to_nothing(entry):
-            return "it promises no digests, so that no yes to it can be kept"
-        return f"whoever runs this gateway gives it: {self._command(entry, self._public_options)}"
+            return "it promises no digests, so an approval of it cannot be kept"
+        return f"the operator of this gateway can approve it: {self._command(entry, self._public_options)}"
 
     def _is_bound_to_nothing(self, entry: SkillEntry) -> bool:
         """V7. Of what is only listed short, a yes may be kept: whoever is asked for it asks for all of it."""
@@ -162,6 +162,7 @@ class Admission:
         return not is_short(entry) or self._policy.materializes(self.label, self.path_of(entry))
 
     def _command(self, entry: SkillEntry, options: str) -> str:
+        """How to go on. Programs read this too: the review prints the command that approves what it shows (Z4)."""
         if self._is_bound_to_nothing(entry):
             if self._policy.materializes(self.label, self.path_of(entry)):
                 return "it promises no digests, and there is no snapshot of it yet"
@@ -169,7 +170,7 @@ class Admission:
         if SNAPSHOT in entry.meta.meta:
             fingerprint = contents_name(entry)
             return f"say yes to this snapshot in the policy: [[approved]] with fingerprint = {fingerprint!r}"
-        return f"skillwire approve {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
+        return f"skillwire review {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
 
     def _waiting_problem(self, entry: SkillEntry, options: str) -> Diagnostic:
         path, hint = self.path_of(entry), self._command(entry, options)
