@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from argparse import Namespace
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
@@ -15,6 +17,8 @@ from adversarial.expecting import listed, refused
 from rules import rule
 from skillwire import LimitError, ProtocolError, RemoteCatalog, discover_and_build_catalog, list_many
 from skillwire.cli.finding import find_skill
+from skillwire.cli.ls import list_directory
+from skillwire.cli.printer import Printer
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -169,3 +173,16 @@ async def test_a_directory_that_never_ends_is_delivered_as_far_as_it_came(server
     assert children.error is not None
     assert (children.error.reference, children.error.rule) == ("page-repeats", "B3")
     assert server.methods().count(DIRECTORY) == 2
+
+
+@rule("B3", "D1")
+async def test_ls_marks_a_directory_that_never_ends(
+    server: HostileServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    server.answers[DIRECTORY] = again("resources", [CHILD, {"uri": "skill://other/x", "name": "x"}])
+    async with connected(server) as client:
+        arguments = Namespace(uri="flat", json=True)
+        assert await list_directory(RemoteCatalog(client), arguments, Printer()) == 1
+    document = json.loads(capsys.readouterr().out)
+    assert [child["name"] for child in document["children"]] == ["notes.md"]
+    assert {problem["reference"] for problem in document["problems"]} == {"listing-partial", "child-invalid"}

@@ -11,6 +11,7 @@ from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_target
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
@@ -69,11 +70,26 @@ def _document(entries: list[SkillEntry], problems: list[Diagnostic]) -> dict[str
 
     return {
         "skills": [entry_to_document(entry) for entry in entries],
-        "problems": [
-            {"uri": p.file, "rule": p.rule, "reference": p.reference, "message": p.message, "hint": p.hint}
-            for p in problems
-        ],
+        "problems": problems_json(problems),
     }
+
+
+def problems_json(problems: Iterable[Diagnostic]) -> list[dict[str, str]]:
+    """Problems of a listing, for programs."""
+    return [
+        {"uri": p.file, "rule": p.rule, "reference": p.reference, "message": p.message, "hint": p.hint}
+        for p in problems
+    ]
+
+
+def print_problems(problems: Iterable[Diagnostic], printer: Printer) -> None:
+    """What a listing does not have, and why."""
+    from skillwire.cli.printer import visible
+
+    for problem in problems:
+        printer.talk(
+            f"missing: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}, {problem.rule}]"
+        )
 
 
 def _print(entries: list[SkillEntry], problems: list[Diagnostic], printer: Printer) -> None:
@@ -89,10 +105,7 @@ def _print(entries: list[SkillEntry], problems: list[Diagnostic], printer: Print
         for entry in entries
     ]
     printer.table(("skill", "files", "size", "what for"), rows)
-    for problem in problems:
-        printer.talk(
-            f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}, {problem.rule}]"
-        )
+    print_problems(problems, printer)
     gaps = sorted({gap for entry in entries for gap in entry.gaps if not entry.is_dynamic})
     if gaps:
         printer.talk(f"not promised by the server: {', '.join(gaps)}")

@@ -42,20 +42,21 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """List."""
-    return run_on_targets(arguments, printer, _ls)
+    return run_on_targets(arguments, printer, list_directory)
 
 
-async def _ls(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def list_directory(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+    """Print what is inside, and what is missing from it."""
     from skillwire.cli.finding import as_uri
+    from skillwire.cli.list import print_problems, problems_json
     from skillwire.cli.printer import size_of, visible
 
-    if arguments.uri is None:
-        children = await _roots(catalog)
-    else:
-        children = [child async for child in catalog.children(as_uri(arguments.uri.removesuffix("/")))]
+    uri = None if arguments.uri is None else as_uri(arguments.uri.removesuffix("/"))
+    children = await _roots(catalog) if uri is None else [child async for child in catalog.children(uri)]
+    problems = [each for each in await catalog.problems() if each.refuses and uri in (None, each.file)]
     if arguments.json:
-        printer.json({"children": [child._asdict() for child in children]})
-        return Exit.OK
+        printer.json({"children": [child._asdict() for child in children], "problems": problems_json(problems)})
+        return Exit.PROBLEMS if problems else Exit.OK
     rows = [
         (
             visible(child.name) + ("/" if child.is_directory else ""),
@@ -64,7 +65,8 @@ async def _ls(catalog: Catalog, arguments: argparse.Namespace, printer: Printer)
         for child in children
     ]
     printer.table(("name", "size"), rows)
-    return Exit.OK
+    print_problems(problems, printer)
+    return Exit.PROBLEMS if problems else Exit.OK
 
 
 async def _roots(catalog: Catalog) -> list[DirectoryChild]:

@@ -132,8 +132,7 @@ class RemoteCatalog(Catalog):
         return self._feed.subscribe()
 
     async def problems(self) -> list[Diagnostic]:
-        """What the server lists and what cannot be used."""
-        await self._listing(anew=False)
+        """What was listed so far and cannot be used; also where a listing or a directory is partial."""
         ended = self._ended
         rest = [] if ended is None else [Diagnostic("listing-partial", ended.message, ended.hint, "other skills")]
         return [*self._client.problems, *rest]

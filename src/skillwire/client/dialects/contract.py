@@ -86,6 +86,7 @@ class Dialect(ABC):
             if error.rule != "B3" or not found:
                 raise
             ended = error
+            self.report(Diagnostic("listing-partial", error.message, error.hint, file=uri, skill=uri))
         children = Children(found[name] for name in sorted(found))
         children.error = ended
         return children
