@@ -88,7 +88,7 @@ class HostileServer:
         self.path = "/mcp"
         self.port = 0
         self._changed = anyio.Event()
-        self._tasks: set[asyncio.Task[None]] = set()
+        self.tasks: set[asyncio.Task[None]] = set()
         self._pipes: list[asyncio.StreamWriter] = []
 
     # What it holds
@@ -135,7 +135,7 @@ class HostileServer:
             if inspect.isawaitable(given):
                 given = await given
         if given is None:
-            given = self._honest(method, params)
+            given = self.honest(method, params)
         if isinstance(given, dict) and self.era == "modern":
             return {"resultType": "complete", "ttlMs": 0, "cacheScope": "private", **given}
         return given
@@ -148,7 +148,7 @@ class HostileServer:
 
         return Raw(body, **options)
 
-    def _honest(self, method: str, params: dict[str, Any]) -> Answer:
+    def honest(self, method: str, params: dict[str, Any]) -> Answer:
         info = {"name": "hostile", "version": "1"}
         words = {} if self.instructions is None else {"instructions": self.instructions}
         match method:
@@ -199,19 +199,19 @@ class HostileServer:
                 yield [sys.executable, "-I", "-S", str(RELAY), str(self.port)]
         finally:
             server.close()
-            tasks = list(self._tasks)
+            tasks = list(self.tasks)
             self.hang_up()
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def hang_up(self) -> None:
         """Break every connection: over stdio the process dies of it."""
-        for task in self._tasks - {asyncio.current_task()}:
+        for task in self.tasks - {asyncio.current_task()}:
             task.cancel()
 
     def _keep(self, work: Any) -> asyncio.Task[None]:
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
         return task
 
     async def _speak_http(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -73,7 +73,7 @@ def _said(headers: dict[str, str]) -> dict[str, str]:
 
 async def test_a_server_that_answers_in_events_is_not_asked_twice_for_long(web: HostileServer) -> None:
     async def events(params: dict[str, Any]) -> Raw:
-        result = web._honest("resources/read", params)
+        result = web.honest("resources/read", params)
         assert isinstance(result, dict)
 
         async def body(request_id: Any) -> AsyncIterator[bytes]:
@@ -101,7 +101,7 @@ async def test_a_cookie_comes_back(web: HostileServer, method: str) -> None:
     """Behind a balancer it says which server it is."""
 
     async def with_cookie(params: dict[str, Any]) -> Raw:
-        result = web._honest(method, params)
+        result = web.honest(method, params)
         assert isinstance(result, dict)
         stamp = {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
         return web.raw({**stamp, **result}, headers=(("Set-Cookie", "LB=A; Path=/"),))
@@ -144,7 +144,7 @@ async def test_reads_use_a_connection_again(web: HostileServer) -> None:
         entry = await client.get_skill("skill://flat/SKILL.md")
         for _ in range(20):
             await client.read_skill(entry)
-        assert len(web._tasks) <= 3
+        assert len(web.tasks) <= 3
 
 
 CONTENT: dict[str, Any] = {"contents": [{"uri": "skill://flat/SKILL.md", "text": "hello"}]}

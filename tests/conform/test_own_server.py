@@ -60,7 +60,9 @@ async def test_every_rule_is_kept_over_http() -> None:
 
 
 @rule("P1", "P2", "P4", "M1", "M2")
-@pytest.mark.parametrize(("dialect", "kept"), [("sep-2076", {"P1", "P2", "P4"}), ("native", {"M1", "M2"})])
+@pytest.mark.parametrize(
+    ("dialect", "kept"), [("sep-2076", {"P1", "P2", "P4"}), ("native", {"M1", "M2"})], ids=["sep-2076", "native"]
+)
 async def test_the_dialects_that_know_skills_by_name_are_kept(root: Path, dialect: str, kept: set[str]) -> None:
     report = await check_server(command(root, "--dialect", dialect))
     assert rules(report) == set()

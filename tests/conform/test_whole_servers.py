@@ -45,10 +45,10 @@ def server(request: pytest.FixtureRequest) -> HostileServer:
 class ByHand(HostileServer):
     """A server written by hand that keeps the rules, but for what a test takes from it."""
 
-    def _honest(self, method: str, params: dict[str, Any]) -> Any:
+    def honest(self, method: str, params: dict[str, Any]) -> Any:
         if "cursor" in params or (method == "skills/get" and not isinstance(params.get("uri"), str)):
             return Refusal()
-        answer = super()._honest(method, params)
+        answer = super().honest(method, params)
         if method == "resources/read" and isinstance(answer, dict):
             answer["contents"][0]["mimeType"] = "text/markdown"
         return answer

@@ -219,7 +219,7 @@ async def test_a_server_that_is_removed_is_let_go_of(transport: str, state: Path
         with refused(OriginError, "origin-unknown", "O1"):
             host.origins.get("one")
         with anyio.fail_after(SECONDS):
-            while server._tasks:
+            while server.tasks:
                 await anyio.lowlevel.checkpoint()
 
 

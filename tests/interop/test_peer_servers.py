@@ -261,6 +261,7 @@ async def test_a_wrong_cursor_is_refused_by_one_and_the_first_page_of_the_others
         (EXT_SKILLS_0_12, [50, 50, 50, 50, 30]),
         (FASTMCP, [230]),
     ],
+    ids=[TYPESCRIPT, EXT_SKILLS, EXT_SKILLS_0_12, FASTMCP],
 )
 async def test_pages_are_as_long_as_the_peer_likes(peer_server: PeerServer, peer: str, sizes: list[int]) -> None:
     """And the last has no cursor, not an empty one."""

@@ -28,6 +28,7 @@ POLICY = "<meta http-equiv=Content-Security-Policy content=\"script-src 'none'\"
         (f"<img src={ELSEWHERE}/x.png>", f"request: {ELSEWHERE}/x.png"),
         (f"<head>{POLICY}</head>{SCRIPT}", "policy: script-src"),
     ],
+    ids=["script", "image", "console", "exception", "dialog", "request", "policy"],
 )
 def test_what_must_not_happen_is_noted(context: BrowserContext, html: str, noted: str) -> None:
     watch = Watch(context)
