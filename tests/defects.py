@@ -82,8 +82,8 @@ VERIFICATION = [
         ("verify-accepts-a-dynamic-skill", "if entry.is_dynamic:", "if False:"),
         (
             "verify-accepts-files-outside",
-            "if not entry.is_named and not is_within(",
-            "if entry.is_named and not is_within(",
+            "if is_inside and not is_within(",
+            "if not is_inside and not is_within(",
         ),
     ),
     *rows(

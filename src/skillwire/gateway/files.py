@@ -1,8 +1,7 @@
-"""What an entry shows of a skill's folders, and what becomes of a skill that has no ``SKILL.md``. Pure."""
+"""What an entry shows of a skill's folders. Pure."""
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import DirectoryChild
@@ -10,8 +9,6 @@ from skillwire.skill.uri import format_uri, parse_uri
 
 if TYPE_CHECKING:
     from skillwire.skill import SkillEntry, SkillUri
-
-_BOM = b"\xef\xbb\xbf"
 
 
 def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]:
@@ -30,15 +27,3 @@ def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]
             folder = format_uri(f"{place.path}/{name}", place.scheme)
             children.setdefault(name, DirectoryChild(folder, name, is_directory=True))
     return children
-
-
-def made_skill_md(entry: SkillEntry, data: bytes) -> bytes:
-    """``data`` as a ``SKILL.md``. A server that knows skills by name gives instructions without frontmatter:
-
-    its name and description, as the server listed them, are put before them. Nothing else is made up (P2, M2).
-    """
-    if not entry.is_named or data.removeprefix(_BOM).startswith(b"---"):
-        return data
-    fields = {"name": entry.path.rpartition("/")[2], "description": entry.description}
-    lines = [f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in fields.items()]
-    return "\n".join(["---", *lines, "---", "", ""]).encode() + data

@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.snapshot import no_file
 from skillwire.client.refresh import is_same
 from skillwire.errors import NotFoundError, VerificationError
-from skillwire.gateway.files import made_skill_md
 from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_skill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from skillwire.client.skills import SkillsClient
+    from skillwire.client.relocation import Relocation
     from skillwire.errors import SkillwireError
-    from skillwire.gateway.elsewhere import Elsewhere
     from skillwire.gateway.flights import Flights
     from skillwire.gateway.keeping import Keeper
     from skillwire.gateway.link import UpstreamLink
@@ -43,7 +41,7 @@ class UpstreamReads:
         limits: Limits,
         hold: Callable[[SkillEntry], SkillEntry],
         drop: Callable[[SkillEntry], None],
-        elsewhere: Elsewhere,
+        relocation: Relocation,
     ) -> None:
         self._link = link
         self._keeper = keeper
@@ -51,12 +49,12 @@ class UpstreamReads:
         self._limits = limits
         self._hold = hold
         self._drop = drop
-        self._elsewhere = elsewhere
+        self._relocation = relocation
         self._proved: dict[str, SkillEntry] = {}  # entries whose fields were compared with their SKILL.md, by URI
 
     async def read(self, entry: SkillEntry, uri: str) -> bytes:
         """The bytes of a file of ``entry``; ``NotFoundError`` if the entry says that there is none (V2)."""
-        if _is_unpromised(entry, uri):
+        if entry.is_unpromised(uri):
             return await self._flights.share(("raw", uri), lambda: self._read_raw(entry, uri))
         try:
             expected = expect_file(entry, uri, self._limits)
@@ -98,7 +96,7 @@ class UpstreamReads:
             raise no_file(uri) from error
 
     async def _ask(self, entry: SkillEntry, uri: str) -> VerifiedFile:
-        if not entry.is_named:
+        if entry.is_complete or not entry.is_named:
             return await self._link.ask(lambda client: client.read_resource(entry, uri))
         expect_file(entry, uri, self._limits)
         return verify_file(entry, uri, await self._read_raw(entry, uri), self._limits)
@@ -110,20 +108,16 @@ class UpstreamReads:
         except NotFoundError as error:
             self._drop(entry)
             raise no_file(uri) from error
-        fresh = self._elsewhere.brought_home(asked)
+        fresh = self._relocation.moved(asked)
         if is_same(fresh, entry):
             raise no_file(uri) if isinstance(failure, NotFoundError) else failure
         return self._hold(fresh)
 
     async def _read_raw(self, entry: SkillEntry, uri: str) -> bytes:
-        async def read(client: SkillsClient) -> bytes:
-            return (await client.read_unverified(self._elsewhere.theirs(entry, uri))).data
-
         try:
-            data = await self._link.ask(read)
+            return await self._link.ask(lambda client: self._relocation.read(client, entry, uri))
         except NotFoundError as error:
             raise no_file(uri) from error
-        return made_skill_md(entry, data) if uri == entry.uri else data
 
     async def _cached(self, entry: SkillEntry, expected: Resource) -> VerifiedFile | None:
         data = await self._keeper.get(expected)
@@ -138,9 +132,3 @@ class UpstreamReads:
             self._proved.clear()
         self._proved[entry.uri] = entry
         return file
-
-
-def _is_unpromised(entry: SkillEntry, uri: str) -> bool:
-    """Whether nothing is promised about the file at ``uri``, but that it may be there."""
-    resource = entry.resource(uri)
-    return not entry.is_complete if resource is None else resource.digest is None

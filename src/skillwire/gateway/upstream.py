@@ -25,9 +25,9 @@ from skillwire.catalog.changes import ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.client.relocation import Relocation, relabelled
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
 from skillwire.gateway.addresses import Addresses, addresses_for, place_of
-from skillwire.gateway.elsewhere import Elsewhere
 from skillwire.gateway.files import children_in
 from skillwire.gateway.flights import Flights
 from skillwire.gateway.holding import Holding, root_of
@@ -88,9 +88,9 @@ class UpstreamCatalog(Catalog):
         self._listing = anyio.Lock()
         self._settled = anyio.Event()  # the first attempt to list ended, somehow
         self._remembered_at = 0.0
-        self._elsewhere = Elsewhere()
+        self._relocation = Relocation()
         self._keeper = keeper = Keeper(link.label, cache)
-        self._reads = UpstreamReads(link, keeper, self._flights, limits, self._hold, self._drop, self._elsewhere)
+        self._reads = UpstreamReads(link, keeper, self._flights, limits, self._hold, self._drop, self._relocation)
         self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # asked for in vain, and when
 
     @property
@@ -243,7 +243,10 @@ class UpstreamCatalog(Catalog):
 
     def _told(self, entries: Sequence[SkillEntry] | Holding) -> list[SkillEntry]:
         since = self.seen_at if self.state == "stale" else None
-        return [with_provenance(entry, self.label, dialect=self.dialect, stale_since=since) for entry in entries]
+        return [
+            with_provenance(relabelled(entry), self.label, dialect=self.dialect, stale_since=since)
+            for entry in entries
+        ]
 
     async def _recall(self) -> None:
         """What was listed in an earlier run."""
@@ -299,7 +302,7 @@ class UpstreamCatalog(Catalog):
             while len(self._unknown) > _MOST_UNKNOWN:
                 self._unknown.popitem(last=False)
             raise
-        return self._hold(self._elsewhere.brought_home(entry))
+        return self._hold(self._relocation.moved(entry))
 
     def _hold(self, entry: SkillEntry) -> SkillEntry:
         [told] = self._told([entry])

@@ -162,13 +162,13 @@ class Loader:
             raise OriginError(
                 "origin-unknown", f"{origin.label!r:.80} cannot be read from", "look at its folder", rule="O1"
             )
-        if entry.is_dynamic or "digest" in entry.gaps:
-            return Content(uri, (await _client(origin).read_unverified(uri)).data)
+        if entry.is_unpromised(uri):
+            return Content(uri, await origin.relocation.read(_client(origin), entry, uri))
         cached = await self._cached(origin, entry, uri)
         if cached is not None:
             return Content(uri, cached.data, offline=origin.client is None)
         try:
-            file = await _client(origin).read_resource(entry, uri)
+            file = await self._fetch(origin, entry, uri)
         except VerificationError as error:
             if error.reference in _STALE:
                 await self._changed(origin, entry, error)
@@ -176,6 +176,13 @@ class Loader:
         if keep:
             await self._keep(origin, file)
         return Content(file.uri, file.data, file=file)
+
+    async def _fetch(self, origin: ServerOrigin, entry: SkillEntry, uri: str) -> VerifiedFile:
+        if not entry.is_named:
+            return await _client(origin).read_resource(entry, uri)
+        expected = expect_file(entry, uri, self._limits)
+        data = await origin.relocation.read(_client(origin), entry, expected.uri)
+        return verify_file(entry, expected.uri, data, self._limits)
 
     async def _keep(self, origin: Origin, file: VerifiedFile) -> None:
         if self._cache is not None and not origin.removed:
@@ -216,7 +223,8 @@ class Loader:
     async def list_directory(self, skill: ApprovedSkill, path: str) -> list[str]:
         """Names directly inside a directory: from the manifest (W3), or from the server if there is none."""
         root = skill_root(parse_uri(skill.entry.uri))
-        if not skill.entry.is_complete and isinstance(skill.origin, ServerOrigin):
+        is_asked = not skill.entry.is_complete and not skill.entry.is_named
+        if is_asked and isinstance(skill.origin, ServerOrigin):
             place = "/".join([str(root), *([path] if path else [])])
             children = await _client(skill.origin).read_directory(place)
             names = [child.name + ("/" if child.is_directory else "") for child in children]
@@ -292,7 +300,7 @@ class Loader:
     async def _changed(self, origin: ServerOrigin, entry: SkillEntry, error: VerificationError) -> None:
         """V3: the way out of a mismatch is a fresh entry, which, being different, revokes the approval."""
         try:
-            fresh = await _client(origin).get_skill(entry.uri)
+            fresh = await origin.get_skill(_client(origin), entry.uri)
         except SkillwireError:
             return  # the mismatch is what there is to say; nothing was used
         approval = await self._approvals.current(origin.label, entry.uri)

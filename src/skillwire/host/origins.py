@@ -28,6 +28,7 @@ from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
 from skillwire.client.refresh import is_same
+from skillwire.client.relocation import Relocation, relabelled
 from skillwire.errors import OriginError, SkillwireError, StoreError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.store.contract import SeenEntries
@@ -92,12 +93,21 @@ class ServerOrigin(Origin):
     """An MCP server. ``client`` is there while it is connected.
 
     ``short`` are the entries, by URI, of which its listing may say less than the server does when it is asked.
+    ``relocation`` has the files of skills that the server knows by name (P4).
     """
 
     target: ConnectTarget | None = None
     client: SkillsClient | None = None
+    relocation: Relocation = field(default_factory=Relocation, repr=False)
     short: dict[str, SkillEntry] = field(default_factory=dict[str, "SkillEntry"], repr=False)
     running: anyio.CancelScope | None = field(default=None, repr=False)
+
+    async def get_skill(self, client: SkillsClient, uri: str) -> SkillEntry:
+        """The entry that the server gives now. If all its files have digests, exactly these are the skill (V2)."""
+        got = self.relocation.moved(await client.get_skill(uri), verifiable=True)
+        if got.resource(got.uri) is None or "digest" in got.gaps:
+            return got
+        return replace(got, resources=got.files)
 
 
 class Origins:
@@ -207,8 +217,9 @@ class Origins:
         listing = await client.list_all()
         if origin.removed:
             return
-        origin.short = {entry.uri: entry for entry in listing.entries if _is_short(entry)}
-        origin.entries, origin.error = _with_got(listing.entries, origin), listing.error
+        listed = [relabelled(entry, verifiable=True) for entry in listing.entries]
+        origin.short = {entry.uri: entry for entry in listed if _is_short(entry)}
+        origin.entries, origin.error = _with_got(listed, origin), listing.error
         origin.seen_at = time.time()
         origin.state = "partial" if listing.error is not None or client.problems else "complete"
         self._changed()
@@ -220,14 +231,16 @@ class Origins:
         """The entry to decide on, now that somebody wants the skill (G1, V5): a short one is asked for anew.
 
         Where all its files have digests then, it is held with exactly these: an unlisted file is never read (V2).
-        Where not, it stays as it was listed, and cannot be verified (V7).
+        Where not, it stays as it was listed, and cannot be verified (V7). What is known by name has its files only
+        then (P2).
         """
         if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or _is_short(entry)):
             return entry
         if origin.client is None:
             return _still_known(origin, entry)
-        got = await origin.client.get_skill(entry.uri)
-        fresh = _promised(got) or origin.short.get(entry.uri, got)
+        fresh = await origin.get_skill(origin.client, entry.uri)
+        if not has_contents(fresh) and not fresh.is_named:
+            fresh = origin.short.get(entry.uri, fresh)
         known = origin.entry(fresh.uri)
         if known is not None and known != fresh and not origin.removed:
             origin.entries = tuple(fresh if each.uri == fresh.uri else each for each in origin.entries)
@@ -261,22 +274,22 @@ class Origins:
 
 
 def _is_short(entry: SkillEntry) -> bool:
-    """Whether getting the skill may say more. What is known by name promises no more when it is got (P2, M2)."""
-    return not entry.is_complete and not entry.is_dynamic and not entry.is_named
+    """Whether getting the skill may say more."""
+    return not entry.is_complete and not entry.is_dynamic
 
 
 def _with_got(listed: Iterable[SkillEntry], origin: ServerOrigin) -> tuple[SkillEntry, ...]:
     """A listing, with what was got of its skills before in place of what says less and nothing else."""
-    got = {entry.uri: entry for entry in origin.entries if entry.uri in origin.short and has_contents(entry)}
-    held = {uri: entry for uri, entry in got.items() if agrees(contents_of(entry), origin.short[uri])}
-    return tuple(held.get(entry.uri, entry) for entry in listed)
+    got = {entry.uri: entry for entry in origin.entries if entry.uri in origin.short}
+    return tuple(
+        got[entry.uri] if entry.uri in got and _says_more(got[entry.uri], entry) else entry for entry in listed
+    )
 
 
-def _promised(entry: SkillEntry) -> SkillEntry | None:
-    """The skill with exactly the files that its server names, if the ``SKILL.md`` and all others have digests."""
-    if entry.resource(entry.uri) is None or "digest" in entry.gaps:
-        return None
-    return replace(entry, resources=entry.files)
+def _says_more(got: SkillEntry, listed: SkillEntry) -> bool:
+    if got.is_named and got.frontmatter != listed.frontmatter:  # both were made from what the server lists
+        return False
+    return agrees(contents_of(got), listed) if has_contents(got) else got.is_named
 
 
 def _still_known(origin: Origin, entry: SkillEntry) -> SkillEntry:

@@ -85,7 +85,7 @@ def standing_of(skill: NamedEntry, approval: Approval | None, decision: LogLine 
         is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)
         is_declined = decision is not None and declines(decision, entry)
         return "approved" if is_same else "declined" if is_declined else "changed"
-    if entry.is_dynamic or entry.is_named:
+    if entry.is_dynamic or (entry.is_named and entry.is_unpromised(entry.uri)):
         return "dynamic"
     return "unapproved" if decision is None else _decided(decision, entry)
 

@@ -117,7 +117,7 @@ class SkillEntry:
     @property
     def is_named(self) -> bool:
         """Whether its server knows the skill by name, so that its files may be anywhere on that server (P4)."""
-        return isinstance(self.resources, Partial) and self.uri.startswith(f"{NAMED_SCHEME}://")
+        return self.uri.startswith(f"{NAMED_SCHEME}://")
 
     @property
     def is_complete(self) -> bool:
@@ -161,6 +161,11 @@ class SkillEntry:
                 return resource
         wanted = parse_uri(uri)
         return next((resource for resource in self.files if parse_uri(resource.uri) == wanted), None)
+
+    def is_unpromised(self, uri: str) -> bool:
+        """Whether nothing is promised about the file at ``uri``, except that it may exist."""
+        resource = self.resource(uri)
+        return not self.is_complete if resource is None else resource.digest is None
 
     @property
     def path(self) -> str:

@@ -76,7 +76,8 @@ def expect_file(entry: SkillEntry, uri: str, limits: Limits = DEFAULT_LIMITS) ->
             "read it with read_unverified, if a person chose to",
             rule="V7",
         )
-    if not entry.is_named and not is_within(skill_root(parse_uri(entry.uri)), parse_uri(uri)):
+    is_inside = entry.is_complete or not entry.is_named  # by name, files may be anywhere on the server (P4)
+    if is_inside and not is_within(skill_root(parse_uri(entry.uri)), parse_uri(uri)):
         raise VerificationError(
             "file-outside", f"{uri!r:.300} is outside the skill {entry.uri!r:.300}", _REFRESH, rule="V2"
         )
