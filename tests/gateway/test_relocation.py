@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from adversarial.adversary import HostileServer
+from adversarial.named_servers import speak_native, speak_sep2076
 from gateway.stage import client_of, flat_skill, gateway_of, source, until
 from rules import rule
 from skillwire import MemoryCatalog, NotFoundError, VerificationError
@@ -15,9 +16,11 @@ from skillwire.gateway import provenance
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from skillwire.skill import parse_skill_md
 from skillwire.wire.meta import DIGEST
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 pytestmark = pytest.mark.anyio
@@ -116,3 +119,29 @@ async def test_a_snapshot_has_all_of_it(state: Path) -> None:
         assert sorted(each.uri for each in entry.files) == [FLAT, NOTES]
         assert (await verify_catalog(gateway.catalog)).failures == []
         assert source(gateway, "acme").dialect == "sep-2076"
+
+
+@rule("U3", "V4", "N1")
+@pytest.mark.parametrize(
+    "name", ["acme/refunds", "Refunds Helper", "refünds", "a:b"], ids=["path", "blank", "umlaut", "colon"]
+)
+@pytest.mark.parametrize("speak", [speak_sep2076, speak_native], ids=["sep-2076", "native"])
+async def test_the_last_segment_is_the_name_whatever_the_upstream_uses(
+    speak: Callable[[HostileServer], Any], name: str, state: Path
+) -> None:
+    """The ``SKILL.md`` has exactly the fields of its entry, so that a host of the gateway can load it."""
+    server = HostileServer()
+    speak(server)
+    odd = 'Pays "back": {}\u2028\x7f\N{PILE OF POO}---'
+    fields = {"title": "T", "description": odd, "version": "1", "_meta": {"com.example/a": 1}}
+    server.answers["skills/list"] = {"skills": [{"name": name, **fields}]}
+    method = "skills/get" if speak is speak_sep2076 else "skills/activate"
+    server.answers[method] = {"instructions": "---\n\nPay back."}
+    async with gateway_of(state, {"acme": server}) as gateway:
+        [entry] = [entry async for entry in gateway.catalog.entries()]
+        got = await gateway.catalog.get_skill(entry.uri)
+        assert entry.path == f"acme/{name}"
+        assert entry.name == got.name == name.rpartition("/")[2]
+        document = parse_skill_md((await gateway.catalog.read_file(entry.uri)).data)
+        assert document.frontmatter == entry.frontmatter == got.frontmatter
+        assert document.body.endswith("---\n\nPay back.")
