@@ -105,7 +105,7 @@ RULES = {
     "P6": "sep-2076: the mapping from SKILL.md",
     "M1": "native: skills/list returns metadata, paginated",
     "M2": "native: skills/activate returns instructions and complete definitions of what is scoped",
-    "M3": "native: scoped primitives become callable with activation and stop with its end",
+    "M3": "native: scoped primitives are in no top-level list, and callable from activation to its end",
     "M4": "native: notifications/skills/list_changed",
     "M5": "native: an operator can leave scoped primitives listed",
     "X1": "fallback: tools to list, search, load and read skills",

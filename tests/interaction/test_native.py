@@ -48,13 +48,7 @@ HIDDEN = {
     "templates": {"notes://{name}"},
     "skills": {"refunds", "plain", "shipping"},
 }
-SHOWN = {
-    "tools": {"add", "lookup_order", "pay"},
-    "prompts": {"greet", "apologise"},
-    "resources": {"config://main", "orders://all", "rules://refunds"},
-    "templates": {"notes://{name}", "orders://{order}"},
-    "skills": {"refunds", "plain", "shipping", "escalation"},
-}
+NESTED = "escalation"
 
 
 HIDDEN_URIS = ("rules://refunds", "orders://7", "orders://%37", REPLY)
@@ -161,12 +155,12 @@ async def test_m2_activating_gives_instructions_and_complete_definitions(opened:
 
 
 @rule("M3")
-async def test_m3_what_a_skill_binds_is_absent_until_it_is_active_and_again_after(opened: Open) -> None:
-    """In every list, and callable by the ordinary methods."""
+async def test_m3_what_a_skill_binds_is_in_no_list_and_callable_while_it_is_active(opened: Open) -> None:
+    """By the ordinary methods."""
     async with opened() as caller:
         assert await caller.everything() == HIDDEN
         await caller.call("skills/activate", name="refunds")
-        assert await caller.everything() == SHOWN
+        assert await caller.everything() == HIDDEN
         assert await caller.ran("pay", order="7") == "paid 7"
         assert await caller.ran("lookup_order", order="7") == "order 7"
         prompt = await caller.call("prompts/get", name="apologise", arguments={"to": "Ada"})
@@ -217,7 +211,7 @@ async def test_m3_what_several_skills_bind_is_there_with_any_of_them(opened: Ope
             await caller.call("skills/deactivate", name=active)
             assert await caller.ran("lookup_order", order="1") == "order 1"
             await caller.call("skills/deactivate", name=other)
-            assert "lookup_order" not in await caller.tools()
+            assert await caller.usable() == set()
 
 
 @rule("M2", "M3")
@@ -230,13 +224,13 @@ async def test_m3_a_nested_skill_comes_and_goes_with_the_one_around_it(opened: O
         assert "escalation" in await caller.failed("escalate")
         await caller.call("skills/activate", name="refunds")
         assert await caller.read(WHO) == "Ada\n"  # E4: the enclosing skill lists it too
-        assert "escalate" not in await caller.tools()
+        assert "escalate" not in await caller.usable()
         await caller.call("skills/activate", name="escalation")
         assert await caller.ran("escalate") == "escalated"
         await caller.call("skills/deactivate", name="refunds")
-        assert await caller.everything() == HIDDEN
+        assert await caller.usable() == set()
         await caller.call("skills/activate", name="refunds")
-        assert await caller.everything() == SHOWN  # it was deactivated, not only hidden
+        assert await caller.usable() == {"pay", "lookup_order"}  # it was deactivated, not only hidden
 
 
 @rule("M3")
@@ -253,7 +247,7 @@ async def test_m3_activating_twice_deactivating_twice_and_what_does_not_exist_ar
         for params in ({}, {"name": 7}):
             await caller.refused("skills/activate", **params)
             await caller.refused("skills/deactivate", **params)
-        assert await caller.everything() == SHOWN
+        assert await caller.usable() == {"pay", "lookup_order"}
 
 
 @every_setting
@@ -263,16 +257,16 @@ async def test_m3_two_callers_at_once_do_not_see_each_others_activation(setting:
     async with place(setting, root) as target:
         async with calling(setting, target) as one, calling(setting, target) as two:
             await one.call("skills/activate", name="refunds")
-            assert await two.everything() == HIDDEN
+            assert await two.usable() == set()
             await two.call("skills/activate", name="shipping")
-            assert await one.tools() == {"add", "lookup_order", "pay"}
-            assert await two.tools() == {"add", "lookup_order"}
+            assert await one.usable() == {"lookup_order", "pay"}
+            assert await two.usable() == {"lookup_order"}
             assert "'refunds'" in await two.failed("pay", order="1")
             await one.call("skills/deactivate", name="refunds")
             assert await two.ran("lookup_order", order="1") == "order 1"
             await one.call("skills/activate", name="refunds")
         async with calling(setting, target) as later:
-            assert await later.everything() == HIDDEN
+            assert await later.usable() == set()
 
 
 @rule("M5")
@@ -281,7 +275,7 @@ async def test_m5_an_operator_can_leave_everything_listed(opened: Open) -> None:
     async with opened(keep_listed=True) as caller:
         before = await caller.everything()
         assert before["tools"] == EVERYTHING
-        assert before["skills"] == SHOWN["skills"]
+        assert before["skills"] == {*HIDDEN["skills"], NESTED}
         assert await caller.ran("pay", order="1") == "paid 1"
         assert await caller.read(REPLY) == "Dear customer,\n"
         assert await caller.read("orders://7") == "order 7"
@@ -305,7 +299,7 @@ async def test_our_client_does_the_whole_round(setting: Setting, root: Path) -> 
         assert (await refunds.get_prompt("apologise", {"to": "Ada"}))["messages"]
         for uri, text in (("rules://refunds", "No refunds on Sundays."), ("orders://7", "order 7")):
             assert (await refunds.read_resource(uri))["contents"][0]["text"] == text
-        assert {entry.name async for entry in client.list_skills()} == SHOWN["skills"]
+        assert {entry.name async for entry in client.list_skills()} == HIDDEN["skills"]
         escalation = await client.activate("escalation")
         assert (await escalation.call_tool("escalate"))["content"][0]["text"] == "escalated"
         assert bool(escalation.meta) == (setting.era == "modern")
@@ -330,9 +324,10 @@ async def test_m3_a_skill_that_went_away_is_no_longer_active(opened: Open, root:
         with anyio.fail_after(PATIENCE):
             while await caller.names("skills/list", "skills") != {"plain", "shipping", "escalation"}:
                 await anyio.lowlevel.checkpoint()
-        assert await caller.tools() == {"add"}  # now plain's, which is active
+        assert await caller.ran("add", one=1, two=2) == "3"  # now plain's, which is active
         assert "'refunds'" not in await caller.failed("pay", order="1")  # nobody can activate it any more
         await caller.call("skills/deactivate", name="plain")
+        assert "'plain'" in await caller.failed("add", one=1, two=2)
         assert await caller.tools() == set()
 
 

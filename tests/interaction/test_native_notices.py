@@ -1,20 +1,25 @@
-"""What is told when lists change because of a skill, in both eras (M3, M4)."""
+"""Who is told what of skills and what they bind, in both eras (M3, M4)."""
 
 from __future__ import annotations
 
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
 import pytest
 from mcp import Client
 from mcp.client.extension import ClientExtension, NotificationBinding
+from mcp.shared.exceptions import MCPError
 from mcp_types import NotificationParams
 
 from interaction.native_server import build, native_tree
-from interaction.test_native_servers import NATIVE, caller_of, low_server, memory
+from interaction.test_native_servers import caller_of, memory
 from rules import rule
+from skillwire.server.lowlevel import lowlevel_server
+from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from skillwire.wire.meta import ACTIVATION
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -63,8 +68,8 @@ class Heard(ClientExtension):
 
 
 @rule("M3", "M4")
-async def test_m4_a_session_hears_which_of_its_lists_changed_and_only_those(tmp_path: Path) -> None:
-    """Handshake era; another session hears nothing of it, and a change of the catalog reaches both."""
+async def test_m4_a_session_hears_of_changes_of_the_catalog_and_not_of_activation(tmp_path: Path) -> None:
+    """Handshake era. What a skill binds is in no list, so activating it changes none."""
     server = build(write_tree(tmp_path / "skills", native_tree()))
     one, two = Heard(), Heard()
     async with AsyncExitStack() as stack:
@@ -74,41 +79,51 @@ async def test_m4_a_session_hears_which_of_its_lists_changed_and_only_those(tmp_
         first, second = [await stack.enter_async_context(Client(server, **each)) for each in options]
         caller = caller_of(first, "legacy")
         await caller_of(second, "legacy").tools()
-        await caller.call("skills/activate", name="shipping")
-        await one.until("tools")
-        assert one.methods == ["tools"]
-        await caller.call("skills/activate", name="refunds")
-        await one.until("tools", "prompts", "resources", "skills")
-        assert one.methods[1:] == ["tools", "prompts", "resources", "skills"]
-        one.methods.clear()
-        await caller.call("skills/deactivate", name="refunds")
-        await one.until("tools", "prompts", "resources", "skills")
-        one.methods.clear()
-        await caller.call("skills/activate", name="plain")
-        await caller.refused("skills/activate", name="nobody")
-        assert one.methods == []  # nothing is bound by it
-        assert two.methods == []
+        for method in ("skills/activate", "skills/deactivate"):
+            await caller.call(method, name="refunds")
+        assert one.methods == two.methods == []
         write_tree(tmp_path / "skills", {"new/SKILL.md": skill_md("new")})
         for heard in (one, two):
             await heard.until("skills", "resources", "tools", "prompts")
 
 
 @rule("M3")
-async def test_m4_a_stream_of_the_stateless_era_hears_it_too(tmp_path: Path) -> None:
-    """On a server with a bus of its own, and on one with ours."""
-    low = low_server(["first"])
-    for server, name, kinds in (
-        (build(write_tree(tmp_path / "skills", native_tree())), "refunds", {"tools", "prompts", "resources"}),
-        (Skills(memory(("a", "metadata:\n  mcp-tools: first\n")), dialects=NATIVE).attach(low), "a", {"tools"}),
+@pytest.mark.parametrize("active", [False, True], ids=["not active", "active"])
+async def test_m3_a_stream_listens_to_what_a_session_may_subscribe_to(tmp_path: Path, active: bool) -> None:
+    """Stateless era. What is not listened to is not in the acknowledgement."""
+    server = build(write_tree(tmp_path / "skills", native_tree()))
+    free = ["config://main", "orders://all", "notes://x"]
+    scoped = ["rules://refunds", "orders://7", "skill://acme/refunds/templates/reply.md"]
+    async with Client(server) as client:
+        caller = caller_of(client, "auto")
+        if active:
+            await caller.call("skills/activate", name="refunds")
+
+        async def with_token(ctx: Any, call_next: Any) -> Any:
+            params = {**ctx.params, "_meta": {**ctx.params["_meta"], ACTIVATION: caller.token}}
+            return await call_next(replace(ctx, params=params) if caller.token else ctx)
+
+        lowlevel_server(server).middleware.insert(0, with_token)  # the SDK's client cannot send it on a stream
+        async with client.listen(resource_subscriptions=[*free, *scoped]) as stream:
+            assert stream.honored.resource_subscriptions == ([*free, *scoped] if active else free)
+
+
+@rule("M3", "S1")
+async def test_a_stream_listens_to_no_file_that_is_not_there() -> None:
+    there, missing = "skill://a/SKILL.md", ["skill://b/SKILL.md", "skill://a/gone.md", "skill://a"]
+    async with (
+        Client(build_server(Skills(memory(("a", ""))))) as client,
+        client.listen(resource_subscriptions=[there, *missing]) as stream,
     ):
-        heard = Heard()
-        async with Client(server) as client, anyio.create_task_group() as group:
-            listening = client.listen(
-                tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
-            )
-            async with listening as events:
-                group.start_soon(heard.listen, events)
-                await caller_of(client, "auto").call("skills/activate", name=name)
-                await heard.until(*kinds)
-                assert set(heard.methods) == kinds
-                group.cancel_scope.cancel()
+        assert stream.honored.resource_subscriptions == [there]
+
+
+@rule("M3", "S1")
+async def test_a_stream_listens_to_only_so_many_files() -> None:
+    """As many as a session may subscribe to."""
+    files = [f"skill://a/{number}.md" for number in range(1025)]
+    async with Client(build_server(Skills(memory(("a", ""))))) as client:
+        with pytest.raises(MCPError) as caught:
+            async with client.listen(resource_subscriptions=files):
+                pass
+        assert caught.value.error.data["reference"] == "too-many-subscriptions"

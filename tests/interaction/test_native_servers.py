@@ -85,7 +85,7 @@ async def test_a_low_level_server_is_bound_by_name(mode: str) -> None:
         assert await pages() == [[], [], [], ["free"]]
         answer = await caller.call("skills/activate", name="a")
         assert [tool["name"] for tool in answer["tools"]] == ["first", "third"]
-        assert await pages() == [["first"], [], ["third"], ["free"]]
+        assert await pages() == [[], [], [], ["free"]]
         assert await caller.ran("third") == "ran third"
         assert "'b'" in await caller.failed("second")
 
@@ -127,7 +127,8 @@ async def test_an_unlisted_skill_is_activated_by_whoever_knows_it_and_encloses_n
         assert await caller.names("skills/list", "skills") == {"b"}
         assert await caller.tools() == set()
         await caller.call("skills/activate", name="a")
-        assert await caller.tools() == {"first"}
+        assert await caller.tools() == set()
+        assert await caller.ran("first") == "ran first"
 
 
 @rule("M2")
@@ -191,20 +192,21 @@ async def test_what_is_bound_later_is_hidden_at_once(mode: str) -> None:
         assert await caller.tools() == set()
         skills.skill("b")(lambda: {"SKILL.md": skill_md("b", extra="metadata:\n  mcp-tools: first\n")})
         await caller.call("skills/activate", name="b")
-        assert await caller.tools() == {"first"}
+        assert await caller.tools() == set()
+        assert await caller.ran("first") == "ran first"
 
 
 @rule("M3")
-async def test_what_depends_on_what_is_active_is_kept_by_nobody() -> None:
-    """Whatever the operator says of other answers."""
+async def test_lists_without_what_skills_bind_are_kept_by_nobody() -> None:
+    """Code binds things at any time. The listing of skills does not depend on it."""
     skills = Skills(memory(("a", "")), dialects=NATIVE, freshness=Freshness(60_000, "public"))
     async with Client(skills.attach(low_server(["first"]))) as client:
         page = await caller_of(client, "auto").call("tools/list")
         assert (page["ttlMs"], page["cacheScope"]) == (5000, "public")  # nothing depends on anything yet
         skills.scope("a").bind(tools=["first"])
-        for method in ("skills/list", "tools/list"):
+        for method, freshness in (("skills/list", (60_000, "public")), ("tools/list", (0, "private"))):
             page = await caller_of(client, "auto").call(method)
-            assert (page["ttlMs"], page["cacheScope"]) == (0, "private")
+            assert (page["ttlMs"], page["cacheScope"]) == freshness
 
 
 @rule("M3")

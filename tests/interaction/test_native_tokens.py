@@ -41,6 +41,7 @@ ASKED = [
     ("skills/deactivate", {"name": "refunds"}),
     ("resources/read", {"uri": "config://main"}),
     ("prompts/get", {"name": "greet", "arguments": {"name": "Ada"}}),
+    ("subscriptions/listen", {"notifications": {"resourceSubscriptions": ["rules://refunds"]}}),
     ("nothing/known", {}),
 ]
 
@@ -97,7 +98,7 @@ async def test_a_token_of_ours_is_taken(root: Path) -> None:
     async with Client(replica(root)) as client:
         caller = Caller(client, "modern")
         caller.token = signed()
-        assert "pay" in await caller.tools()
+        assert "pay" in await caller.usable()
 
 
 async def refused(caller: Caller, token: Any, method: str = "tools/list", **params: Any) -> None:
@@ -114,7 +115,7 @@ async def test_every_bad_token_is_refused(root: Path) -> None:
         caller = Caller(client, "modern")
         for token in BAD.values():
             await refused(caller, token)
-        assert await caller.tools() == {"add"}
+        assert await caller.usable() == set()
 
 
 @rule("M3")
@@ -123,7 +124,7 @@ async def test_a_bad_token_is_refused_on_every_request(root: Path) -> None:
         caller = Caller(client, "modern")
         for method, params in ASKED:
             await refused(caller, BAD["altered"], method, **params)
-        assert await caller.tools() == {"add"}
+        assert await caller.usable() == set()
 
 
 @rule("M3")
@@ -157,8 +158,8 @@ async def test_a_token_says_what_was_active_when_it_was_made(root: Path) -> None
             tokens.append(caller.token)
         seen: list[set[str]] = []
         for caller.token in tokens:
-            seen.append(await caller.tools())
-        assert seen == [{"add", "pay", "lookup_order"}, {"add", "pay", "lookup_order"}, {"add", "lookup_order"}]
+            seen.append(await caller.usable())
+        assert seen == [{"pay", "lookup_order"}, {"pay", "lookup_order"}, {"lookup_order"}]
         claims = jwt.decode(str(tokens[1]), KEY, algorithms=["HS256"], audience="skillwire/activation")
         assert claims["skills"] == ["acme/refunds", "shipping"]
         assert 3500 < claims["exp"] - time.time() <= 3600
@@ -171,7 +172,7 @@ async def test_a_session_takes_no_token(root: Path) -> None:
         caller = Caller(client, "legacy")
         for token in (signed(), "nonsense"):
             caller.token = token
-            assert await caller.tools() == {"add"}
+            assert await caller.usable() == set()
 
 
 @every_setting

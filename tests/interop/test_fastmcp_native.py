@@ -49,7 +49,7 @@ async def names(client: SkillsClient, kind: str) -> list[str]:
 
 @rule("M1", "M2", "M3")
 async def test_the_whole_round(client: SkillsClient) -> None:
-    """Hidden, shown, called, hidden again."""
+    """What is bound is in no list, is called, and is refused again."""
     assert await client.dialect() == "native"
     assert [entry.name async for entry in client.list_skills()] == ["refunds"]
     assert (await names(client, "tools"), await names(client, "prompts")) == (["add"], [])
@@ -64,7 +64,7 @@ async def test_the_whole_round(client: SkillsClient) -> None:
     ] == "Sorry, Ada."
     texts = [(await refunds.read_resource(uri))["contents"][0]["text"] for uri in SCOPED]
     assert texts == ["home", "No refunds on Sundays.", "order a/b/c"]
-    assert await names(client, "tools") == ["add", "pay"]
+    assert await names(client, "tools") == ["add"]
     await client.deactivate("refunds")
     assert (await names(client, "tools"), await names(client, "resources")) == (["add"], [])
 

@@ -83,7 +83,7 @@ def ours(endpoint: str) -> Callable[[Served], Awaitable[None]]:
         async with connect(served.url + NAMES[endpoint]) as client:
             assert await client.dialect() == endpoint
             names = {entry.name async for entry in client.list_skills()}
-            nested = {"changelog"} if endpoint == "native" else set[str]()  # M3: until its own is active
+            nested = {"changelog"} if endpoint == "native" else set[str]()  # M3: activating its own names it
             assert names == {path.rpartition("/")[2] for path in skills_of(served.tree)} - nested
 
     return run

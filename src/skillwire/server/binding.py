@@ -96,6 +96,10 @@ class Binding:
     def declare(self, ctx: Context, capabilities: Answer) -> None:
         """Add to what the server says it can, in place."""
 
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:  # noqa: ARG002
+        """Whether the caller may be told when ``uri`` changes; ``None`` of what is no URI of this dialect."""
+        return None
+
     def handle(self, method: str, params: type[BaseModel], answer: Handler, *, cacheable: bool = True) -> None:
         """Register ``answer``. An error of ours becomes JSON-RPC's here, and a cacheable result says so."""
         freshness = self.served.freshness

@@ -73,7 +73,7 @@ def bind(served: Served, notices: Notices, options: Dialects) -> Router:
         "sep-2076": [Sep2076Binding(served)],
         "native": [NativeBinding(served, notices, options)],
     }
-    return Router(bindings, notices, options.default, served.scheme)
+    return Router(bindings, notices, options.default)
 
 
 def _fallback(served: Served, notices: Notices, options: Dialects) -> Sequence[Binding]:

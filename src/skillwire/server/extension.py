@@ -57,6 +57,18 @@ class ReadingFiles(Binding):
         """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
         return await lists_file(self.served.catalog_for(ctx), uri, self.served.scheme)
 
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:  # noqa: ARG002
+        """To files of skills that the caller may see. Other URIs of our scheme may be the server's own."""
+        if not uri.lower().startswith(f"{self.served.scheme}:"):
+            return None
+        return await self.has_file(ctx, uri) or (self.served.has("resources/read") and not self._is_hidden(uri))
+
+    def _is_hidden(self, uri: str) -> bool:
+        try:
+            return not self.served.sees()(uri)
+        except FormatError:  # no URI of a skill
+            return False
+
     async def skill_around(self, catalog: Catalog, path: str) -> SkillEntry | None:
         """The innermost skill at or around ``path``, as it is known."""
         return await skill_around(catalog, path, self.served.scheme)

@@ -12,18 +12,18 @@ from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import anyio
 from mcp.server.connection import Connection
-from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated, ToolsListChanged
+from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
 from mcp_types import Notification, NotificationParams
 
-from skillwire.errors import FormatError, LimitError, SkillwireError
+from skillwire.errors import LimitError, SkillwireError
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterable, Mapping
+    from collections.abc import Callable, Generator, Iterable
 
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
@@ -39,15 +39,9 @@ if TYPE_CHECKING:
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
 _PATIENCE_SECONDS = 5.0
-_SUBSCRIPTIONS = "resourceSubscriptions"
 SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
 
 ListKind: TypeAlias = Literal["tools", "prompts", "resources", "skills"]
-_EVENTS: dict[ListKind, ServerEvent] = {  # of skills, streams of the stateless era have none
-    "tools": ToolsListChanged(),
-    "prompts": PromptsListChanged(),
-    "resources": ResourcesListChanged(),
-}
 
 log = logging.getLogger("skillwire.server")
 _hears_prompts: ContextVar[bool] = ContextVar("skillwire_hears_prompts", default=False)
@@ -68,6 +62,16 @@ def everything(uri: str) -> bool:  # noqa: ARG001 - no policy, no limits
     return True
 
 
+def check_subscriptions(count: int) -> None:
+    """Raise a ``LimitError`` if a session or a stream wants to hear of too many files."""
+    if count > _MAX_SUBSCRIPTIONS:
+        raise LimitError(
+            "too-many-subscriptions",
+            f"a session or a stream may subscribe to {_MAX_SUBSCRIPTIONS} files",
+            "drop some first",
+        )
+
+
 class NoticeBus:
     """The SDK's subscription bus, for a server of our own: each listener hears what its caller may see."""
 
@@ -85,13 +89,6 @@ class NoticeBus:
         """An event for everybody; one about a file only for those who may see it."""
         for listener, sees, _ in list(self._listeners.values()):
             if not isinstance(event, ResourceUpdated) or sees(event.uri):
-                listener(event)
-        await anyio.lowlevel.checkpoint()
-
-    async def publish_about(self, event: ServerEvent, uris: Collection[str]) -> None:
-        """An event for those who may see one of ``uris``."""
-        for listener, sees, _ in list(self._listeners.values()):
-            if any(sees(uri) for uri in uris):
                 listener(event)
         await anyio.lowlevel.checkpoint()
 
@@ -139,30 +136,12 @@ class Notices:
     def subscribe(self, session: ServerSession, uri: str) -> None:
         """Tell ``session`` when the file at ``uri`` changes."""
         uris = self._session(session).uris
-        if len(uris) >= _MAX_SUBSCRIPTIONS:
-            raise LimitError(
-                "too-many-subscriptions",
-                f"a session may subscribe to {_MAX_SUBSCRIPTIONS} files",
-                "drop some first",
-            )
+        check_subscriptions(len(uris) + 1)
         uris[uri] = None
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         """Tell it no longer."""
         self._session(session).uris.pop(uri, None)
-
-    def only_seen(self, params: Mapping[str, Any], scheme: str) -> dict[str, Any]:
-        """The parameters of ``subscriptions/listen`` without files that the caller may not see.
-
-        A server's own bus tells every listener; so whoever may not hear of a file does not get to listen to it.
-        """
-        wanted: object = params.get("notifications")
-        uris: object = cast("dict[str, Any]", wanted).get(_SUBSCRIPTIONS) if isinstance(wanted, dict) else None
-        if not isinstance(uris, list):
-            return dict(params)
-        sees = self._sees()
-        kept = [uri for uri in cast("list[object]", uris) if not _is_hidden(uri, scheme, sees)]
-        return {**params, "notifications": {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: kept}}
 
     async def run(self, catalog: Catalog, *, watch: bool) -> None:
         """Tell, until cancelled, what changes: seen by watching the source, or only when something is read."""
@@ -193,22 +172,6 @@ class Notices:
         async with anyio.create_task_group() as group:  # one that is slow does not make the others wait
             for key, session in list(self._sessions.items()):
                 group.start_soon(self._tell_session, key, session, change.uris, files)
-
-    async def lists_changed(
-        self, session: ServerSession, kinds: Iterable[ListKind], uri: str, *, modern: bool
-    ) -> None:
-        """M3: one caller's lists changed, because of the skill at ``uri``. Whoever cannot be told asks again."""
-        try:
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                for kind in kinds:
-                    if not modern:
-                        await _tell_of(session, kind)
-                    elif kind in _EVENTS and isinstance(self._bus, NoticeBus):
-                        await self._bus.publish_about(_EVENTS[kind], [uri])
-                    elif kind in _EVENTS:  # the bus of a server that has things of its own
-                        await self._bus.publish(_EVENTS[kind])
-        except Exception:  # as below: what was done is done, told or not
-            log.debug("a session could not be told that its lists changed", exc_info=True)
 
     async def _tell_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
         try:
@@ -259,15 +222,6 @@ async def _tell_of(session: ServerSession, kind: ListKind) -> None:
         case "skills":
             notification = Notification[NotificationParams | None, str](method=SKILLS_LIST_CHANGED, params=None)
             await session.send_notification(cast("ServerNotification", notification))
-
-
-def _is_hidden(uri: object, scheme: str, sees: Sees) -> bool:
-    if not isinstance(uri, str) or not uri.lower().startswith(f"{scheme}:"):
-        return False
-    try:
-        return not sees(uri)
-    except FormatError:  # no URI of a skill
-        return False
 
 
 def _was_in(uri: str, skills: frozenset[str]) -> bool:

@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND
 
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, SkillwireError
 from skillwire.server.binding import OWN
+from skillwire.server.notices import check_subscriptions
+from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
@@ -31,6 +33,7 @@ Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
 ENDPOINTS: tuple[Endpoint, ...] = ("extension", "sep-2076", "native")
 _DECLARING = ("initialize", "server/discover")
 _SCOPE_KEY = "skillwire.endpoint"
+_SUBSCRIPTIONS = "resourceSubscriptions"
 _SKILLS = ("skills/", "resources/directory/")  # methods with a meaning of their own on each endpoint
 
 
@@ -38,10 +41,9 @@ class Router:
     """The middleware. It keeps no state between requests."""
 
     def __init__(
-        self, bindings: Mapping[Endpoint, Sequence[Binding]], notices: Notices, default: Endpoint, scheme: str
+        self, bindings: Mapping[Endpoint, Sequence[Binding]], notices: Notices, default: Endpoint
     ) -> None:
         self._bindings = bindings
-        self._scheme = scheme
         self._notices = notices
         self._default: Endpoint = default
 
@@ -51,9 +53,9 @@ class Router:
             return await call_next(ctx)
         if ctx.method.startswith(OWN):
             raise _unknown(ctx.method)
-        if ctx.method == "subscriptions/listen":
-            ctx = replace(ctx, params=self._notices.only_seen(ctx.params or {}, self._scheme))
         endpoint = endpoint_of(ctx, self._default)
+        if ctx.method == "subscriptions/listen":
+            ctx = await self._without_refused(ctx, call_next, self._bindings[endpoint])
         call = call_next if endpoint == "extension" else _without_extension(call_next)
         for binding in reversed(self._bindings[endpoint]):
             call = partial(binding, call_next=call)
@@ -61,6 +63,35 @@ class Router:
         if ctx.method == "initialize":
             self._notices.add_session(ctx.session, endpoint)
         return result
+
+    async def _without_refused(self, ctx: Context, call_next: CallNext, bindings: Sequence[Binding]) -> Context:
+        """A ``subscriptions/listen`` without the files that ``resources/subscribe`` would refuse (M3).
+
+        The answer to it says what is listened to. A server's own bus tells every listener, so a caller that may
+        not hear of a file must not listen to it.
+        """
+        params = dict(ctx.params or {})
+        wanted: object = params.get("notifications")
+        uris: object = cast("dict[str, Any]", wanted).get(_SUBSCRIPTIONS) if isinstance(wanted, dict) else None
+        if not isinstance(uris, list):
+            return ctx
+        uris = cast("list[object]", uris)
+        try:
+            check_subscriptions(len(uris))
+            kept = [uri for uri in uris if await _may_subscribe(ctx, call_next, bindings, uri)]
+        except SkillwireError as error:  # too many, or a bad activation token
+            raise to_rpc_error(error) from error
+        params["notifications"] = {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: kept}
+        return replace(ctx, params=params)
+
+
+async def _may_subscribe(ctx: Context, call_next: CallNext, bindings: Sequence[Binding], uri: object) -> bool:
+    """The answer of the first binding that knows the URI; what none of them knows is the server's own."""
+    for binding in bindings if isinstance(uri, str) else ():
+        may = await binding.may_subscribe(ctx, call_next, cast("str", uri))
+        if may is not None:
+            return may
+    return True
 
 
 def endpoint_of(ctx: Context, default: Endpoint) -> Endpoint:

@@ -1,8 +1,8 @@
 """What a caller may use right now: what no skill binds, and what one of its active skills binds (M3, M5).
 
-Of what was activated, only what still exists, may be seen by whoever asks, and stands inside nothing that is not
-active counts. A skill inside a listed skill is a scoped primitive like the others: it is there once that one is
-active.
+What a skill binds is in no list, active or not: activating the skill returns its definition. Of what was
+activated, only what still exists, may be seen by the caller, and stands inside nothing that is not active counts.
+A skill inside a listed skill is a scoped primitive like the others: it can be activated once that one is active.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from skillwire.server.native.scoped import Bound, Scoped, canonical_key
 from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection, Iterable
 
     from skillwire.catalog.contract import Catalog
     from skillwire.server.binding import Context, Served
@@ -57,13 +57,17 @@ class ActiveSkills:
         outer = await self.enclosing(self._served.catalog_for(ctx), path)
         return outer is None or outer.path in live
 
-    async def hidden(self, ctx: Context, kind: Kind) -> frozenset[str] | None:
-        """Names or URIs (canonical) that this caller may not use now; ``None`` if nothing of the kind is bound."""
+    async def is_listed(self, ctx: Context, path: str) -> bool:
+        """Whether the skill at ``path`` is in the listing: nothing that the caller may see is around it."""
+        return self.keep_listed or await self.enclosing(self._served.catalog_for(ctx), path) is None
+
+    async def hidden(self, kind: Kind) -> frozenset[str] | None:
+        """Names or URIs (canonical) that are in no list; ``None`` if nothing of the kind is bound."""
         keys = (await self.scoped.current()).skills[kind]
-        if not keys:
-            return None
-        live = await self._usable(ctx, {path for paths in keys.values() for path in paths})
-        return frozenset(key for key, paths in keys.items() if live.isdisjoint(paths))
+        if not keys or not self.keep_listed:
+            return frozenset(keys) or None
+        sees = self._served.sees()
+        return frozenset(key for key, paths in keys.items() if not any(map(sees, self._uris(paths))))
 
     async def refusal(self, ctx: Context, paths: tuple[str, ...]) -> list[SkillEntry] | None:
         """``None`` if one of ``paths`` lets the caller in; else those of them that it may see, to be activated."""
@@ -72,27 +76,19 @@ class ActiveSkills:
         catalog = self._served.catalog_for(ctx)
         return [entry for path in paths if (entry := await self._peek(catalog, path)) is not None]
 
-    async def changed_kinds(self, before: frozenset[str], after: frozenset[str]) -> list[Kind]:
-        """Of what there is more or less to use, when these skills are active instead of those."""
-        if self.keep_listed:
-            return []
-        skills = (await self.scoped.current()).skills
-        return [
-            kind
-            for kind, keys in skills.items()
-            if any(before.isdisjoint(paths) != after.isdisjoint(paths) for paths in keys.values())
-        ]
-
     async def binders(self, kind: Kind, key: str) -> tuple[Bound, tuple[str, ...]]:
         """Who binds ``key``, exactly."""
         bound = await self.scoped.current()
         return bound, bound.skills_of(kind, key)
 
-    async def _usable(self, ctx: Context, paths: Iterable[str]) -> frozenset[str]:
+    async def _usable(self, ctx: Context, paths: Collection[str]) -> frozenset[str]:
         if self.keep_listed:
             sees = self._served.sees()
-            return frozenset(path for path in paths if sees(skill_md_uri(path, self._served.scheme)))
+            return frozenset(path for path, uri in zip(paths, self._uris(paths), strict=True) if sees(uri))
         return (await self.live(ctx)).intersection(paths)
+
+    def _uris(self, paths: Iterable[str]) -> list[str]:
+        return [skill_md_uri(path, self._served.scheme) for path in paths]
 
     async def _peek(self, catalog: Catalog, path: str) -> SkillEntry | None:
         return await catalog.peek_skill(skill_md_uri(path, self._served.scheme))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from skillwire.catalog.current import read_current
 from skillwire.errors import ProtocolError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.binding import OWN, Answer, is_modern
+from skillwire.server.binding import OWN, Answer
 from skillwire.server.native.activation import Activations, already_active
 from skillwire.server.native.active import ActiveSkills
 from skillwire.server.native.guarding import Guarding
@@ -21,7 +21,7 @@ from skillwire.server.sep2076.listening import listen_for_skills
 from skillwire.skill.uri import skill_md_uri
 from skillwire.wire import native
 from skillwire.wire.errors import to_rpc_error
-from skillwire.wire.extension import SKILLS_LIST, Freshness
+from skillwire.wire.extension import SKILLS_LIST
 from skillwire.wire.meta import URI
 from skillwire.wire.native import KINDS, SKILLS_ACTIVATE, SKILLS_DEACTIVATE, Kind
 from skillwire.wire.templates import is_template
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.server.binding import Context, Route, Served
     from skillwire.server.endpoints import Dialects
-    from skillwire.server.notices import ListKind, Notices
+    from skillwire.server.notices import Notices
     from skillwire.skill import SkillEntry
 
 log = logging.getLogger("skillwire.server")
@@ -55,11 +55,10 @@ class NativeBinding(Guarding):
     def __init__(self, served: Served, notices: Notices, options: Dialects) -> None:
         self._activations = Activations(options.activation_key, options.activation_seconds)
         super().__init__(served, ActiveSkills(served, self._activations, keep_listed=options.keep_listed))
-        self._notices = notices
         self._missed: set[tuple[str, str, str]] = set()
         if not options.keep_listed:
             notices.scoped_kinds = lambda: self.active.scoped.kinds
-        self.handle(_LIST, native.ListSkillsParams, self._list_skills, cacheable=False)
+        self.handle(_LIST, native.ListSkillsParams, self._list_skills)
         self.handle(_ACTIVATE, native.ActivateSkillParams, self._prepare, cacheable=False)
         self.handle(_DEACTIVATE, native.DeactivateSkillParams, self._deactivate, cacheable=False)
         self.routes |= {
@@ -90,26 +89,22 @@ class NativeBinding(Guarding):
 
     async def _list_skills(self, ctx: Context, params: native.ListSkillsParams) -> Answer:
         page = await self.served.catalog_for(ctx).list_skills(params.cursor, self.served.page_size)
-        live = await self.active.live(ctx)
         skills = [
             native.listed_skill(entry, await self.label(ctx, entry))
             for entry in page.items
-            if await self.active.is_offered(ctx, entry.path, live)
+            if await self.active.is_listed(ctx, entry.path)
         ]
-        result = native.list_result(skills, page.next_cursor)
-        return {**result, **Freshness().fields(ctx.protocol_version)}  # it depends on what is active
+        return native.list_result(skills, page.next_cursor)
 
     async def _activate(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         answer = cast("Answer", await call_next(replace(ctx, method=_ACTIVATE)))
         try:
             entry = await self._known(ctx, answer["_meta"][URI])
             defined = await self._definitions(ctx, call_next, entry)
-            live = await self.active.live(ctx)
-            gone = frozenset(self._activations.paths(ctx)) - live
+            gone = frozenset(self._activations.paths(ctx)) - await self.active.live(ctx)
             meta = self._activations.activate(ctx, entry.path, gone)
         except SkillwireError as error:
             raise to_rpc_error(error) from error
-        await self._tell(ctx, entry, live, live | {entry.path}, nested=bool(answer["skills"]))
         resources = [*defined.pop("resources", ()), *answer["resources"]]
         return {**answer, **defined, "resources": resources, "_meta": {**answer["_meta"], **meta}}
 
@@ -132,8 +127,7 @@ class NativeBinding(Guarding):
 
     async def _deactivate(self, ctx: Context, params: native.DeactivateSkillParams) -> Answer:
         entry = await self.served.names_for(ctx).find(params.name)
-        live = await self.active.live(ctx)
-        if entry.path not in live:
+        if entry.path not in await self.active.live(ctx):
             raise ProtocolError(
                 "skill-not-active",
                 f"the skill {params.name!r:.200} is not active",
@@ -141,9 +135,6 @@ class NativeBinding(Guarding):
                 rule="M3",
             )
         meta = self._activations.deactivate(ctx, entry.path)
-        inside = f"{entry.path}/"
-        after = frozenset(path for path in live if path != entry.path and not path.startswith(inside))
-        await self._tell(ctx, entry, live, after, nested=bool(await self._nested(ctx, entry)))
         return {"_meta": meta} if meta else {}
 
     async def _nested(self, ctx: Context, entry: SkillEntry) -> list[Answer]:
@@ -187,15 +178,6 @@ class NativeBinding(Guarding):
             f"activate {around!r:.200}",
             rule="M3",
         )
-
-    async def _tell(
-        self, ctx: Context, entry: SkillEntry, before: frozenset[str], after: frozenset[str], *, nested: bool
-    ) -> None:
-        """Whoever asked hears which of its lists are others now."""
-        kinds: list[ListKind] = [*await self.active.changed_kinds(before, after)]
-        if nested and not self.active.keep_listed:
-            kinds.append("skills")
-        await self._notices.lists_changed(ctx.session, kinds, entry.uri, modern=is_modern(ctx))
 
 
 def _as(method: str) -> Route:

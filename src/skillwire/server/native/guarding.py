@@ -1,4 +1,4 @@
-"""Scoped tools, prompts, resources and files of skills: absent and refused until their skill is active (M3).
+"""Scoped tools, prompts, resources and files of skills: in no list, and refused until their skill is active (M3).
 
 Lists are the server's own, page by page, without what is hidden. A call of something hidden says which skill to
 activate; what belongs only to skills that the caller may not see gets the very answer that the server gives to a
@@ -63,11 +63,11 @@ class Guarding(ReadingFiles):
         async def listed(ctx: Context, call_next: CallNext) -> HandlerResult:
             behind = self._list_none if kind == "resources" else _pass_on
             theirs = cast("Answer", await behind(ctx, call_next))
-            hidden = await self.active.hidden(ctx, kind)
+            hidden = await self.active.hidden(kind)
             if hidden is None:
                 return theirs
             items = [item for item in theirs.get(field, ()) if not is_hidden(kind, item.get(key), hidden)]
-            return one_callers({**theirs, field: items})
+            return one_callers({**theirs, field: items})  # skills bind things at any time
 
         return listed
 
@@ -113,6 +113,17 @@ class Guarding(ReadingFiles):
             return await onwards(ctx)
         result = await self._passed(ctx, onwards, "resources", uri, lambda other: {**params, "uri": other})
         return result if self.active.keep_listed else one_callers(cast("Answer", result))
+
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:
+        """As ``resources/subscribe`` answers."""
+        try:
+            await self._check_file(ctx, uri)
+        except MCPError:
+            return False
+        is_free = await self._is_listed_apart(ctx, call_next, uri)
+        if not is_free and await self._refusal(ctx, "resources", uri) is not None:
+            return False
+        return await super().may_subscribe(ctx, call_next, uri)
 
     async def _passed(
         self, ctx: Context, call_next: CallNext, kind: Kind, key: object, renamed: Renamed
