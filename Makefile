@@ -64,19 +64,19 @@ conformance.md: .venv/dev  ## for a release: each rule and the tests that prove 
 INTEROP := .venv/interop $(PEERS)/node_modules/.installed .venv/fast-agent/installed
 
 test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fast-agent); docs/interop.md must agree
-	$(BIN)/python -m pytest -n auto --dist worksteal --maxprocesses 4 -rsx --matrix check tests/interop
+	$(PYTEST) --maxprocesses 4 -rsx --matrix check tests/interop
 
 interop-matrix: $(INTEROP)  ## the same, and write docs/interop.md
-	$(BIN)/python -m pytest -n auto --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
+	$(PYTEST) --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
 
 test-adapters: .venv/adapters  ## against the agent frameworks' own packages, offline; and the adapters' types
-	$(BIN)/python -m pytest -n auto tests/adapters
+	$(PYTEST) tests/adapters
 	$(BIN)/pyright -p tests/adapters
 
 # Without Chromium its tests say so and are skipped; where CI is set, nothing goes on.
 test-web: .venv/web  ## the pages, in Debian's Chromium; pictures of every state go to tests/web/artefacts
 	@tests/web/install_chromium.sh || [ -z "$$CI" ]
-	$(BIN)/python -m pytest -n auto --dist worksteal --maxprocesses 4 -rsx --timeout 300 tests/web
+	$(PYTEST) --maxprocesses 4 -rsx --timeout 300 tests/web
 
 web-pictures: .venv/web  ## write the pictures of docs/web.md
 	@tests/web/install_chromium.sh
