@@ -12,6 +12,7 @@ from rules import rule
 from skillwire.errors import LimitError
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
 from skillwire.skill.entry import DYNAMIC, SkillEntry, build_entry
+from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.store import memory, sqlite
 from skillwire.store.contract import (
     KEPT_SECONDS,
@@ -33,6 +34,7 @@ pytestmark = pytest.mark.anyio
 DIGEST, OTHER = "sha256:" + "a" * 64, "sha256:" + "b" * 64
 REFUNDS = "skill://refunds/SKILL.md"
 NOW = 1000.0
+HIDDEN = (HiddenFind(HiddenKind.COMMENT, "SKILL.md:3", "psst"),)
 YES, NO = Answered(yes=True, by="ada", at=NOW + 1), Answered(yes=False, by="bob", at=NOW + 1, note="not here")
 
 
@@ -62,7 +64,7 @@ async def open_at(store: Store, now: float = NOW) -> list[str]:
 @rule("A1", "B6")
 async def test_a_question_comes_back_as_it_was_asked(store: Store) -> None:
     """With the entry and its gaps, and with what the asker found in it."""
-    asked = question(kind="execute", target="Bash\ud800", hidden=("line 3: a comment",), diff=("-old", "+new\0"))
+    asked = question(kind="execute", target="Bash\ud800", hidden=HIDDEN, diff=("-old", "+new\0"))
     await store.put_question(asked)
     dynamic = question("d", kind="dynamic", entry=SkillEntry("x://y", {"n": [1, None]}, DYNAMIC), asked_at=NOW + 1)
     await store.put_question(dynamic)
@@ -127,7 +129,7 @@ async def test_an_answer_that_is_not_fetched_expires(store: Store) -> None:
 async def test_a_question_that_is_too_large_is_refused(store: Store) -> None:
     """A server chooses how much there is to an entry."""
     with pytest.raises(LimitError) as caught:
-        await store.put_question(question(hidden=("x" * LARGEST_QUESTION,)))
+        await store.put_question(question(hidden=(HIDDEN[0]._replace(says="x" * LARGEST_QUESTION),)))
     assert caught.value.reference == "question-too-large"
     assert await open_at(store) == []
 

@@ -68,7 +68,7 @@ async def test_what_a_client_without_forms_wants_is_asked_at_the_desk(state: Pat
         [question] = await asked(gateway)
         assert (question.kind, question.origin, question.entry.uri) == ("load", "acme", "skill://flat/SKILL.md")
         assert question.by.startswith("gateway, for client:")
-        assert any("comment" in text for text in question.hidden)
+        assert any(find.kind == "html-comment" for find in question.hidden)
         assert question.waits_until == question.asked_at + LIVES_SECONDS
         assert await give_answer(gateway.store, question, YES)
         assert (await wire.client.read_resource(NOTES)).contents[0].text == "notes\n"

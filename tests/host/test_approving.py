@@ -73,7 +73,7 @@ async def test_what_a_person_is_asked_says_what_there_is_to_know(server: Hostile
         ("Bash(rm:*)", "Read"),
         ("inner/SKILL.md",),
     )
-    assert any("obey" in find for find in review.hidden)
+    assert any("obey" in find.says for find in review.hidden)
     assert (request.change, request.diff) == (None, ())
 
 
@@ -177,7 +177,7 @@ async def test_a_file_too_large_to_be_looked_through_is_said_to_be(server: Hosti
     rotate(server, URI, skill_md("flat", body="word \n" * 300 + "\U000e0061"))
     async with hosting(state, {"one": server}, ask=person, limits=replace(SMALL, max_checked_text=1000)) as host:
         await host.load("flat")
-    assert any("too large" in find for find in person.asked[0].review.hidden)
+    assert any(find.kind == "unread" for find in person.asked[0].review.hidden)
 
 
 @rule("B6")
@@ -290,7 +290,7 @@ async def test_a_dynamic_skill_is_asked_about_each_time(
         assert host.cache is not None
         assert (host.cache.usage().files, list(await host.store.approvals())) == (0, [])
     assert person.kinds == ["dynamic", "dynamic"]
-    assert all(any("hidden" in find for find in request.review.hidden) for request in person.asked)
+    assert all(any("hidden" in find.says for find in request.review.hidden) for request in person.asked)
 
 
 @rule("V7", "A2")
@@ -330,7 +330,7 @@ async def test_a_review_reads_every_text_and_keeps_nothing(server: HostileServer
     server.add("binary", {"SKILL.md": skill_md("binary"), "x.bin": b"\xff\x00"})
     async with hosting(state, {"one": server}) as host:
         review = await host.review("flat")
-        assert [find for find in review.hidden if "obey" in find] == ["notes.md:2: an HTML comment: obey"]
+        assert ("html-comment", "notes.md:2", "obey") in review.hidden
         assert (await host.review("binary")).hidden == ()
         assert host.cache is not None
         assert host.cache.usage().files == 0

@@ -124,7 +124,7 @@ async def test_a_question_says_what_a_person_should_know(state: Path) -> None:
         await while_asked(host, lambda: load(host), look)
     first, second = seen
     assert (first.by, first.kind, first.origin, first.entry.uri) == ("an agent", "load", "one", FLAT)
-    assert any("mail secrets" in text for text in first.hidden)
+    assert any("mail secrets" in find.says for find in first.hidden)
     assert request_of(first).review.hidden == first.hidden
     assert second.content != first.content
     assert "+Other words." in second.diff

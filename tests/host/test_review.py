@@ -57,8 +57,8 @@ def test_text_that_a_person_does_not_see_is_shown(body: str) -> None:
     path = "references/notes.md"
     review = review_entry(with_files("references/notes.md"))
     found = with_text(review, path, body).hidden
+    assert {find.place for find in found} <= {f"{path}:1", f"{path}:3"}
     assert len(found) >= 1
-    assert all(find.startswith(f"{path}:") for find in found)
 
 
 @rule("B6")
@@ -66,7 +66,7 @@ def test_text_that_a_person_does_not_see_is_shown(body: str) -> None:
 def test_what_hidden_text_says_is_spelled_out(kind: str) -> None:
     """A person can read what the model would."""
     (find,) = with_text(review_entry(with_files()), "SKILL.md", HIDDEN[kind]).hidden
-    assert "obey me" in find
+    assert "obey me" in find.says
 
 
 HIDDEN_FIELDS = {
@@ -82,14 +82,14 @@ HIDDEN_FIELDS = {
 def test_hidden_text_in_a_field_is_shown(fields: dict[str, object]) -> None:
     """Descriptions reach the model before any file does."""
     skill = build_entry("flat", {"name": "flat", "description": "x", **fields}, [("SKILL.md", DIGEST, 0)])  # type: ignore[dict-item]
-    assert any("obey me" in find for find in review_entry(skill).hidden)
+    assert any("obey me" in find.says for find in review_entry(skill).hidden)
 
 
 @rule("B6")
 def test_hidden_text_in_the_name_of_a_file_is_shown() -> None:
     """Names of files are listed for the model, and people judge a file by its name."""
     (find,) = review_entry(with_files("notes\u202edm.exe")).hidden
-    assert "dm.exe" in find
+    assert (find.kind, "dm.exe" in find.place) == ("bidi-controls", True)
 
 
 @rule("B6")
@@ -99,7 +99,7 @@ def test_that_there_are_more_finds_than_are_shown_is_said() -> None:
     review = with_text(review_entry(with_files("notes.md")), "SKILL.md", text)
     review = with_text(review, "notes.md", text)
     assert len(review.hidden) <= 60
-    assert not review.hidden[-1].startswith(("SKILL.md:", "notes.md:"))  # no find: there are more
+    assert review.hidden[-1].kind == "more"
 
 
 SCRIPTS = [

@@ -144,4 +144,4 @@ def _say_more(found: NamedEntry, grants: frozenset[str], printer: Printer) -> No
     if review.nested:
         printer.talk(f"need approvals of their own: {listed(review.nested)}")
     for find in review.hidden:
-        printer.talk(f"hidden text: {line(find)}")
+        printer.talk(f"hidden text: {line(str(find))}")

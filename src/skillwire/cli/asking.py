@@ -240,7 +240,7 @@ def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, 
     yield titles.scripts, "bold yellow", review.scripts
     yield titles.wishes, "bold yellow", _wishes(review)
     yield titles.changes, "bold red", _changes(request)
-    yield "TEXT THAT PEOPLE DO NOT SEE (B6)", "bold red", review.hidden
+    yield "TEXT THAT PEOPLE DO NOT SEE (B6)", "bold red", tuple(map(str, review.hidden))
     if not fingerprint_of(entry):
         words = "what it says may be another thing each time it is read, and it is asked about each time"
         yield "NOTHING ABOUT IT CAN BE VERIFIED (V7)", "bold red", [words]

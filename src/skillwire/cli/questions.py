@@ -160,5 +160,5 @@ def _document(question: Question) -> dict[str, Any]:
         "fingerprint": question.content or None,
         "by": question.by,
         "since": stamp(question.asked_at),
-        "hidden": list(question.hidden),
+        "hidden": [find._asdict() for find in question.hidden],
     }

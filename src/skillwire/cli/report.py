@@ -113,6 +113,7 @@ def _summary(reports: Sequence[CheckReport]) -> Text:
 def _problem_json(report: CheckReport, problem: Diagnostic) -> dict[str, Any]:
     return {
         "reference": problem.reference,
+        "detail": problem.detail,
         "rule": problem.rule,
         "severity": problem.severity,
         "served": not problem.refuses,

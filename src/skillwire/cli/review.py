@@ -140,6 +140,7 @@ def _document(
     files = [{"path": path_inside(entry.uri, file.uri), **file._asdict()} for file in entry.files]
     return {
         **facts,
+        "hidden": [find._asdict() for find in request.review.hidden],
         "name": found.name,
         "origin": request.origin,
         "uri": entry.uri,

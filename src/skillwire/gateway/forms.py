@@ -31,7 +31,7 @@ def approval_form(label: str, review: Review, content: str) -> dict[str, Any]:
     if review.nested:
         lines.append(f"Skills inside, which need a yes of their own: {_few(review.nested)}")
     if review.hidden:
-        lines.append(f"HIDDEN TEXT: {_few(review.hidden)}")
+        lines.append(f"HIDDEN TEXT: {_few(tuple(map(str, review.hidden)))}")
     field = {"type": "boolean", "title": "Approve this content", "description": "Another content asks again."}
     schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
     return {"message": "\n".join(lines), "requestedSchema": schema}

@@ -34,7 +34,7 @@ from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, Question, Store
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Iterable
+    from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
     from skillwire.host.approvals import Ask, RequestKind
@@ -81,8 +81,8 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
         now,
         now + seconds,
         target=request.target,
-        hidden=_bounded(request.review.hidden),
-        diff=_bounded(request.diff),
+        hidden=tuple(find._replace(place=find.place[:_LONGEST_LINE]) for find in request.review.hidden),
+        diff=tuple(line[:_LONGEST_LINE] for line in request.diff)[:_MOST_LINES],
     )
 
 
@@ -190,10 +190,6 @@ def _unanswered(request: ApprovalRequest, patience: float | None) -> ApprovalErr
 
 def _answered(answer: Answer) -> Answered:
     return Answered(answer.yes, answer.by, time.time(), answer.grants, remember=answer.remember, note=answer.note)
-
-
-def _bounded(lines: Iterable[str]) -> tuple[str, ...]:
-    return tuple(line[:_LONGEST_LINE] for line in lines)[:_MOST_LINES]
 
 
 @asynccontextmanager

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from skillwire.errors import FormatError
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.hidden import HiddenText, find_hidden_characters
-from skillwire.skill.markdown import Link, read_markdown
+from skillwire.skill.hidden import HiddenKind
+from skillwire.skill.markdown import read_text
 from skillwire.skill.uri import DEFAULT_SCHEME, SkillUri, resolve_reference
 
 if TYPE_CHECKING:
@@ -36,20 +36,18 @@ class SkillText:
 
 def check_text(document: SkillText) -> Iterator[Diagnostic]:
     """Every problem in one text file of a skill."""
-    hidden = list(find_hidden_characters(document.text))
-    links: list[Link] = []
-    if document.file.lower().endswith((".md", ".markdown")):
-        facts = read_markdown(_blank_frontmatter(document))
-        hidden += facts.comments
-        links = facts.links
+    facts = read_text(document.file, document.text)
     lines = _Lines(document.text)
-    hidden.sort(key=lambda item: item.offset)
-    for item in hidden[:_MAX_FINDS]:
-        yield _at(document, lines, item.offset, "hidden-text", *_hidden_words(item))
-    if len(hidden) > _MAX_FINDS:
-        words = f"and {len(hidden) - _MAX_FINDS} more of the same kinds in this file"
-        yield _at(document, lines, hidden[_MAX_FINDS].offset, "hidden-text", words, "look at the whole file")
-    for link in links[:_MAX_LINKS]:
+    for item in facts.hidden[:_MAX_FINDS]:
+        says = item.says if len(item.says) <= _EXCERPT else f"{item.says[:_EXCERPT]} …"
+        words = f"{item.kind.words}: {says}" if says else item.kind.words
+        hint = "remove it, or write it where a person reading the skill sees it"
+        yield _at(document, lines, item.offset, "hidden-text", words, hint, item.kind)
+    if len(facts.hidden) > _MAX_FINDS:
+        words = f"and {len(facts.hidden) - _MAX_FINDS} more of the same kinds in this file"
+        offset = facts.hidden[_MAX_FINDS].offset
+        yield _at(document, lines, offset, "hidden-text", words, "look at the whole file", HiddenKind.MORE)
+    for link in facts.links[:_MAX_LINKS]:
         problem = _link_problem(document, link.target)
         if problem is not None:
             yield _at(document, lines, link.offset, *problem)
@@ -72,26 +70,6 @@ def source_line(text: str, line: int) -> str | None:
     """Line number ``line`` of ``text``."""
     lines = text.split("\n", line)
     return lines[line - 1].rstrip("\r") if len(lines) >= line else None
-
-
-def _blank_frontmatter(document: SkillText) -> str:
-    """The same text, same offsets, with the frontmatter emptied: YAML is not Markdown."""
-    text = document.text
-    if document.file != "SKILL.md" or not text.lstrip("\ufeff").startswith("---"):
-        return text
-    end = text.find("\n---", 3)
-    if end < 0:
-        return text
-    end += 4
-    return "".join("\n" if character == "\n" else " " for character in text[:end]) + text[end:]
-
-
-def _hidden_words(item: HiddenText) -> tuple[str, str]:
-    says = item.says if len(item.says) <= _EXCERPT else item.says[:_EXCERPT] + " …"
-    return (
-        f"{item.kind}: {says}" if says else item.kind,
-        "remove it, or write it where a person reading the skill sees it",
-    )
 
 
 def _link_problem(document: SkillText, target: str) -> tuple[str, str, str] | None:
@@ -136,7 +114,9 @@ class _Lines:
         return line, offset - start + 1, self._sources[line]
 
 
-def _at(document: SkillText, lines: _Lines, offset: int, reference: str, message: str, hint: str) -> Diagnostic:
+def _at(
+    document: SkillText, lines: _Lines, offset: int, reference: str, message: str, hint: str, detail: str = ""
+) -> Diagnostic:
     line, column, source = lines.at(offset)
     file = f"{document.skill}/{document.file}"
-    return Diagnostic(reference, message, hint, file, line, column, source, document.skill)
+    return Diagnostic(reference, message, hint, file, line, column, source, document.skill, detail=detail)

@@ -97,7 +97,8 @@ class Diagnostic:
     """One problem. ``file`` is a path inside the tree that was checked; ``source`` is the line it is about.
 
     ``broken`` is the rule's id where the kind alone does not tell it. ``other`` is the path of another skill that
-    the message names: whoever may not see that one is not told.
+    the message names: whoever may not see that one is not told. ``detail`` divides a reference further, for
+    programs: of ``hidden-text``, the ``HiddenKind``.
     """
 
     reference: str
@@ -110,6 +111,7 @@ class Diagnostic:
     skill: str | None = None
     broken: str = ""
     other: str | None = None
+    detail: str = ""
 
     @property
     def kind(self) -> Kind:

@@ -1,18 +1,19 @@
-"""Markdown as a reader sees it: its links and its comments, not those inside code.
+"""Markdown as a reader sees it: its links, and what a rendered page does not show of it. Code shows everything.
 
 markdown-it-py does the reading (CommonMark). Its tokens know the lines of a block; the exact place of a link or
-comment inside the block is found again in the text. The reader gives up on what nests absurdly deep; then the
+a tag inside the block is found again in the text. The reader gives up on what nests absurdly deep; then the
 text is searched plainly instead, since hiding behind depth must not work (B6).
 """
 
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from collections import Counter
 from functools import cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.skill.hidden import HiddenText, find_html_comments, find_markdown_comments
+from skillwire.skill.hidden import HiddenKind, HiddenText, find_hidden_characters, find_hidden_html, one_line
+from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,6 +27,8 @@ _MAX_READ = 256 * 1024
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BRACKETS = re.compile(r"[\[\]]|\n[ \t]*\r?\n")  # or the end of a paragraph
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
+_PLAIN_LABEL = re.compile(r"\[([^\[\]]{1,999})\]")
+_PLAIN_DEFINITION = re.compile(r"^[ \t>]*\[([^\[\]]{1,999})\]:.*(?:\n[^\n\[]+)*", re.MULTILINE)
 
 
 class Link(NamedTuple):
@@ -37,17 +40,17 @@ class Link(NamedTuple):
 
 
 class MarkdownFacts(NamedTuple):
-    """What a check wants to know of a Markdown text."""
+    """What a check wants to know of a text."""
 
     links: list[Link]
-    comments: list[HiddenText]
+    hidden: list[HiddenText]
 
 
 @cache
 def _reader() -> MarkdownIt:
     from markdown_it import MarkdownIt  # late: 20 ms that only a check needs
 
-    reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING})
+    reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING, "store_labels": True})
     # Links are wanted as written, also those that a renderer would refuse (file:, javascript:).
     reader.normalizeLink = _as_written
     reader.validateLink = _any_link
@@ -62,33 +65,67 @@ def _any_link(url: str) -> bool:  # noqa: ARG001 - the signature is markdown-it'
     return True
 
 
+def read_text(file: str, text: str) -> MarkdownFacts:
+    """The links of a file of a skill, if it is Markdown, and all hidden text in it, in order (B6)."""
+    facts = MarkdownFacts([], [])
+    if file.lower().endswith((".md", ".markdown")):
+        facts = read_markdown(_blank_frontmatter(text) if file == SKILL_MD else text)
+    facts.hidden.extend(find_hidden_characters(text))
+    facts.hidden.sort(key=lambda item: item.offset)
+    return facts
+
+
 def read_markdown(text: str) -> MarkdownFacts:
-    """The links and comments of ``text``, with their places."""
-    if "[" not in text and "<" not in text:  # neither link nor comment: most files, and reading costs
+    """The links of ``text``, and what a rendered page does not show of it, with their places."""
+    if "[" not in text and "<" not in text:  # nothing to find: many files, and reading costs
         return MarkdownFacts([], [])
     if not is_tame(text):
         return _search_plainly(text)
-    tokens = _reader().parse(text)
+    env: dict[str, Any] = {}
+    tokens = _reader().parse(text, env)
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
         return _search_plainly(text)
     starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text), len(text)]
     facts = MarkdownFacts([], [])
-    visible_code: list[tuple[int, int]] = []
+    html: list[tuple[int, str]] = []
+    used: set[str] = set()
     for token in tokens:
         if token.map is None:
             continue
         start, end = starts[token.map[0]], starts[token.map[1]]
         if token.type == "html_block":
-            facts.comments.extend(_shifted(find_html_comments(text[start:end]), start))
+            # Without the marks of quotes and lists around it, which would end a tag.
+            written = text[start:end]
+            is_plain = _LINE_END.sub("\n", written).strip() == token.content.strip()
+            html.append((start, written if is_plain else token.content))
         elif token.type == "inline":
-            _Inline(text, start, end, facts).read(token.children or ())
-        elif token.type in ("fence", "code_block"):
-            visible_code.append((start, end))
-    for comment in find_markdown_comments(text):
-        before = bisect_right(visible_code, (comment.offset, len(text))) - 1
-        if before < 0 or comment.offset >= visible_code[before][1]:
-            facts.comments.append(comment)
+            _Inline(text, start, end, facts, html, used).read(token.children or ())
+    facts.hidden.extend(find_hidden_html(html, text))
+    for label, definition in _definitions(env):
+        first, last = definition["map"]
+        if label not in used:
+            words = one_line(text[starts[first] : starts[last]])
+            facts.hidden.append(HiddenText(HiddenKind.DEFINITION, starts[first], words))
+    facts.hidden.sort(key=lambda item: item.offset)
     return facts
+
+
+def _definitions(env: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, Any]]]:
+    """Definitions of links with their labels; a second one of a label is never used."""
+    yield from env.get("references", {}).items()
+    for definition in env.get("duplicate_refs", ()):
+        yield None, definition
+
+
+def _blank_frontmatter(text: str) -> str:
+    """The same text, same offsets, with the frontmatter emptied: YAML is not Markdown."""
+    if not text.lstrip("\ufeff").startswith("---"):
+        return text
+    end = text.find("\n---", 3)
+    if end < 0:
+        return text
+    end += 4
+    return "".join("\n" if character == "\n" else " " for character in text[:end]) + text[end:]
 
 
 def is_tame(text: str) -> bool:
@@ -99,22 +136,27 @@ def is_tame(text: str) -> bool:
 class _Inline:
     """Goes through the pieces of one block, and through the text beside them, so that each has its own place."""
 
-    def __init__(self, text: str, start: int, end: int, facts: MarkdownFacts) -> None:
+    def __init__(
+        self, text: str, start: int, end: int, facts: MarkdownFacts, html: list[tuple[int, str]], used: set[str]
+    ) -> None:
         self._text = text
         self._at = start
         self._end = end
         self._facts = facts
+        self._html = html
+        self._used = used  # labels of definitions
 
     def read(self, pieces: Sequence[Token]) -> None:
         closing: list[tuple[str, list[str]]] = []
         for piece in pieces:
             if piece.type == "html_inline":
-                start = self._find(piece.content)
-                self._facts.comments.extend(_shifted(find_html_comments(piece.content), start))
+                self._html.append((self._find(piece.content), piece.content))
             elif piece.type == "image":
                 self.read(piece.children or ())
                 self._link(str(piece.attrGet("src") or ""), piece.content)
+                self._refer(piece)
             elif piece.type == "link_open":
+                self._refer(piece)
                 closing.append((str(piece.attrGet("href") or ""), []))
             elif piece.type == "link_close" and closing:
                 target, words = closing.pop()
@@ -135,6 +177,14 @@ class _Inline:
             self._at = found + len(target)
         self._facts.links.append(Link(target, found if found >= 0 else self._at, words))
 
+    def _refer(self, piece: Token) -> None:
+        """A title is shown to a mouse that rests on the link, and nowhere else."""
+        if "label" in piece.meta:
+            self._used.add(piece.meta["label"])
+        title = str(piece.attrGet("title") or "")
+        if title.strip():
+            self._facts.hidden.append(HiddenText(HiddenKind.TITLE, self._at, one_line(title)))
+
     def _find(self, content: str) -> int:
         found = self._text.find(content, self._at, self._end)
         if found < 0:
@@ -153,10 +203,11 @@ def _bracket_depth(text: str) -> int:
 
 
 def _search_plainly(text: str) -> MarkdownFacts:
-    links = [Link(match.group(1), match.start(1)) for match in _PLAIN_LINK.finditer(text)]
-    return MarkdownFacts(links, [*find_html_comments(text), *find_markdown_comments(text)])
-
-
-def _shifted(items: Iterator[HiddenText], by: int) -> Iterator[HiddenText]:
-    for item in items:
-        yield item._replace(offset=item.offset + by)
+    links = [Link(match[1], match.start(1)) for match in _PLAIN_LINK.finditer(text)]
+    labels = Counter(one_line(match[1]).casefold() for match in _PLAIN_LABEL.finditer(text))
+    definitions = (
+        HiddenText(HiddenKind.DEFINITION, match.start(), one_line(match[0]))
+        for match in _PLAIN_DEFINITION.finditer(text)
+        if labels[one_line(match[1]).casefold()] == 1
+    )
+    return MarkdownFacts(links, [*find_hidden_html([(0, text)], text), *definitions])

@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from skillwire.skill.approval import tool_grant
-from skillwire.skill.check import SkillText, check_text
-from skillwire.skill.hidden import find_hidden_characters
+from skillwire.skill.hidden import HiddenFind, HiddenKind, find_hidden_characters
+from skillwire.skill.markdown import read_text
 from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _WIDENING = frozenset(
     {"allowedtools", "hooks", "permissions", "permissionmode", "mcpservers", "model", "agent", "agents"}
 )
 _MAX_FINDS = 50
-_MORE = "and more, in other places: look at the whole skill before you say yes"
+_EXCERPT = 160
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Review:
     tools: tuple[str, ...]  # as grants: see ``tool_grant``
     widening: Mapping[str, Json]
     nested: tuple[str, ...]
-    hidden: tuple[str, ...]
+    hidden: tuple[HiddenFind, ...]
     gaps: tuple[str, ...]
 
 
@@ -69,12 +69,10 @@ def review_entry(entry: SkillEntry) -> Review:
 
 def with_text(review: Review, path: str, text: str) -> Review:
     """The same, with what is hidden in one of the skill's files."""
-    names = {name for name, _ in review.files}
-    finds = [
-        f"{path}:{problem.line}: {problem.message}"
-        for problem in check_text(SkillText(review.name, path, text, names))
-        if problem.reference == "hidden-text"
-    ]
+    finds: list[HiddenFind] = []
+    for item in read_text(path, text).hidden[: _MAX_FINDS + 1]:
+        line = text.count("\n", 0, item.offset) + 1
+        finds.append(HiddenFind(item.kind, f"{path}:{line}", _excerpt(item.says)))
     return replace(review, hidden=_bounded([*review.hidden, *finds]))
 
 
@@ -91,7 +89,7 @@ def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) ->
 
 def with_unread(review: Review, path: str) -> Review:
     """The same, with a file that is too large to be looked through: a person should know that nobody did."""
-    return replace(review, hidden=_bounded([*review.hidden, f"{path}: too large to look for hidden text in it"]))
+    return replace(review, hidden=_bounded([*review.hidden, HiddenFind(HiddenKind.UNREAD, path)]))
 
 
 def requested_tools(entry: SkillEntry) -> tuple[str, ...]:
@@ -128,27 +126,31 @@ def _is_widening(key: str) -> bool:
     return key.replace("-", "").replace("_", "").lower() in _WIDENING
 
 
-def _bounded(finds: list[str]) -> tuple[str, ...]:
-    """Not more than a person reads; that there are more is said, so that a flood of them hides nothing."""
+def _bounded(finds: list[HiddenFind]) -> tuple[HiddenFind, ...]:
+    """Not more than a person reads; that there are more is told, so that a flood of them hides nothing."""
     if len(finds) <= _MAX_FINDS:
         return tuple(finds)
-    return (*finds[: _MAX_FINDS - 1], _MORE)
+    return (*finds[: _MAX_FINDS - 1], HiddenFind(HiddenKind.MORE, ""))
 
 
-def _hidden_fields(fields: Mapping[str, Json]) -> Iterator[str]:
+def _hidden_fields(fields: Mapping[str, Json]) -> Iterator[HiddenFind]:
     for key, value in fields.items():
         for text in (key, *_texts(value)):
             yield from _hidden_in(text, f"the field {key!r:.40}")
 
 
-def _hidden_names(paths: Iterable[str]) -> Iterator[str]:
+def _hidden_names(paths: Iterable[str]) -> Iterator[HiddenFind]:
     for path in paths:
         yield from _hidden_in(path, f"the name {path!r:.80}")
 
 
-def _hidden_in(text: str, where: str) -> Iterator[str]:
-    for find in find_hidden_characters(text):
-        yield f"{where} has {find.kind}" + (f" that say {find.says!r:.80}" if find.says else "")
+def _hidden_in(text: str, place: str) -> Iterator[HiddenFind]:
+    for item in find_hidden_characters(text):
+        yield HiddenFind(item.kind, place, _excerpt(item.says))
+
+
+def _excerpt(text: str) -> str:
+    return text if len(text) <= _EXCERPT else f"{text[:_EXCERPT]} …"
 
 
 def _texts(value: Json) -> Iterator[str]:

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
     from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.entry import SkillEntry
+    from skillwire.skill.hidden import HiddenFind
 
 MOST_QUESTIONS: Final = 200
 """That are open at once."""
@@ -99,7 +100,7 @@ class Question:
     asked_at: float
     waits_until: float
     target: str = ""
-    hidden: tuple[str, ...] = ()
+    hidden: tuple[HiddenFind, ...] = ()
     diff: tuple[str, ...] = ()
 
     @property

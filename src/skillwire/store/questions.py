@@ -8,6 +8,7 @@ from typing import Any
 
 from skillwire.catalog.listing import entry_to_document
 from skillwire.errors import LimitError
+from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.store.contract import (
     LARGEST_QUESTION,
     MOST_QUESTIONS,
@@ -64,9 +65,10 @@ def question_as_text(question: Question) -> str:
 def to_question(key: str, kind: str, origin: str, text: str, asked_at: float, waits_until: float) -> Question:
     """The question of a row."""
     document: dict[str, Any] = json.loads(text)
-    entry, hidden, diff = to_entry(document["entry"]), tuple(document["hidden"]), tuple(document["diff"])
+    entry, hidden, diff = to_entry(document["entry"]), document["hidden"], tuple(document["diff"])
     by, target = document["by"], document["target"]
-    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, hidden, diff)
+    finds = tuple(HiddenFind(HiddenKind(find), place, says) for find, place, says in hidden)
+    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, finds, diff)
 
 
 def answer_as_text(answered: Answered) -> str:

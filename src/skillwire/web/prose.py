@@ -2,7 +2,7 @@
 
 HTML in it is text. Links go where ``link`` says, and those that leave say so to the browser (no referrer, no
 opener). Nothing is loaded from elsewhere: an image of another place becomes a link with its words. What rendering
-would hide, definitions of links that nobody uses, is shown below the text (B6). Everything passes a sanitiser at
+would hide is shown below the text (B6), as ``check`` finds it. Everything passes a sanitiser at
 the end, so that a mistake here, or in the reader, is not enough.
 
 Rendering takes up to a second for a text made to be slow, so a large text is rendered once and kept by its digest.
@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from markupsafe import Markup
 
 from skillwire.limits import KIB, MIB
-from skillwire.skill.markdown import is_tame
+from skillwire.skill.markdown import is_tame, read_markdown
 from skillwire.web.coloured import LANGUAGES, code, snippet
 from skillwire.web.unseen import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, MutableMapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -44,6 +44,8 @@ _STAYS = re.compile(r"/(?!/)|[#?]")
 _LEAVES = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _ALIGNED = re.compile(r"text-align:(left|right|center)")
 _CAPTION = Markup('<div class="caption">{}</div>')  # a renderer keeps the words after a fence to itself
+_FIND = Markup('<li><mark class="hidden" data-kind="{}">{}: {}</mark></li>')
+_FINDS_SHOWN = 50
 _TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h2", "h3", "h4", "h5", "h6", "hr", "img", "li", "mark", "ol",
     "p", "pre", "s", "section", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
@@ -51,7 +53,7 @@ _TAGS = {
 _ATTRIBUTES: dict[str, set[str]] = {
     "a": {"href", "rel", "class", "title"},
     "img": {"src", "alt", "loading"},
-    "mark": {"class", "title"},
+    "mark": {"class", "data-kind", "title"},
     "ol": {"start"},
     "pre": {"class", "tabindex"},
     "table": {"tabindex"},
@@ -81,7 +83,7 @@ def _rendered(text: str, link: Link, image: Link | None) -> Markup:
         return _as_written(text)
     _Rewriting(link, image).blocks(tokens)
     html = reader.renderer.render(tokens, reader.options, env)
-    return _sanitised(html + _unshown(env, tokens))
+    return _sanitised(html + str(_unshown(text)))
 
 
 class _Kept(NamedTuple):
@@ -191,7 +193,6 @@ class _Rewriting:
             elif piece.type == "code_inline":
                 _become(piece, Markup("<code>{}</code>").format(visible(piece.content)))
             elif piece.type == "image":
-                piece.meta["href"] = piece.attrGet("src")
                 _become(piece, self._picture(str(piece.attrGet("src") or ""), words_of(piece.children or [])))
             elif piece.type == "link_open":
                 html = self._opening(piece)
@@ -202,7 +203,6 @@ class _Rewriting:
 
     def _opening(self, piece: Token) -> Markup:
         target, title = self._where(str(piece.attrGet("href") or "")), str(piece.attrGet("title") or "")
-        piece.meta["href"] = piece.attrGet("href")
         return Markup("") if target is None else _anchor(target, title)
 
     def _picture(self, source: str, words: str) -> Markup:
@@ -254,30 +254,13 @@ def _slug(words: str) -> str:
     return re.sub(r"[^\w -]", "", words.strip().lower()).replace(" ", "-")
 
 
-def _unshown(env: MutableMapping[str, Any], tokens: Sequence[Token]) -> str:
-    """Definitions that no link uses: rendered Markdown does not show them, and a model reads them."""
-    used = set(_used(tokens))
-    lines = [
-        visible(f"[{item['label']}]: {item['href']} {item['title']}".strip())
-        for item in _definitions(env)
-        if item["title"] or item["href"] not in used
-    ]
-    if not lines:
-        return ""
-    items = Markup("").join(Markup('<li><mark class="hidden">{}</mark></li>').format(line) for line in lines)
-    note = "Rendered Markdown does not show these lines, and a model reads them:"
-    return str(Markup('<section class="notice"><p>{}</p><ul>{}</ul></section>').format(note, items))
-
-
-def _definitions(env: MutableMapping[str, Any]) -> Iterator[dict[str, Any]]:
-    for label, item in env.get("references", {}).items():
-        yield {"label": label, "href": item.get("href", ""), "title": item.get("title", "")}
-    for item in env.get("duplicate_refs", ()):
-        yield {"label": item.get("label", ""), "href": item.get("href", ""), "title": item.get("title", "")}
-
-
-def _used(tokens: Sequence[Token]) -> Iterator[str]:
-    for token in tokens:
-        for piece in token.children or ():
-            if "href" in piece.meta:
-                yield str(piece.meta["href"])
+def _unshown(text: str) -> Markup:
+    """What a rendered page does not show and a model reads, below the text."""
+    finds = read_markdown(text).hidden
+    if not finds:
+        return Markup("")
+    items = [_FIND.format(find.kind, find.kind.words, visible(find.says)) for find in finds[:_FINDS_SHOWN]]
+    if len(finds) > _FINDS_SHOWN:
+        items.append(Markup("<li>and {} more</li>").format(len(finds) - _FINDS_SHOWN))
+    note = "Rendered Markdown does not show these parts, and a model reads them:"
+    return Markup('<section class="notice"><p>{}</p><ul>{}</ul></section>').format(note, Markup("").join(items))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup, escape
 
-from skillwire.skill.hidden import find_hidden_runs
+from skillwire.skill.hidden import HiddenKind, find_hidden_runs
 
 if TYPE_CHECKING:
     from skillwire.skill.hidden import HiddenRun
@@ -28,12 +28,14 @@ def visible(text: str) -> Markup:
 
 
 def _marked(run: HiddenRun, characters: str) -> Markup:
-    if run.kind == "Unicode tag characters":
-        title = f"U+{ord(characters[0]):04X} … {run.kind}: a model reads them, a person does not"
+    if run.kind is HiddenKind.TAG_CHARACTERS:
+        title = f"U+{ord(characters[0]):04X} … {run.kind.words}: a model reads them, a person does not"
         return _mark(title, f"U+{ord(characters[0]):04X}… “{run.says}”")
     if len(characters) > _SPELLED:
-        return _mark(f"{run.kind}, {len(characters)} of them", run.says)
-    return Markup("").join(_mark(f"{_number(c)} {unicodedata.name(c, run.kind)}", _number(c)) for c in characters)
+        return _mark(f"{run.kind.words}, {len(characters)} of them", run.says)
+    return Markup("").join(
+        _mark(f"{_number(c)} {unicodedata.name(c, run.kind.words)}", _number(c)) for c in characters
+    )
 
 
 def _mark(title: str, shown: str) -> Markup:

@@ -16,6 +16,7 @@ from skillwire.cli.review import _compared
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.skill.approval import Approval, ContentChange, contents_of
 from skillwire.skill.entry import SkillEntry, build_entry
+from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.skill.review import review_entry
 
 DIGEST = "sha256:" + "a" * 64
@@ -79,14 +80,17 @@ def test_markup_is_not_read() -> None:
 def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     """In a question; the page of its own shows all."""
     flood = entry(*(f"file-{number}.md" for number in range(100)), description="x" * 10_000)
-    asked = request(flood, review=replace(review_entry(flood), hidden=("SKILL.md:1: psst",)))
+    asked = request(
+        flood, review=replace(review_entry(flood), hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:1", "psst"),))
+    )
     text = shown(asked, at_most=5)
     assert len(text.splitlines()) < 20
     assert " 96 " in text
     assert "9,000" in text
     title, find = text.splitlines()[-3:-1]
     assert "(B6)" in title
-    assert find == "  SKILL.md:1: psst"
+    assert find.startswith("  SKILL.md:1: ")
+    assert find.endswith(": psst")
     assert len(shown(asked).splitlines()) > 100
 
 

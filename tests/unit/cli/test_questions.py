@@ -14,6 +14,7 @@ from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.opening import open_store
 from skillwire.skill.approval import fingerprint_of
+from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.store.contract import Question
 from trees import skill_md
 
@@ -93,11 +94,12 @@ def test_questions_are_listed_for_people_and_for_programs(state: Path, capsys: p
 @rule("B6")
 def test_one_is_shown_with_everything_there_is_to_know(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The first letters of its id are enough."""
-    ask(state, question(hidden=("SKILL.md:3: a comment",)))
+    ask(state, question(hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:3", "psst"),)))
     assert run_questions(state, "ab") == 0
     out = capsys.readouterr().out
     assert "an agent<U+001B>[2J" in out
-    assert "SKILL.md:3: a comment" in out
+    assert "SKILL.md:3: " in out
+    assert "psst" in out
     assert "scripts/x.sh" in out
 
 

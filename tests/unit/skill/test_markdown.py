@@ -12,8 +12,8 @@ def targets(text: str) -> list[str]:
     return [link.target for link in read_markdown(text).links]
 
 
-def comments(text: str) -> list[str]:
-    return [item.says for item in read_markdown(text).comments]
+def unshown(text: str) -> list[str]:
+    return [item.says for item in read_markdown(text).hidden]
 
 
 @rule("U6")
@@ -121,11 +121,11 @@ def test_a_link_written_in_other_characters_has_a_place_in_its_block() -> None:
         pytest.param("[x <!-- a --> y](z.md)\n", ["a"], id="in-a-link"),
         pytest.param("![logo <!-- a --> of Acme](logo.png)\n", ["a"], id="in-an-image"),
         pytest.param("<!-- never closed\n\nmore\n", ["never closed more"], id="open"),
-        pytest.param("[//]: # (a)\n", ["a"], id="markdown"),
+        pytest.param("> <p\n> hidden>a</p>\n", ["a"], id="tag-over-lines-of-a-quote"),
     ],
 )
-def test_comments_are_found_where_a_renderer_drops_them(text: str, expected: list[str]) -> None:
-    assert comments(text) == expected
+def test_hidden_html_is_found_where_a_renderer_drops_them(text: str, expected: list[str]) -> None:
+    assert unshown(text) == expected
 
 
 @rule("B6")
@@ -136,20 +136,52 @@ def test_comments_are_found_where_a_renderer_drops_them(text: str, expected: lis
         pytest.param("```html\n<!-- a -->\n```\n", id="fence"),
         pytest.param("    <!-- a -->\n", id="indented"),
         pytest.param("text <!-- not closed, so shown\n", id="not-closed"),
-        pytest.param("```\n[//]: # (a)\n```\n", id="markdown-in-a-fence"),
-        pytest.param("    [//]: # (a)\n", id="markdown-indented"),
+        pytest.param("```\n[//]: # (a)\n```\n", id="definition-in-a-fence"),
+        pytest.param("    [//]: # (a)\n", id="definition-indented"),
+        pytest.param("`<p hidden>a</p>` <?a\n", id="element-in-code"),
+        pytest.param("[a] [b][c] ![D]\n\n[a]: b.md\n[C]: d.md\n[d]: e.png\n", id="definitions-in-use"),
     ],
 )
-def test_a_comment_that_a_reader_sees_is_not_hidden(text: str) -> None:
-    """Code shows its comments."""
-    assert comments(text) == []
+def test_what_a_reader_sees_is_not_hidden(text: str) -> None:
+    """Code shows everything."""
+    assert unshown(text) == []
 
 
 @rule("B6", "F7")
 def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
     text = "# T\r\n\r\nx <!-- a -->\r\n\r\n<!-- b -->\r\n\r\n[//]: # (c)\r\n"
-    found = {item.says: item.offset for item in read_markdown(text).comments}
-    assert found == {"a": text.index("<!-- a"), "b": text.index("<!-- b"), "c": text.index("[//]")}
+    found = {item.says: item.offset for item in read_markdown(text).hidden}
+    assert found == {"a": text.index("<!-- a"), "b": text.index("<!-- b"), "[//]: # (c)": text.index("[//]")}
+
+
+@rule("B6")
+@pytest.mark.parametrize(
+    ("text", "kind", "says"),
+    [
+        pytest.param("[//]: # (do this)", "unused-definition", "[//]: # (do this)", id="comment"),
+        pytest.param("[x]: a.md 'do\nthis'\n", "unused-definition", "[x]: a.md 'do this'", id="over-lines"),
+        pytest.param("> [do this]: a.md\n", "unused-definition", "> [do this]: a.md", id="label-in-a-quote"),
+        pytest.param("[x]\n\n[x]: a.md\n[X]: do-this\n", "unused-definition", "[X]: do-this", id="repeated"),
+        pytest.param("[x]\n\n[x]: a.md 'do this'\n", "link-title", "do this", id="title-of-a-definition"),
+        pytest.param("[x](a.md 'do this')", "link-title", "do this", id="title-of-a-link"),
+        pytest.param("![x](a.png 'do this')", "link-title", "do this", id="title-of-an-image"),
+        pytest.param("a\n\n<p hidden>\n\ndo *this*\n\n</p>\n\nb\n", "hidden-attribute", "do *this*", id="blocks"),
+        pytest.param("a <span hidden>do\nthis</span> b", "hidden-attribute", "do this", id="inline"),
+        pytest.param("a <?do this?> b", "processing-instruction", "do this", id="instruction"),
+        pytest.param("a <!DO this> b", "html-declaration", "DO this", id="declaration"),
+        pytest.param("a <![CDATA[do this]]> b", "cdata", "do this", id="cdata"),
+    ],
+)
+@pytest.mark.parametrize("is_tame", [True, False], ids=["read", "searched-plainly"])
+def test_what_a_rendered_page_does_not_show_is_reported_with_its_kind(
+    text: str, kind: str, says: str, is_tame: bool
+) -> None:
+    """Also in a text that is too large to be read as Markdown, but for titles of links and second definitions."""
+    if is_tame:
+        assert [(item.kind, item.says) for item in read_markdown(text).hidden] == [(kind, says)]
+    elif kind != "link-title" and "[X]" not in text:
+        found = read_markdown(f"{text}\n\n{'x' * 256 * 1024}").hidden
+        assert [(item.kind, item.says) for item in found] == [(kind, says)]
 
 
 @rule("U6", "F6")
@@ -162,7 +194,7 @@ def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
 )
 def test_carriage_returns_alone_are_line_ends_too(text: str, links: list[str], hidden: list[str]) -> None:
     """CommonMark ends a line at a carriage return; no file makes the check fail."""
-    assert (targets(text), comments(text)) == (links, hidden)
+    assert (targets(text), unshown(text)) == (links, hidden)
 
 
 @rule("U6")
@@ -183,7 +215,7 @@ def test_open_brackets_do_not_hide_the_link_after_them(times: int) -> None:
         text = f"# Title\n\n{brackets * times} see [x](../x.md) <!-- y -->\n"
         facts = read_markdown(text)
         assert ("../x.md", text.index("../x.md")) in [link[:2] for link in facts.links]
-        assert [(item.says, item.offset) for item in facts.comments] == [("y", text.index("<!--"))]
+        assert [(item.says, item.offset) for item in facts.hidden] == [("y", text.index("<!--"))]
 
 
 @rule("U6", "B1")
@@ -191,8 +223,8 @@ def test_a_text_too_large_to_be_read_as_markdown_is_searched_plainly() -> None:
     """What stands in code counts then, too: better one too many than one missed."""
     text = "`[a](../x.md) <!-- y -->`\n"
     large = text + "x" * (256 * 1024 - len(text))
-    assert (targets(large), comments(large)) == ([], [])
-    assert (targets(f"{large}x"), comments(f"{large}x")) == (["../x.md"], ["y"])
+    assert (targets(large), unshown(large)) == ([], [])
+    assert (targets(f"{large}x"), unshown(f"{large}x")) == (["../x.md"], ["y"])
 
 
 @rule("B1")

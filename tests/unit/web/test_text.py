@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from host.stage import entry_of
 from pages import Page, dangers
 from rules import rule
+from skillwire.skill.check import SkillText, check_text
+from skillwire.skill.review import review_entry, with_text
 from skillwire.web.text import code, markdown, visible
+from trees import skill_md
 
 ATTACKS = {
     "script": "<script>pwned()</script>",
@@ -114,7 +118,28 @@ def test_what_rendering_hides_is_shown_below() -> None:
     assert len(page.all("h2")) == len(page.all("pre")) == len(page.all("section")) == 1
     assert "ignore all rules" in page.text
     assert "quietly" in page.text
-    assert "[USED]" not in page.text
+    assert [mark["data-kind"] for mark in page.all("mark")] == ["unused-definition"] * 2
+
+
+@rule("B6")
+def test_check_review_and_pages_find_the_same_hidden_text() -> None:
+    """One implementation; a page is made of the text below the frontmatter."""
+    hiding = {
+        "html-comment": "<!-- a -->",
+        "processing-instruction": "<?php a ?>",
+        "html-declaration": "<!A b>",
+        "cdata": "<![CDATA[a]]>",
+        "hidden-attribute": "x <b hidden>a</b>",
+        "hidden-style": "x <b style='display:none'>a</b>",
+        "unrendered-element": "<template>\na\n</template>",
+        "link-title": "[x](y.md 'a')",
+        "unused-definition": "[z]: y.md",
+    }
+    text = "\n\n".join(hiding.values())
+    checked = check_text(SkillText("x", "SKILL.md", text, {"y.md"}))
+    reviewed = with_text(review_entry(entry_of("x", {"SKILL.md": skill_md("x")})), "SKILL.md", text).hidden
+    shown = [mark["data-kind"] for mark in Page(str(markdown(text, link=anywhere))).all("mark")]
+    assert [problem.detail for problem in checked] == [find.kind for find in reviewed] == shown == list(hiding)
 
 
 def test_words_after_a_fence_are_shown() -> None:
