@@ -175,9 +175,9 @@ async def test_walking_a_skill_meets_the_files_of_its_entry(catalog: Catalog) ->
 
 
 @rule("D1")
-async def test_only_directories_of_skills_are_directories(catalog: Catalog) -> None:
-    """Not a file, a bare prefix or an unknown name."""
-    uris = ["skill://flat/SKILL.md", "skill://acme/billing", "skill://nothing", "skill://flat/nothing"]
+async def test_what_is_no_directory_of_a_skill_is_not_found(catalog: Catalog) -> None:
+    """A file, or an unknown name. A server answers for the folders above skills, whatever its catalog does."""
+    uris = ["skill://flat/SKILL.md", "skill://nothing", "skill://flat/nothing"]
     assert await refused(catalog.read_directory, uris) == dict.fromkeys(uris, "NotFoundError")
 
 

@@ -153,6 +153,7 @@ async def test_p4_files_are_named_in_order_and_read_like_any_resource(connect) -
         assert files["references/zz.md"] == {
             "name": "references/zz.md",
             "title": "the last file",
+            "description": "First the *last* file, then a picture, and again.",
             "uri": "skill://guide/references/zz.md",
             "mimeType": "text/markdown",
             "required": True,

@@ -244,7 +244,8 @@ async def test_a_dynamic_skill_has_the_files_that_it_links_to(mode: str) -> None
         first, second = [await wire.call("skills/get", name="today") for _ in range(2)]
         assert first["instructions"] != second["instructions"]
         file = {"name": "a.md", "title": "it", "uri": "skill://today/a.md", "mimeType": "text/markdown"}
-        assert first["files"] == [{**file, "required": True}]
+        described = first["instructions"].strip().replace("[it](a.md), [more](sub/)", "it, more")
+        assert first["files"] == [{**file, "description": described, "required": True}]
         assert (await wire.call("resources/read", uri="skill://today/a.md"))["contents"][0]["text"] == "a"
 
 

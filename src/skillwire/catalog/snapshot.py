@@ -7,6 +7,7 @@ what changed (and a copy of the list of paths, if skills came or went).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
@@ -275,7 +276,8 @@ class SnapshotCatalog(Catalog):
 def beginning_with(keys: Sequence[str], beginning: str, limit: int) -> list[str]:
     """The first ``limit`` of ``keys``, sorted, that begin with ``beginning``."""
     start = bisect_left(keys, beginning)
-    return [key for key in keys[start : start + limit] if key.startswith(beginning)]
+    rest = (keys[index] for index in range(start, min(start + limit, len(keys))))
+    return list(takewhile(lambda key: key.startswith(beginning), rest))
 
 
 def _entry(snapshot: Snapshot, path: str) -> SkillEntry:

@@ -36,6 +36,8 @@ async def say_what_is_served(catalog: Catalog, printer: Printer) -> None:
     for problem in await catalog.problems():
         if problem.refuses:
             printer.talk(f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
+        elif problem.reference == "over-limit":  # E6
+            printer.talk(f"warning: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
         elif problem.reference == "catalog-collision":
             printer.talk(f"note: {visible(problem.message)}")
     ignored = await catalog.ignored()

@@ -23,6 +23,7 @@ from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.named import Activation, NativeDialect
 from skillwire.client.dialects.sep2076 import NamedSkill, Sep2076Dialect
 from skillwire.client.refresh import Refresh, compare
+from skillwire.client.shapes import as_list, as_object
 from skillwire.errors import (
     FormatError,
     LimitError,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
 _D = TypeVar("_D", bound="Dialect")
 _MAX_MINED = 100
+_MAX_COMPLETED = 100
 _MAX_ASKED = 32  # folders around a file, each of which could be a skill
 # Two steps that never go back over what they read, since a server chooses the text: words, then a scheme in each.
 _WORD = re.compile(r"[^\s<>\"'`()\[\]{}]+")
@@ -216,6 +218,21 @@ class SkillsClient:
                     pending.append(child.uri)
                 else:
                     yield child
+
+    async def complete(self, template: str, variable: str, typed: str = "") -> list[str]:
+        """T1: values of a variable of a resource template that begin with ``typed``, at most 100.
+
+        ``template`` is the template itself, such as ``skill://{+path}`` or ``skill://docs/{product}/SKILL.md``.
+        """
+        declared = self.connection.capabilities
+        if declared is None or declared.completions is None:
+            raise ProtocolError("no-completions", "the server completes nothing", "type the whole URI", rule="K2")
+        reference = {"type": "ref/resource", "uri": template}
+        argument = {"name": variable, "value": typed}
+        answer = await self.connection.request("completion/complete", ref=reference, argument=argument)
+        values = as_list(as_object(answer.get("completion")).get("values"))
+        longest = self.limits.max_uri_length
+        return [value for value in values if isinstance(value, str) and len(value) <= longest][:_MAX_COMPLETED]
 
     async def refresh(self, previous: Iterable[SkillEntry]) -> Refresh:
         """What is new, changed, gone and unchanged since ``previous``, by digests: no file is read."""

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, cast
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
 
-from skillwire.catalog.cursor import bad_cursor
-from skillwire.catalog.snapshot import no_file
+from skillwire.catalog.cursor import bad_cursor, page_of
+from skillwire.catalog.snapshot import child_of, no_file
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.binding import OWN, Answer, Binding, ask, is_modern
@@ -26,7 +26,7 @@ from skillwire.wire.errors import resource_unknown, to_rpc_error
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.catalog.contract import Catalog, SkillTemplate
+    from skillwire.catalog.contract import Catalog, DirectoryChild, Page, SkillTemplate
     from skillwire.server.binding import Context, Handler, Served
     from skillwire.server.notices import Notices
     from skillwire.skill import SkillEntry
@@ -150,9 +150,30 @@ class ExtensionBinding(ReadingFiles):
 
     async def _read_directory(self, ctx: Context, params: extension.ReadDirectoryParams) -> Answer:
         catalog = self.served.catalog_for(ctx)
-        page = await catalog.read_directory(params.uri, params.cursor, self.served.page_size)
+        try:
+            page = await catalog.read_directory(params.uri, params.cursor, self.served.page_size)
+        except NotFoundError:
+            page = await self._prefix_folder(catalog, params)
+            if page is None:
+                raise
         entry = await self.skill_around(catalog, parse_uri(params.uri).path)
         return extension.directory_result(page, entry.meta if entry else DEFAULT_META)
+
+    async def _prefix_folder(
+        self, catalog: Catalog, params: extension.ReadDirectoryParams
+    ) -> Page[DirectoryChild] | None:
+        """D1: a folder above listed skills has the folders that lead to them. ``None`` if there are none."""
+        uri, scheme = parse_uri(params.uri), self.served.scheme
+        inside = f"{uri.path}/"
+        below = await catalog.suggest(inside, DEFAULT_LIMITS.max_entries) if uri.scheme == scheme else ()
+        names = sorted({path[len(inside) :].partition("/")[0] for path in below})
+        if not names:
+            return None
+
+        def child(name: str) -> DirectoryChild:
+            return child_of(f"{inside}{name}", None, scheme)
+
+        return page_of(f"directory {uri.path}", names, child, params.cursor, self.served.page_size)
 
     async def _list_resources(self, ctx: Context, params: PaginatedRequestParams) -> Answer:
         catalog = self.served.catalog_for(ctx)

@@ -121,6 +121,7 @@ def templates_result(scheme: str, templates: Sequence[SkillTemplate] = ()) -> di
         "name": "skill-file",
         "title": "A file of a skill",
         "description": "Any file of any skill: the skill's path, then the file's, such as acme/refunds/SKILL.md.",
+        "annotations": resource_annotations("", None, DEFAULT_META),
     }
     return {"resourceTemplates": [whole, *(_template(template, scheme) for template in templates)]}
 

@@ -6,6 +6,7 @@ Everything comes from an entry and the text of its ``SKILL.md``. What the dialec
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from mcp_types import PaginatedRequestParams, RequestParams
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from skillwire.skill.declared import Argument, Declared
 
 CAPABILITY = "skills"
+_LONGEST_DESCRIPTION, _LONGEST_LINE = 1024, 4096
+_LINE_BEGINNING = re.compile(r"^[\s>]*(?:[-*+]|\d{1,9}[.)]|#{1,6})?\s+|^\s*>\s*")
+_MARKED_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:<[^<>]*>|[^()<>]*)\)")
 _REFERENCE = {"prompts": ("ref/prompt", "name"), "resources": ("ref/resource", "uri")}
 
 
@@ -95,17 +99,17 @@ def files_of(entry: SkillEntry, body: str) -> list[dict[str, Any]]:
     known = {_path(root, file.uri): file for file in entry.files}
     linked = _linked(root, body)
     if not entry.is_dynamic:
-        linked = {path: words for path, words in linked.items() if path in known}
+        linked = {path: link for path, link in linked.items() if path in known}
     rest = sorted(path for path in known if path != SKILL_MD and path not in linked)
     return [
-        *(_file(root, path, known.get(path), words, required=True) for path, words in linked.items()),
-        *(_file(root, path, known[path], "", required=False) for path in rest),
+        *(_file(root, path, known.get(path), *link, required=True) for path, link in linked.items()),
+        *(_file(root, path, known[path], "", "", required=False) for path in rest),
     ]
 
 
-def _linked(root: SkillUri, body: str) -> dict[str, str]:
-    """Paths that ``body`` links to, with the words of the first link to each."""
-    base, found = SkillUri(root.scheme, (*root.segments, SKILL_MD)), dict[str, str]()
+def _linked(root: SkillUri, body: str) -> dict[str, tuple[str, str]]:
+    """Paths that ``body`` links to, with the words of the first link to each, and the line it stands in."""
+    base, found = SkillUri(root.scheme, (*root.segments, SKILL_MD)), dict[str, tuple[str, str]]()
     for link in read_markdown(body).links:
         try:
             target = resolve_reference(root, base, link.target)
@@ -114,14 +118,27 @@ def _linked(root: SkillUri, body: str) -> dict[str, str]:
         if target is not None and is_within(root, target) and not link.target.endswith("/"):
             path = "/".join(target.segments[len(root.segments) :])
             if path != SKILL_MD and len(found) < DEFAULT_LIMITS.skill_resources:
-                found[path] = found.get(path) or link.words.strip()
+                words = link.words.strip()
+                if path not in found or (words and not found[path][0]):
+                    found[path] = words, _sentence(body, link.offset)
     return found
 
 
-def _file(root: SkillUri, path: str, file: Resource | None, words: str, *, required: bool) -> dict[str, Any]:
+def _sentence(body: str, offset: int) -> str:
+    """The line around ``offset`` as text: what the author wrote about the link in it."""
+    start, end = body.rfind("\n", 0, offset) + 1, body.find("\n", offset)
+    line = body[start : len(body) if end < 0 else end][:_LONGEST_LINE]
+    return " ".join(_LINE_BEGINNING.sub("", _MARKED_LINK.sub(r"\1", line)).split())[:_LONGEST_DESCRIPTION]
+
+
+def _file(
+    root: SkillUri, path: str, file: Resource | None, words: str, description: str, *, required: bool
+) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": path}
     if words:
         fields["title"] = words
+    if description and description not in (words, path):
+        fields["description"] = description
     fields["uri"] = format_uri(f"{root.path}/{path}", root.scheme) if file is None else file.uri
     fields["mimeType"] = media_type(path.rpartition("/")[2])
     fields["required"] = required

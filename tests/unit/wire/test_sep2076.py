@@ -74,6 +74,7 @@ def test_a_dynamic_skill_has_what_it_links_to() -> None:
     assert made == [
         {
             "name": "r/c d.png",
+            "description": "the one folder",
             "uri": f"{ROOT}/r/c%20d.png",
             "mimeType": "image/png",
             "required": True,
