@@ -152,10 +152,15 @@ def test_the_names_in_a_directory_are_tagged_as_a_servers_words() -> None:
     assert content_between(listing_block("flat", EVIL, "", [], mark=MARK), MARK) == "(empty)"
 
 
-@rule("V5")
-def test_no_skills_are_no_words() -> None:
-    """An empty list costs nothing."""
-    assert catalog_prompt([], [EVIL]) == ""
+@rule("G1", "L2")
+def test_a_server_that_lists_nothing_is_named() -> None:
+    """It may have skills that it does not list. Nothing at all costs nothing."""
+    assert catalog_prompt([], [MINE]) == catalog_prompt([], []) == ""
+    prompt = catalog_prompt([], [EVIL, MINE])
+    assert elements(prompt) == []
+    outside = prompt.rpartition("</available_skills>")[2]
+    assert "evil" in outside
+    assert "mine" not in outside
 
 
 @rule("O2", "N1")
@@ -212,7 +217,7 @@ def test_origins_that_are_not_known_at_the_moment_are_named() -> None:
     dead, silent = ServerOrigin("dead", state="unreachable"), ServerOrigin("silent", state="connecting")
     stale = ServerOrigin("stale", state="stale")
     prompt = catalog_prompt([described("x")], [EVIL, dead, silent, stale])
-    after = prompt.rpartition("</available_skills>")[2]
+    after = prompt.splitlines()[-1]
     assert [label for label in ("evil", "dead", "silent", "stale") if label in after] == ["dead", "silent"]
 
 

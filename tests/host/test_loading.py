@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from adversarial.adversary import HostileServer
 from adversarial.expecting import refused
+from adversarial.speaking import Refusal
 from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, make_dynamic, reference
 from rules import rule
 from skillwire.errors import OriginError, StoreError
@@ -70,7 +72,6 @@ async def test_an_unlisted_skill_is_loaded_by_its_uri(server: HostileServer, sta
     server.answers["skills/get"] = lambda params: {"skill": hidden} if params["uri"] == hidden["uri"] else None
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.load("unlisted")) == ("skill-unknown", "N1")
-        assert reference(await host.load(hidden["uri"])) == ("skill-unknown", "N1")
         loaded = await host.load(hidden["uri"], origin="one")
         assert f'name="one:{hidden["uri"]}"' in loaded.text
         for name in (f"one:{hidden['uri']}", hidden["uri"]):
@@ -81,6 +82,37 @@ async def test_an_unlisted_skill_is_loaded_by_its_uri(server: HostileServer, sta
         assert reference(await host.read(f"one:{hidden['uri']}", "a.md"))[0] == "skill-unknown"
         assert reference(await host.load("skill://no/SKILL.md", origin="one")) == ("not-served", "")
         assert reference(await host.load("skill://no/SKILL.md", origin="two")) == ("origin-unknown", "O1")
+
+
+@rule("G1", "N1", "A1")
+async def test_an_unlisted_skill_is_loaded_without_its_origin_if_one_server_has_it(
+    state: Path, person: Person
+) -> None:
+    """The prompt names servers that list nothing, so that a model knows whom to ask."""
+    one, two = HostileServer(), HostileServer(era="legacy")
+    hidden = one.add("unlisted", {"SKILL.md": skill_md("unlisted")}, listed=False)
+    entries: dict[str, Any] = {"one": hidden, "two": None}
+    for label, server in (("one", one), ("two", two)):
+        server.answers["skills/get"] = lambda _, label=label: (
+            {"skill": entries[label]} if entries[label] else Refusal(-32602, "unknown")
+        )
+    async with hosting(state, {"one": one, "two": two}, ask=person) as host:
+        assert {"one", "two"} <= set(re.findall(r"\w+", host.catalog_prompt()))
+        uri = hidden["uri"]
+        loaded = await host.load(uri)
+        assert f'name="one:{uri}"' in loaded.text, loaded.text
+        host.leave()
+        entries["two"] = hidden
+        several = await host.load(uri)
+        assert reference(several) == ("origin-ambiguous", "N1")
+        assert f"one:{uri}" in several.text
+        assert f"two:{uri}" in several.text
+        assert not (await host.load(f"one:{uri}")).is_error
+        entries.update(one=None, two=None)
+        host.leave()
+        assert reference(await host.load(uri)) == ("skill-unknown", "G1")
+        assert reference(await host.load("skill://../SKILL.md"))[0] == "uri-invalid"
+        assert person.kinds == ["load"]
 
 
 @rule("U6", "V2")

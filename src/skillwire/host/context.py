@@ -24,8 +24,13 @@ _DESCRIPTION = 1024  # F3; nobody has approved it yet
 
 
 def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> str:
-    """Names, descriptions and origins for the system prompt; empty if there are no skills."""
-    if not skills:
+    """Names, descriptions and origins for the system prompt; empty if there are neither skills nor servers.
+
+    A server is named although it lists nothing: it may have skills that it does not list (L2, G1).
+    """
+    origins = list(origins)
+    servers = [escape_text(origin.label) for origin in origins if not origin.is_local]
+    if not skills and not servers:
         return ""
     lines = [
         "Skills hold instructions for particular tasks. When a task matches a description, call load_skill with"
@@ -44,6 +49,11 @@ def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> s
             "  </skill>",
         ]
     lines.append("</available_skills>")
+    if servers:
+        lines.append(
+            f"Servers: {', '.join(servers)}. They can have skills that are not in the list. To load one, call"
+            " load_skill with its URI as the name and, if you know it, its server as the origin."
+        )
     missing = [origin for origin in origins if origin.state in ("unreachable", "connecting")]
     if missing:
         labels = ", ".join(escape_text(origin.label) for origin in missing)

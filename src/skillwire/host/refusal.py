@@ -33,6 +33,8 @@ class Refusal:
     @property
     def for_model(self) -> str:
         """What the model is told: short, honest, without details that only matter to a person."""
+        if self.reference == "origin-ambiguous":  # labels are the host's own, and the URI is the model's
+            return f"Several servers have a skill with this URI: {self.hint}."
         return _FOR_MODEL.get(self.reference, f"This was refused ({self.reference}). Go on without it.")
 
 

@@ -44,6 +44,7 @@ from skillwire.skill.approval import (
     has_contents,
     tool_grant,
 )
+from skillwire.skill.uri import parse_uri
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
+    from skillwire.client.skills import SkillsClient
     from skillwire.host.approvals import Ask
     from skillwire.host.cache import ContentCache
     from skillwire.host.tools import ToolShape
@@ -336,7 +338,7 @@ class Host:
         return LoadedSkill(found.name, found.origin.label, found.entry.uri, block, content.offline)
 
     async def find(self, name: str, origin: str | None = None) -> NamedEntry:
-        """A known skill, or an unlisted one by its URI and origin (G1); ``label:URI`` names both.
+        """A known skill, or an unlisted one by its URI (G1); ``label:URI`` names its origin too.
 
         Where a listing says less than its server promises, the server is asked about this one skill.
         """
@@ -349,12 +351,44 @@ class Host:
             label, _, uri = name.partition(":")
             if origin is None and "://" in uri:
                 name, origin = uri, label
-            if "://" not in name or origin is None:
+            if "://" not in name:
                 raise
+        if origin is None:
+            return await self._served_by_one(str(parse_uri(name)))
         place = self.origins.get(origin)
         if not isinstance(place, ServerOrigin) or place.client is None:
             raise OriginError("origin-away", f"{origin!r:.80} cannot be asked now", "try again later", rule="O1")
         return NamedEntry(f"{origin}:{name}", place, await place.client.get_skill(name))
+
+    async def _served_by_one(self, uri: str) -> NamedEntry:
+        """The unlisted skill at ``uri``, if exactly one connected server has it (G1, N1)."""
+        found: list[NamedEntry] = []
+
+        async def ask(origin: ServerOrigin, client: SkillsClient) -> None:
+            with suppress(SkillwireError):
+                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await client.get_skill(uri)))
+
+        async with anyio.create_task_group() as group:
+            for origin in self.origins.servers():
+                if origin.client is not None:
+                    group.start_soon(ask, origin, origin.client)
+        if len(found) == 1:
+            return found[0]
+        if found:
+            names = sorted(each.name for each in found)
+            raise OriginError(
+                "origin-ambiguous",
+                f"{len(found)} servers have {uri!r:.300}",
+                f"load it by one of these names: {', '.join(names)}",
+                rule="N1",
+            )
+        asked = ", ".join(sorted(origin.label for origin in self.origins.servers() if origin.client is not None))
+        raise NotFoundError(
+            "skill-unknown",
+            f"no connected server has {uri!r:.300}; asked: {asked or 'none'}",
+            "use a name from the list, or the URI of another skill",
+            rule="G1",
+        )
 
     async def _wanted(self, found: NamedEntry) -> NamedEntry:
         return replace(found, entry=await self.origins.wanted(found.origin, found.entry))

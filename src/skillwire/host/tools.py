@@ -13,10 +13,13 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     LOAD: (
         "Load a skill's instructions before working on a task that its description matches.",
         {
-            "name": _NAME,
+            "name": {
+                "type": "string",
+                "description": "The skill's name, exactly as the list of skills gives it, or its URI.",
+            },
             "origin": {
                 "type": "string",
-                "description": "The origin's label; only for a URI that is not in the list.",
+                "description": "The server's label, if a URI that is not in the list needs one.",
             },
         },
         ["name"],
