@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from agents import Agent, RunConfig, Runner
+from agents import RunConfig, Runner
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 from offline import TASK, open_host, think
 
-from skillwire.host.adapters.openai_agents import instructions, skill_tools
+from skillwire.host.adapters.openai_agents import SkillsAgent
 
 
 def respond(call: ModelCall) -> ModelStep:
@@ -22,10 +22,10 @@ def respond(call: ModelCall) -> ModelStep:
 
 async def main() -> None:
     async with open_host() as host:
-        agent = Agent(
+        agent = SkillsAgent(
             "Support",
-            instructions=instructions(host, "You answer customers."),
-            tools=skill_tools(host),
+            host=host,
+            instructions="You answer customers.",
             model=ScriptedModel([ModelStep.respond(respond)] * 3),
         )
         run = await Runner.run(agent, TASK, run_config=RunConfig(tracing_disabled=True))

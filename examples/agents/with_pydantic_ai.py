@@ -9,7 +9,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from skillwire.host.adapters.pydantic_ai import SkillsToolset
+from skillwire.host.adapters.pydantic_ai import SkillsCapability
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
@@ -20,7 +20,9 @@ def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 async def main() -> None:
     async with open_host() as host:
-        agent = Agent(FunctionModel(model), instructions="You answer customers.", toolsets=[SkillsToolset(host)])
+        agent = Agent(
+            FunctionModel(model), instructions="You answer customers.", capabilities=[SkillsCapability(host)]
+        )
         print(f"\n{(await agent.run(TASK)).output}")
 
 

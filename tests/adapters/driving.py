@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+HOST_PAGE = Path(__file__).parents[2] / "docs/host.md"
+
+
+def documented(extra: str, **names: Any) -> Any:
+    """The agent that the line for this extra in docs/host.md makes, with ``names`` for what the line mentions."""
+    [line] = re.findall(rf"^\|[^|]+\| `skillwire\[{extra}\]` \| `(.+)` \|$", HOST_PAGE.read_text(), re.MULTILINE)
+    return eval(line, names)
 
 
 @dataclass(frozen=True)
@@ -49,7 +59,7 @@ class Seen:
 
 
 class Driver(Protocol):
-    """An agent of a framework, made before anybody talks to it. It has the skills, and a shell that is gated."""
+    """An agent of a framework, made before anybody talks to it. It has the skills, and a shell."""
 
     ran: list[str]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agent_framework import Agent, Content, SkillsProvider
+from agent_framework import Agent, Content, tool
 
 from adapters.conftest import SECRET, acme
 from adapters.driving import Seen, load
 from adapters.with_agent_framework import AgentFramework, ScriptedClient, call_content
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
-from skillwire.host.adapters.agent_framework import HostSkillsSource
+from skillwire.host.adapters.agent_framework import skills_provider
 from skillwire.server.run import build_server
 from trees import skill_md
 
@@ -20,22 +20,6 @@ if TYPE_CHECKING:
     from adapters.conftest import OpenHost, Person
 
 pytestmark = pytest.mark.anyio
-
-
-async def test_the_source_in_a_provider_of_your_own_is_asked_about_by_the_framework_too(
-    open_host: OpenHost, person: Person
-) -> None:
-    client = ScriptedClient()
-    client.turns = [[call_content(0, load("refunds"))], [Content.from_text("Done.")]]
-    async with open_host(ask=person) as host:
-        agent = Agent(client, context_providers=[SkillsProvider(HostSkillsSource(host))])
-        session = agent.create_session()
-        run = await agent.run("Do the task.", session=session)
-        assert [request.type for request in run.user_input_requests] == ["function_approval_request"]
-        assert person.asked == []
-        await agent.run(run.user_input_requests[0].to_function_approval_response(approved=True), session=session)
-    assert person.asked == [("load", "acme", "billing/refunds")]
-    assert SECRET in client.seen.results[0]
 
 
 async def test_names_that_differ_in_case_only_do_not_shadow_each_other(
@@ -46,7 +30,7 @@ async def test_names_that_differ_in_case_only_do_not_shadow_each_other(
         await host.add_server("ACME", build_server(Skills(acme())))
         await host.settle()
         context: Any = None
-        names = [skill.frontmatter.name for skill in await HostSkillsSource(host).get_skills(context)]
+        names = [skill.frontmatter.name for skill in await skills_provider(host).source.get_skills(context)]
         assert len({name.lower() for name in names}) == len(names)
         shouted = next(name for name in names if name.startswith("ACME:refunds"))
         seen = await AgentFramework(host).converse([load("ACME:refunds"), load(shouted)], "Done.")
@@ -61,7 +45,7 @@ async def test_a_skill_stays_the_same_when_another_of_its_name_appears(
 ) -> None:
     async with open_host(ask=person) as host:
         context: Any = None
-        skills = await HostSkillsSource(host).get_skills(context)
+        skills = await skills_provider(host).source.get_skills(context)
         refunds = next(skill for skill in skills if skill.frontmatter.name == "refunds")
         await host.add_server("initech", build_server(Skills(acme())))
         await host.settle()
@@ -78,7 +62,7 @@ async def test_a_description_says_to_the_model_what_people_see(open_host: OpenHo
         await host.add_server("odd", server)
         await host.settle()
         context: Any = None
-        skills = await HostSkillsSource(host).get_skills(context)
+        skills = await skills_provider(host).source.get_skills(context)
         [odd] = [skill for skill in skills if skill.frontmatter.name == "odd"]
         assert odd.frontmatter.description == "[mcp:odd] Plain."
 
@@ -112,6 +96,29 @@ async def test_the_model_is_told_how_files_are_read_here(open_host: OpenHost, pe
     block, _, after = seen.results[0].rpartition("</skill mark=")
     assert SECRET in block
     assert "read_skill_resource" in after
+
+
+@rule("A5")
+@pytest.mark.parametrize(("harmless", "ran"), [((), []), (("late",), ["x"])])
+async def test_a_tool_that_comes_with_the_run_is_gated_too(
+    harmless: tuple[str, ...], ran: list[str], open_host: OpenHost, person: Person
+) -> None:
+    seen: list[str] = []
+
+    @tool(approval_mode="never_require")
+    def late(command: str) -> str:
+        """Run a command."""
+        seen.append(command)
+        return "ran"
+
+    client = ScriptedClient()
+    call = Content.from_function_call("1", "late", arguments={"command": "x"})
+    client.turns = [[call_content(0, load("refunds"))], [call], [Content.from_text("Done.")]]
+    async with open_host(ask=person) as host:
+        agent = Agent(client, context_providers=[skills_provider(host, harmless=harmless)])
+        await agent.run("Do the task.", tools=[late])
+    assert seen == ran
+    assert [kind for kind, *_ in person.asked] == ["load", *([] if harmless else ["execute"])]
 
 
 async def test_an_unknown_name_is_the_frameworks_to_refuse(open_host: OpenHost) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from adapters.conftest import LIE, SECRET, TEMPLATE, acme
 from adapters.driving import listing, load, read, shell
+from rules import rule
 from skillwire import Skills
 from skillwire.server.run import build_server
 
@@ -127,9 +128,11 @@ async def test_what_was_not_served_is_a_refusal_and_no_error(
     assert seen.answer == "Done."
 
 
+@rule("A5")
 async def test_code_runs_freely_until_a_servers_skill_is_acted_on(
     drive: Callable[[SkillHost], Driver], open_host: OpenHost, person: Person
 ) -> None:
+    """Each framework's agent is made by the line in docs/host.md, and its shell is a tool like any other."""
     async with open_host(ask=person) as host:
         driver = drive(host)
         seen = await driver.converse([shell("before"), load("refunds"), shell("after")], "Done.")

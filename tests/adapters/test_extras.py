@@ -44,7 +44,7 @@ def test_every_adapter_has_its_extra_and_is_small() -> None:
     assert sorted(files) == sorted(NEEDS)
     for adapter, path in files.items():
         assert NEEDS[adapter][1] in extras
-        assert len(path.read_text().splitlines()) < 120
+        assert len(path.read_text().splitlines()) < 150
 
 
 def test_it_all_works_beside_the_mcp_sdk_that_we_need() -> None:

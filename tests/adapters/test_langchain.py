@@ -14,7 +14,7 @@ from adapters.conftest import SECRET
 from adapters.driving import Seen, load, shell
 from adapters.with_langchain import RecordingModel, scripted
 from skillwire import SkillHost
-from skillwire.host.adapters.langchain import SkillsMiddleware, skill_tools
+from skillwire.host.adapters.langchain import SkillsMiddleware
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +28,7 @@ ASK = {"messages": [HumanMessage("Do the task.")]}
 
 async def test_the_tools_alone_serve_a_loop_of_your_own(open_host: OpenHost, person: Person) -> None:
     async with open_host(ask=person) as host:
-        tools = {tool.name: tool for tool in skill_tools(host)}
+        tools = {tool.name: tool for tool in SkillsMiddleware(host).tools}
         call = {"name": "load_skill", "args": {"name": "refunds"}, "id": "call-1", "type": "tool_call"}
         answer = await tools["load_skill"].ainvoke(call)
     assert isinstance(answer, ToolMessage)
@@ -38,14 +38,14 @@ async def test_the_tools_alone_serve_a_loop_of_your_own(open_host: OpenHost, per
 
 async def test_models_are_given_the_hosts_schema(open_host: OpenHost) -> None:
     async with open_host() as host:
-        shapes = [convert_to_openai_tool(tool) for tool in skill_tools(host)]
+        shapes = [convert_to_openai_tool(tool) for tool in SkillsMiddleware(host).tools]
         ours = host.tools("openai")
     assert shapes == ours
 
 
 async def test_waiting_for_a_person_without_asyncio_is_refused_clearly(open_host: OpenHost) -> None:
     async with open_host() as host:
-        loading = next(tool for tool in skill_tools(host) if tool.name == "load_skill")
+        loading = next(tool for tool in SkillsMiddleware(host).tools if tool.name == "load_skill")
         with pytest.raises(NotImplementedError, match="does not support sync invocation"):
             loading.invoke({"name": "refunds"})
         agent = create_agent(RecordingModel(messages=iter(()), seen=Seen()), middleware=[SkillsMiddleware(host)])

@@ -5,7 +5,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from agents import Agent, RunConfig, Runner
+from agents import (
+    Agent,
+    CodeInterpreterTool,
+    CustomTool,
+    LocalShellTool,
+    RunConfig,
+    Runner,
+    ShellTool,
+    Tool,
+    UserError,
+    function_tool,
+)
 from agents.models.openai_chatcompletions import Converter as ChatConverter
 from agents.models.openai_responses import Converter as ResponsesConverter
 from agents.testing import ScriptedModel, assistant_message, function_call
@@ -14,7 +25,8 @@ from openai.types.responses import FunctionToolParam
 from pydantic import TypeAdapter
 
 from adapters.conftest import SECRET
-from skillwire.host.adapters.openai_agents import instructions, skill_tools
+from rules import rule
+from skillwire.host.adapters.openai_agents import SkillsAgent
 
 if TYPE_CHECKING:
     from adapters.conftest import OpenHost, Person
@@ -28,7 +40,7 @@ QUIET = RunConfig(tracing_disabled=True)
 async def test_arguments_that_are_no_object_are_answered_in_words(text: str, open_host: OpenHost) -> None:
     model = ScriptedModel([[function_call("load_skill", text, call_id="1")], [assistant_message("Done.")]])
     async with open_host() as host:
-        run = await Runner.run(Agent("helper", tools=skill_tools(host), model=model), "Do it.", run_config=QUIET)
+        run = await Runner.run(SkillsAgent("helper", host=host, model=model), "Do it.", run_config=QUIET)
     assert run.final_output == "Done."
     assert "not a JSON object" in str(model.calls[-1].input)
 
@@ -37,7 +49,7 @@ async def test_a_streamed_run_is_the_same(open_host: OpenHost, person: Person) -
     calls = [function_call("load_skill", {"name": "refunds"}, call_id="1")]
     model = ScriptedModel([calls, [assistant_message("Done.")]])
     async with open_host(ask=person) as host:
-        agent = Agent("helper", instructions=instructions(host), tools=skill_tools(host), model=model)
+        agent = SkillsAgent("helper", host=host, model=model)
         run = Runner.run_streamed(agent, "Do it.", run_config=QUIET)
         async for _ in run.stream_events():
             pass
@@ -45,9 +57,109 @@ async def test_a_streamed_run_is_the_same(open_host: OpenHost, person: Person) -
     assert SECRET in str(model.calls[-1].input)
 
 
+@function_tool
+def shell(command: str) -> str:
+    """Run a command."""
+    return f"ran {command}"
+
+
+SHELL = function_call("shell", {"command": "x"}, call_id="2")
+LOAD = function_call("load_skill", {"name": "refunds"}, call_id="1")
+DONE = assistant_message("Done.")
+
+
+class Remote(Agent[Any]):
+    """Stands for an agent with an MCP server: the SDK makes new tools of it for each turn."""
+
+    async def get_mcp_tools(self, run_context: Any) -> list[Tool]:
+        return [shell]
+
+
+class RemoteWithSkills(SkillsAgent, Remote):
+    pass
+
+
+@rule("A5")
+@pytest.mark.parametrize("given", ["of a server", "added later", "of a clone"])
+async def test_tools_that_come_another_way_are_gated_too(given: str, open_host: OpenHost, person: Person) -> None:
+    async with open_host(ask=person) as host:
+        kind = RemoteWithSkills if given == "of a server" else SkillsAgent
+        agent: Agent[Any] = kind("helper", host=host, model=ScriptedModel([[LOAD], [SHELL], [DONE]]))
+        if given == "added later":
+            agent.tools.append(shell)
+        if given == "of a clone":
+            agent = agent.clone(tools=[shell])
+        run = await Runner.run(agent, "Do it.", run_config=QUIET)
+    assert person.asked[-1] == ("execute", "acme", "billing/refunds")
+    assert "ran x" not in str(run.to_input_list())
+    assert shell.tool_input_guardrails is None  # the tool itself is as it was, for other agents
+
+
+@rule("A5")
+async def test_a_run_that_waited_for_the_sdks_own_approval_is_gated_when_it_goes_on(
+    open_host: OpenHost, person: Person
+) -> None:
+    @function_tool(needs_approval=True)
+    def shell(command: str) -> str:
+        """Run a command."""
+        return f"ran {command}"
+
+    async with open_host(ask=person) as host:
+        model = ScriptedModel([[LOAD], [SHELL], [DONE]])
+        agent = SkillsAgent("helper", host=host, tools=[shell], model=model)
+        run = await Runner.run(agent, "Do it.", run_config=QUIET)
+        state = run.to_state()
+        state.approve(run.interruptions[0])
+        run = await Runner.run(agent, state, run_config=QUIET)
+    assert run.final_output == "Done."
+    assert person.asked[-1] == ("execute", "acme", "billing/refunds")
+    assert "ran x" not in str(run.to_input_list())
+
+
+@rule("A5")
+@pytest.mark.parametrize("kind", ["custom", "local_shell", "shell"])
+async def test_tools_of_other_kinds_ask_before_they_run(kind: str, open_host: OpenHost, person: Person) -> None:
+    ran: list[Any] = []
+
+    async def custom(context: Any, text: str) -> str:
+        ran.append(text)
+        return "ran"
+
+    def executor(request: Any) -> str:
+        ran.append(request)
+        return "ran"
+
+    given = {
+        "custom": CustomTool("custom", "Runs.", custom),
+        "local_shell": LocalShellTool(executor),
+        "shell": ShellTool(executor),
+    }[kind]
+    async with open_host(ask=person) as host:
+        context: Any = None
+        tools = await SkillsAgent("helper", host=host, tools=[given]).get_all_tools(context)
+        tool: Any = next(tool for tool in tools if tool.name == kind)
+        words = (context, "x") if kind == "custom" else ("x",)
+        call = tool.on_invoke_tool if kind == "custom" else tool.executor
+        assert await call(*words) == "ran"
+        await host.load_skill("refunds")
+        assert "not approved" in await call(*words)
+    assert len(ran) == 1
+    assert [kind for kind, *_ in person.asked] == ["load", "execute"]
+
+
+@rule("A5")
+async def test_a_tool_that_nothing_can_ask_about_is_refused_unless_it_is_harmless(open_host: OpenHost) -> None:
+    hosted = CodeInterpreterTool({"type": "code_interpreter", "container": {"type": "auto"}})
+    async with open_host() as host:
+        with pytest.raises(UserError, match="code_interpreter"):
+            SkillsAgent("helper", host=host, tools=[hosted])
+        agent = SkillsAgent("helper", host=host, tools=[hosted, shell], harmless=["code_interpreter", "shell"])
+        assert agent.tools[-2:] == [hosted, shell]
+
+
 async def test_optional_arguments_stay_optional_on_the_wire(open_host: OpenHost) -> None:
     async with open_host() as host:
-        tools = skill_tools(host)
+        tools = SkillsAgent("helper", host=host).tools
         responses = ResponsesConverter.convert_tools(tools, handoffs=[]).tools
         chat = [ChatConverter.tool_to_openai(tool) for tool in tools]
         assert [tool["function"]["parameters"] for tool in chat] == [t["inputSchema"] for t in host.tools()]

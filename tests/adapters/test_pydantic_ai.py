@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from pydantic_ai import Agent
+from pydantic_ai import Agent, FunctionToolset
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from adapters.conftest import SECRET, TEMPLATE
-from skillwire.host.adapters.pydantic_ai import SkillsToolset
+from rules import rule
+from skillwire.host.adapters.pydantic_ai import SkillsCapability
 
 if TYPE_CHECKING:
     from adapters.conftest import OpenHost, Person
@@ -23,7 +24,7 @@ async def test_a_model_that_calls_every_tool_with_nonsense_gets_refusals_and_goe
     open_host: OpenHost, person: Person
 ) -> None:
     async with open_host(ask=person) as host:
-        run = await Agent(TestModel(), toolsets=[SkillsToolset(host)]).run("Do the task.")
+        run = await Agent(TestModel(), capabilities=[SkillsCapability(host)]).run("Do the task.")
     results = [
         part for message in run.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)
     ]
@@ -46,9 +47,35 @@ async def test_a_file_asked_for_in_the_same_breath_is_read_after_loading(
         return ModelResponse(parts=both)
 
     async with open_host(ask=person) as host:
-        await Agent(FunctionModel(model), toolsets=[SkillsToolset(host)]).run("Do the task.")
+        await Agent(FunctionModel(model), capabilities=[SkillsCapability(host)]).run("Do the task.")
     assert SECRET in results[0]
     assert TEMPLATE in results[1]
+
+
+@rule("A5")
+@pytest.mark.parametrize(("harmless", "outcome"), [((), "not approved"), (("shell",), "ran")])
+async def test_the_tools_of_another_toolset_are_gated_too(
+    harmless: tuple[str, ...], outcome: str, open_host: OpenHost, person: Person
+) -> None:
+    """Also with a prefix, and except of what is harmless."""
+
+    def shell() -> str:
+        return "ran"
+
+    turns = iter(["team_load_skill", "shell", None])
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        name = next(turns)
+        given = {"name": "refunds"} if name == "team_load_skill" else {}
+        return ModelResponse(parts=[ToolCallPart(name, given) if name else TextPart(str(messages[-1].parts))])
+
+    async with open_host(ask=person) as host:
+        skills = SkillsCapability(host, harmless=harmless).prefix_tools("team")
+        run = await Agent(FunctionModel(model), capabilities=[skills]).run(
+            "Go.", toolsets=[FunctionToolset([shell])]
+        )
+    assert outcome in run.output
+    assert [kind for kind, *_ in person.asked] == ["load", *([] if harmless else ["execute"])]
 
 
 async def test_arguments_that_are_no_object_are_the_frameworks_to_complain_about(open_host: OpenHost) -> None:
@@ -59,16 +86,15 @@ async def test_arguments_that_are_no_object_are_the_frameworks_to_complain_about
         return ModelResponse(parts=[TextPart("Done.") if len(given) > 1 else ToolCallPart("load_skill", "[1]")])
 
     async with open_host() as host:
-        run = await Agent(FunctionModel(model), toolsets=[SkillsToolset(host)]).run("Do the task.")
+        run = await Agent(FunctionModel(model), capabilities=[SkillsCapability(host)]).run("Do the task.")
     assert run.output == "Done."
     assert "should be an object" in given[1]
 
 
 async def test_two_hosts_can_be_prefixed_apart(open_host: OpenHost) -> None:
     async with open_host() as host:
-        toolset = SkillsToolset(host, id="team").prefixed("team")
         model = TestModel(call_tools=[])
-        await Agent(model, toolsets=[toolset]).run("Do the task.")
+        await Agent(model, capabilities=[SkillsCapability(host).prefix_tools("team")]).run("Do the task.")
     assert model.last_model_request_parameters is not None
     names = {tool.name for tool in model.last_model_request_parameters.function_tools}
     assert names == {"team_load_skill", "team_read_skill_file", "team_list_skill_directory"}

@@ -14,8 +14,8 @@ from agent_framework import (
     tool,
 )
 
-from adapters.driving import Call, Seen
-from skillwire.host.adapters.agent_framework import Gate, skills_provider
+from adapters.driving import Call, Seen, documented
+from skillwire.host.adapters.agent_framework import skills_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -56,12 +56,14 @@ class AgentFramework:
             return f"ran {command}"
 
         self.client = ScriptedClient()
-        self.agent = Agent(
-            self.client,
-            instructions="Be brief.",
+        self.agent = documented(
+            "agent-framework",
+            Agent=Agent,
+            skills_provider=skills_provider,
+            client=self.client,
+            host=host,
+            text="Be brief.",
             tools=[shell],
-            context_providers=[skills_provider(host)],
-            middleware=[Gate(host)],
         )
 
     async def converse(self, calls: Sequence[Call], answer: str) -> Seen:

@@ -9,7 +9,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
-from adapters.driving import Call, Seen
+from adapters.driving import Call, Seen, documented
 from skillwire.host.adapters.langchain import SkillsMiddleware
 
 if TYPE_CHECKING:
@@ -55,8 +55,14 @@ class LangChain:
             return f"ran {command}"
 
         self.model = RecordingModel(messages=iter(()))
-        self.agent = create_agent(
-            self.model, tools=[shell], system_prompt="Be brief.", middleware=[SkillsMiddleware(host)]
+        self.agent = documented(
+            "langchain",
+            create_agent=create_agent,
+            SkillsMiddleware=SkillsMiddleware,
+            model=self.model,
+            host=host,
+            text="Be brief.",
+            tools=[shell],
         )
 
     async def converse(self, calls: Sequence[Call], answer: str) -> Seen:

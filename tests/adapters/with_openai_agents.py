@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agents import Agent, RunConfig, Runner, function_tool
+from agents import RunConfig, Runner, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
-from adapters.driving import Call, Seen
-from skillwire.host.adapters.openai_agents import gate, instructions, skill_tools
+from adapters.driving import Call, Seen, documented
+from skillwire.host.adapters.openai_agents import SkillsAgent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,14 +20,14 @@ class OpenAIAgents:
     def __init__(self, host: SkillHost) -> None:
         self.ran: list[str] = []
 
-        @function_tool(tool_input_guardrails=[gate(host)])
+        @function_tool
         def shell(command: str) -> str:
             """Run a command."""
             self.ran.append(command)
             return f"ran {command}"
 
-        self.agent = Agent(
-            "helper", instructions=instructions(host, "Be brief."), tools=[*skill_tools(host), shell]
+        self.agent = documented(
+            "openai-agents", SkillsAgent=SkillsAgent, host=host, text="Be brief.", tools=[shell]
         )
 
     async def converse(self, calls: Sequence[Call], answer: str) -> Seen:

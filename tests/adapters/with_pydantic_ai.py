@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pydantic_ai import Agent, FunctionToolset
+from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from adapters.driving import Call, Seen
-from skillwire.host.adapters.pydantic_ai import GatedToolset, SkillsToolset
+from adapters.driving import Call, Seen, documented
+from skillwire.host.adapters.pydantic_ai import SkillsCapability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -20,9 +20,15 @@ if TYPE_CHECKING:
 class PydanticAI:
     def __init__(self, host: SkillHost) -> None:
         self.ran: list[str] = []
-        tools = FunctionToolset()
-        tools.add_function(self.shell)
-        self.agent = Agent(toolsets=[SkillsToolset(host), GatedToolset(tools, host)], instructions="Be brief.")
+        self.agent = documented(
+            "pydantic-ai",
+            Agent=Agent,
+            SkillsCapability=SkillsCapability,
+            model=None,  # each conversation brings its own
+            host=host,
+            text="Be brief.",
+            tools=[self.shell],
+        )
 
     def shell(self, command: str) -> str:
         """Run a command."""

@@ -3,8 +3,9 @@
 the tools are ``host.tools()`` and ``host.call()``, the list of skills is ``host.catalog_prompt()``, and what was
 refused reaches the model as text. A loop of your own needs no adapter: ``examples/agents/plain_loop.py``.
 
-A framework calls tools by itself. So each adapter also has its framework's way to ask ``host.gate()`` first: while
-words of a server's skill are in the context, code runs only if a person granted it (A5).
+A framework calls tools by itself. So each adapter asks ``host.gate()`` before any other tool of the agent runs:
+while words of a server's skill are in the context, code runs only if a person granted it (A5). No adapter offers
+the host's tools without this gate.
 """
 
 from __future__ import annotations

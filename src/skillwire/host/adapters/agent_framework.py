@@ -1,4 +1,4 @@
-"""Microsoft Agent Framework: ``Agent(client, context_providers=[skills_provider(host)])``.
+"""Microsoft Agent Framework: ``Agent(client, tools=tools, context_providers=[skills_provider(host)])``.
 
 The framework has skills of its own, and this is a source of them: its tools, our approvals, verification and tags.
 """
@@ -6,7 +6,7 @@ The framework has skills of its own, and this is a source of them: its tools, ou
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from skillwire.host.adapters import missing
 from skillwire.host.context import origin_words, shown_description
@@ -39,18 +39,43 @@ _READING = (
 )
 
 
-def skills_provider(host: Host) -> af.SkillsProvider:
-    """A context provider for the skills of a host, which asks for approval itself, bound to content (A1)."""
-    return af.SkillsProvider(
-        HostSkillsSource(host),
-        instruction_template=_PROMPT,
-        disable_load_skill_approval=True,
-        disable_read_skill_resource_approval=True,
-        disable_run_skill_script_approval=True,  # there is nothing to approve: this source has no scripts
-    )
+def skills_provider(host: Host, *, harmless: Collection[str] = ()) -> HostSkillsProvider:
+    """A context provider for the skills of a host, which asks for approval itself, bound to content (A1).
+
+    While a server's skill is acted on, each call of another tool of the agent needs a grant (A5). Name a tool as
+    ``harmless`` if it runs no code.
+    """
+    return HostSkillsProvider(host, harmless)
 
 
-class HostSkillsSource(af.SkillsSource):
+class HostSkillsProvider(af.SkillsProvider):
+    """The framework's provider over a host's skills. It adds the gate to each run of its agent."""
+
+    def __init__(self, host: Host, harmless: Collection[str]) -> None:
+        self.source = _HostSkillsSource(host)
+        super().__init__(
+            self.source,
+            instruction_template=_PROMPT,
+            disable_load_skill_approval=True,
+            disable_read_skill_resource_approval=True,
+            disable_run_skill_script_approval=True,  # there is nothing to approve: this source has no scripts
+        )
+        self._gate = _Gate(host, harmless)
+
+    async def before_run(
+        self,
+        *,
+        agent: af.SupportsAgentRun,
+        session: af.AgentSession,
+        context: af.SessionContext,
+        state: dict[str, Any],
+    ) -> None:
+        """Add the skills and the gate. Without skills too: those of an earlier run may be acted on."""
+        await super().before_run(agent=agent, session=session, context=context, state=state)
+        context.extend_middleware(self.source_id, self._gate)
+
+
+class _HostSkillsSource(af.SkillsSource):
     """The skills of a host, as they are when the framework asks: before each run."""
 
     def __init__(self, host: Host) -> None:
@@ -72,10 +97,8 @@ class HostSkillsSource(af.SkillsSource):
         return named
 
 
-class Gate(af.FunctionMiddleware):
-    """While a server's skill is acted on, calls of other tools are asked about (A5), except of ``harmless``."""
-
-    def __init__(self, host: Host, *, harmless: Collection[str] = ()) -> None:
+class _Gate(af.FunctionMiddleware):
+    def __init__(self, host: Host, harmless: Collection[str]) -> None:
         own = (af.SkillsProvider.LOAD_SKILL_TOOL_NAME, af.SkillsProvider.READ_SKILL_RESOURCE_TOOL_NAME)
         self._host = host
         self._open = {*harmless, *own}

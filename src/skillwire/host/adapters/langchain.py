@@ -1,4 +1,4 @@
-"""LangChain: ``create_agent(model, middleware=[SkillsMiddleware(host)])``, or ``skill_tools(host)`` in a graph.
+"""LangChain: ``create_agent(model, tools, middleware=[SkillsMiddleware(host)])``.
 
 A host is asynchronous, and so is everything here: use ``ainvoke`` and ``astream``.
 """
@@ -25,21 +25,16 @@ if TYPE_CHECKING:
     from skillwire.host.runtime import Host
 
 
-def skill_tools(host: Host) -> list[BaseTool]:
-    """The host's tools. Put ``host.catalog_prompt()`` into the system message; the middleware does it for you."""
-    return [_tool(host, tool) for tool in host.tools("mcp")]
-
-
 class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
-    """Gives an agent the host's tools and, before each request to the model, the list of skills as it is now.
+    """Gives an agent the host's tools and, before each request to the model, the current list of skills.
 
-    While a server's skill is acted on, each call of another tool is asked about (A5), except of those you name as
-    ``harmless`` because they run no code.
+    While a server's skill is acted on, each call of another tool needs a grant (A5). Name a tool as ``harmless``
+    if it runs no code.
     """
 
     def __init__(self, host: Host, *, harmless: Collection[str] = ()) -> None:
         super().__init__()
-        self.tools = skill_tools(host)
+        self.tools = [_tool(host, tool) for tool in host.tools("mcp")]
         self._host = host
         self._open = {*harmless, *(tool.name for tool in self.tools)}
 

@@ -1,77 +1,123 @@
-"""OpenAI Agents SDK: ``Agent("a", instructions=instructions(host, "Be brief."), tools=skill_tools(host))``."""
+"""OpenAI Agents SDK: ``SkillsAgent("a", host=host, instructions=text, tools=tools)``, in place of ``Agent``."""
 
 from __future__ import annotations
 
+import copy
+import inspect
 import json
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.host.adapters import missing
 
 try:
-    from agents import Agent, FunctionTool, RunContextWrapper, Tool
+    from agents import Agent, CustomTool, FunctionTool, LocalShellTool, ShellTool, UserError
     from agents.tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData
 except ImportError as error:
     raise missing("openai-agents", error) from error
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Collection
 
+    from agents import RunContextWrapper, Tool
     from agents.tool_context import ToolContext
 
     from skillwire.host.runtime import Host
 
 
-def skill_tools(host: Host) -> list[Tool]:
-    """The host's tools."""
-    return [_tool(host, tool) for tool in host.tools("mcp")]
+@dataclass
+class SkillsAgent(Agent[Any]):
+    """An agent with the host's tools and, before each turn, the current list of skills.
 
-
-def instructions(host: Host, text: str = "") -> Callable[[RunContextWrapper[Any], Agent[Any]], str]:
-    """Instructions that end with the list of skills as it is when the SDK asks, before each turn."""
-
-    def build(context: RunContextWrapper[Any], agent: Agent[Any]) -> str:  # noqa: ARG001 - the SDK's shape
-        return "\n\n".join(part for part in (text, host.catalog_prompt()) if part)
-
-    return build
-
-
-def gate(host: Host) -> ToolInputGuardrail[Any]:
-    """For tools that run code: each call is asked about while a server's skill is acted on (A5).
-
-    ``@function_tool(tool_input_guardrails=[gate(host)])``
+    While a server's skill is acted on, each call of another tool needs a grant (A5): also of tools of MCP servers,
+    and of tools that are added later. Name a tool as ``harmless`` if it runs no code. Hand over to agents of this
+    class only: they see the same conversation.
     """
 
-    async def skill_gate(data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
-        refusal = await host.gate(data.context.tool_name)
+    host: Host = field(kw_only=True)
+    harmless: Collection[str] = field(default=(), kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        others = [self._gated(tool) for tool in self.tools if not isinstance(tool, _SkillTool)]
+        self.tools = [*(_skill_tool(self.host, tool) for tool in self.host.tools("mcp")), *others]
+
+    async def get_system_prompt(self, run_context: RunContextWrapper[Any]) -> str | None:
+        """The instructions, then the list of skills."""
+        text = await super().get_system_prompt(run_context)
+        return "\n\n".join(part for part in (text, self.host.catalog_prompt()) if part) or None
+
+    async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
+        """Every tool of this turn."""
+        return [self._gated(tool) for tool in await super().get_all_tools(run_context)]
+
+    def _gated(self, tool: Tool) -> Tool:
+        """The tool, or a copy of it, that asks the host before each call.
+
+        A tool that asks already is returned itself: the SDK compares tools by identity when it resumes a run.
+        """
+        guards = (tool.tool_input_guardrails or []) if isinstance(tool, FunctionTool) else []
+        run = tool.on_invoke_tool if isinstance(tool, CustomTool) else getattr(tool, "executor", None)
+        asks = any(isinstance(each, _Gate | _Asking) and each.host is self.host for each in (*guards, run))
+        if asks or isinstance(tool, _SkillTool) or tool.name in self.harmless:
+            return tool
+        if isinstance(tool, FunctionTool):
+            gated = copy.copy(tool)  # the SDK's own copy keeps what binds the function to its tool
+            gated.tool_input_guardrails = [*guards, _Gate(self.host)]
+            return gated
+        if isinstance(tool, CustomTool):
+            return replace(tool, on_invoke_tool=_Asking(self.host, tool.name, run))
+        if isinstance(tool, LocalShellTool | ShellTool) and run is not None:
+            return replace(tool, executor=_Asking(self.host, tool.name, run))
+        raise UserError(f"nothing can ask before {tool.name!r} runs: remove it, or name it in 'harmless'")
+
+
+class _Gate(ToolInputGuardrail[Any]):
+    def __init__(self, host: Host) -> None:
+        super().__init__(self._check, name="skill_gate")
+        self.host = host
+
+    async def _check(self, data: ToolInputGuardrailData) -> ToolGuardrailFunctionOutput:
+        refusal = await self.host.gate(data.context.tool_name)
         if refusal is None:
             return ToolGuardrailFunctionOutput.allow()
         return ToolGuardrailFunctionOutput.reject_content(refusal.for_model, {"reference": refusal.reference})
 
-    return ToolInputGuardrail(skill_gate)
+
+class _SkillTool(FunctionTool):
+    """One of the host's own tools."""
 
 
-def _tool(host: Host, tool: dict[str, Any]) -> FunctionTool:
+class _Asking:
+    """A tool's own function, if the host allows it."""
+
+    def __init__(self, host: Host, name: str, run: Callable[..., Any]) -> None:
+        self.host, self._name, self._run = host, name, run
+
+    async def __call__(self, *arguments: Any) -> Any:
+        refusal = await self.host.gate(self._name)
+        if refusal is not None:
+            return refusal.for_model
+        result = self._run(*arguments)
+        return await result if inspect.isawaitable(result) else result
+
+
+def _skill_tool(host: Host, tool: dict[str, Any]) -> FunctionTool:
     name: str = tool["name"]
 
     async def call(context: ToolContext[Any], text: str) -> str:  # noqa: ARG001 - the SDK's shape
-        arguments = _arguments(text)
-        if arguments is None:
+        try:
+            arguments = json.loads(text or "{}")
+        except ValueError:
+            arguments = None
+        if not isinstance(arguments, dict):
             return "The arguments are not a JSON object. Call the tool again with one."
-        return (await host.call(name, arguments)).text
+        return (await host.call(name, cast("dict[str, Any]", arguments))).text
 
-    return FunctionTool(
+    return _SkillTool(
         name=name,
         description=tool["description"],
         params_json_schema=tool["inputSchema"],
         on_invoke_tool=call,
         strict_json_schema=False,  # strict would make the optional arguments required
     )
-
-
-def _arguments(text: str) -> dict[str, Any] | None:
-    """What the model wrote, which may be anything."""
-    try:
-        arguments = json.loads(text or "{}")
-    except ValueError:
-        return None
-    return cast("dict[str, Any]", arguments) if isinstance(arguments, dict) else None

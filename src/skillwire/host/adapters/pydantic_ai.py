@@ -1,8 +1,9 @@
-"""Pydantic AI: ``Agent(model, toolsets=[SkillsToolset(host)])``. The list of skills comes as its instructions."""
+"""Pydantic AI: ``Agent(model, tools=tools, capabilities=[SkillsCapability(host)])``."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, core_schema
@@ -11,28 +12,69 @@ from skillwire.host.adapters import missing
 from skillwire.host.tools import LOAD
 
 try:
+    from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.tools import RunContext, ToolDefinition
-    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool, WrapperToolset
+    from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
 except ImportError as error:
     raise missing("pydantic-ai", error) from error
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from pydantic_ai.capabilities.abstract import WrapToolExecuteHandler
+    from pydantic_ai.messages import ToolCallPart
+
     from skillwire.host.runtime import Host
 
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 
 
-class SkillsToolset(AbstractToolset[Any]):
-    """The skills of a host as a toolset with instructions."""
+_OURS = secrets.token_hex(8)  # marks the host's own tools, whatever prefix their names have; nobody else knows it
 
-    def __init__(self, host: Host, *, id: str = "skills") -> None:  # noqa: A002 - the framework's word
+
+@dataclass
+class SkillsCapability(AbstractCapability[Any]):
+    """Gives an agent the host's tools and, as instructions, the current list of skills.
+
+    While a server's skill is acted on, each call of another tool needs a grant (A5). Name a tool as ``harmless``
+    if it runs no code.
+    """
+
+    host: Host
+    harmless: Collection[str] = field(default=(), kw_only=True)
+
+    @classmethod
+    def get_serialization_name(cls) -> str | None:
+        """None: a host cannot be written in a specification file."""
+        return None
+
+    def get_toolset(self) -> AbstractToolset[Any]:
+        """The host's tools."""
+        return _SkillsToolset(self.host)
+
+    async def wrap_tool_execute(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - the framework's shape
+        *,
+        call: ToolCallPart,
+        tool_def: ToolDefinition,
+        args: dict[str, Any],
+        handler: WrapToolExecuteHandler,
+    ) -> Any:
+        """The tool's result, or why it may not run now."""
+        is_open = (tool_def.metadata or {}).get("skillwire") == _OURS or call.tool_name in self.harmless
+        refusal = None if is_open else await self.host.gate(call.tool_name)
+        return refusal.for_model if refusal else await handler(args)
+
+
+class _SkillsToolset(AbstractToolset[Any]):
+    def __init__(self, host: Host) -> None:
         self._host = host
-        self._id = id
 
     @property
-    def id(self) -> str:
-        """The toolset's name among those of an agent."""
-        return self._id
+    def id(self) -> None:
+        """None: an agent may have several of them."""
+        return None
 
     async def get_instructions(self, ctx: RunContext[Any]) -> str | None:  # noqa: ARG002 - the framework's shape
         """The list of skills as it is now: the framework asks before each request to the model."""
@@ -48,6 +90,7 @@ class SkillsToolset(AbstractToolset[Any]):
                     description=tool["description"],
                     parameters_json_schema=tool["inputSchema"],
                     sequential=tool["name"] == LOAD,
+                    metadata={"skillwire": _OURS},
                 ),
                 max_retries=1,
                 args_validator=_ARGUMENTS,
@@ -64,17 +107,3 @@ class SkillsToolset(AbstractToolset[Any]):
     ) -> str:
         """What the host answers, a refusal included."""
         return (await self._host.call(name, tool_args)).text
-
-
-@dataclass
-class GatedToolset(WrapperToolset[Any]):
-    """For tools that run code: each call is asked about while a server's skill is acted on (A5)."""
-
-    host: Host
-
-    async def call_tool(
-        self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: ToolsetTool[Any]
-    ) -> Any:
-        """The tool's result, or why it may not run now."""
-        refusal = await self.host.gate(name)
-        return refusal.for_model if refusal else await super().call_tool(name, tool_args, ctx, tool)
