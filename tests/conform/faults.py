@@ -115,6 +115,7 @@ FAULTS: list[tuple[str, str, Spoil]] = [
     ("no resources", "K1", capability(drop("resources"))),
     ("settings that are a list", "K1", capability(skills_settings([]))),
     ("directoryRead in words", "K1", capability(skills_settings({"directoryRead": "yes"}))),
+    ("a wrapped setting", "K1", capability(skills_settings({"config": {"directoryRead": True}}))),
     ("declared and not there", "K1", instead(lambda asked, params: asked == "skills/list", error(-32601))),
     (
         "directories declared and not there",
@@ -170,6 +171,7 @@ FAULTS: list[tuple[str, str, Spoil]] = [
             {"result": {"skill": {}}},
         ),
     ),
+    ("a get with a cursor", "G1", result_of("skills/get", set_field(nextCursor="more"))),
     ("no scope on a get", "G1", result_of("skills/get", drop("cacheScope"))),
     ("text as base64", "R1", content_of("skill://plain/notes.md", _as_blob)),
     ("no type", "R1", content_of("skill://plain/notes.md", drop("mimeType"))),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from conform.spoiling import Spoil
 
 pytestmark = pytest.mark.anyio
+
+EMPTY = {"uri": "skill://traps/empty", "name": "empty", "mimeType": "inode/directory"}
+HIDDEN = {"uri": "skill://traps/empty/hidden.md", "name": "hidden.md", "mimeType": "text/markdown"}
 
 # Rules whose faults are shown elsewhere (warnings, other dialects, whole servers), or that nobody can break here.
 ELSEWHERE = {"E6", "F1", "F2", "F3", "S1", "P1", "P2", "P3", "P4", "M1", "M2"}
@@ -49,10 +52,11 @@ async def test_the_older_code_for_an_unknown_resource_is_right_in_the_older_era_
     assert rules(await report_of(spoil, eras=("modern",))) == {"BASE"}
 
 
-@rule("F3", "R3")
+@rule("E2", "F3", "R3")
 @pytest.mark.parametrize(
     ("rule", "spoil"),
     [
+        pytest.param("E2", entry_of(set_field(resources="dynamic")), id="E2-dynamic-and-stable"),
         pytest.param("F3", entry_of(frontmatter(license=7)), id="F3-license"),
         pytest.param(
             "R3",
@@ -70,3 +74,24 @@ async def test_what_is_allowed_and_not_nice_is_a_warning(rule: str, spoil: Spoil
     assert rules(report, Verdict.WARNING) == {rule}
     assert not report.has_failed()
     assert report.has_failed(strict=True)
+
+
+@rule("D1")
+@pytest.mark.parametrize(
+    ("inside", "warned"), [pytest.param([], set(), id="empty"), pytest.param([HIDDEN], {"D1"}, id="with a file")]
+)
+async def test_an_empty_directory_is_fine_and_one_with_unlisted_files_is_a_warning(
+    inside: list[dict[str, str]], warned: set[str]
+) -> None:
+    def spoil(asked: str, params: dict[str, Any], message: dict[str, Any]) -> Any:
+        result = message.get("result", {})
+        is_last = "resources" in result and "nextCursor" not in result
+        if asked == "resources/directory/read" and params["uri"] == "skill://traps" and is_last:
+            result["resources"].append(EMPTY)
+        if asked == "resources/directory/read" and params["uri"] == EMPTY["uri"]:
+            return instead(lambda *_: True, {"result": {"resources": inside}})(asked, params, message)
+        return message
+
+    report = await report_of(spoil, rules=("D1",))
+    assert rules(report) == set()
+    assert rules(report, Verdict.WARNING) == warned

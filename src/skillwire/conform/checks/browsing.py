@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.client.shapes import as_object
+from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.checks.asking import NO_CURSOR, NOWHERE, expect_refusal, walk
 from skillwire.conform.checks.resources import check_annotations
 from skillwire.errors import FormatError
@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from skillwire.conform.checks.asking import Run
     from skillwire.conform.evidence import Exchange
     from skillwire.conform.outcome import Ledger
+
+
+_DEPTH = 32  # of empty directories in each other
 
 
 class _Tree(NamedTuple):
@@ -57,12 +60,15 @@ async def _check_directory(run: Run, place: SkillUri, tree: _Tree) -> None:
     uri = format_uri(place.path, place.scheme)
     paged = await walk(run, "D1", "D1", DIRECTORY_READ, "resources", uri=uri)
     seen: set[SkillUri] = set()
+    folders: set[SkillUri] = set()
     for item, exchange in paged.items:
         child = _check_child(run.ledger, as_object(item), place, tree, exchange)
         if child is not None:
             if child in seen:
                 run.ledger.broken("D1", f"{uri!r:.300} shows {str(child)!r:.300} twice", exchange)
             seen.add(child)
+            if as_object(item).get("mimeType") == DIRECTORY:
+                folders.add(child)
     if not paged.items or not paged.is_whole:
         if paged.is_whole:
             run.ledger.broken("D1", f"{uri!r:.300} shows nothing; the entries have files in it")
@@ -70,9 +76,29 @@ async def _check_directory(run: Run, place: SkillUri, tree: _Tree) -> None:
     exchange = paged.items[-1][1]
     missing = sorted(str(child) for child in tree.children[place] - seen)
     run.ledger.expect("D1", not missing, f"{uri!r:.300} does not show {', '.join(missing):.300}", exchange)
-    more = sorted(str(child) for child in seen - tree.children[place] if child not in tree.children)
+    more = [
+        str(child)
+        for child in sorted(seen - tree.children[place], key=str)
+        if child not in tree.children and not (child in folders and await _is_empty(run, child))
+    ]
     if more:
         run.ledger.doubtful("D1", f"{uri!r:.300} shows what no entry lists: {', '.join(more):.300}", exchange)
+
+
+async def _is_empty(run: Run, place: SkillUri) -> bool:
+    """Whether ``place`` is a directory without files: entries list files only, so none can mention it."""
+    if len(place.segments) > _DEPTH:
+        return False
+    exchange = await run.ask(DIRECTORY_READ, uri=format_uri(place.path, place.scheme))
+    result = exchange.result or {}
+    if not isinstance(result.get("resources"), list) or "nextCursor" in result:
+        return False
+    for item in as_list(result["resources"]):
+        _, child = _child(as_object(item), place, _Tree({}, {}))
+        is_folder = as_object(item).get("mimeType") == DIRECTORY
+        if child is None or not is_folder or not await _is_empty(run, child):
+            return False
+    return True
 
 
 def _check_child(

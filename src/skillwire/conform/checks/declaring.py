@@ -25,6 +25,9 @@ async def check_declared(run: Run, opening: Exchange) -> frozenset[str]:
     expect("K1", isinstance(settings, dict), "the extension's settings are not an object", opening, settings)
     directories = as_object(settings).get("directoryRead", False)
     expect("K1", isinstance(directories, bool), "'directoryRead' is not true or false", opening, settings)
+    unknown = sorted(as_object(settings).keys() - {"directoryRead"})
+    named = ", ".join(map(repr, unknown))
+    expect("K1", not unknown, f"the extension has no setting {named:.200}", opening, settings)
     expect(
         "K1",
         isinstance(run.capabilities.get("resources"), dict),

@@ -32,6 +32,8 @@ async def _check_get(run: Run, skill: Listed) -> None:
             "G1", f"{skill.entry.uri!r:.300} is listed, and getting it gave {exchange.said}", exchange
         )
         return
+    paged = "nextCursor" in (exchange.result or {})
+    run.ledger.expect("G1", not paged, "skills/get gives a 'nextCursor': one skill has no pages", exchange)
     run.ledger.expect(
         "G1",
         got == skill.raw,

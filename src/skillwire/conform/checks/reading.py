@@ -41,10 +41,7 @@ async def check_reading(run: Run) -> None:
         await _check_file(run, skill, file)
     for skill in run.entries:
         if skill.entry.is_dynamic:
-            exchange = await run.ask("resources/read", uri=skill.entry.uri)
-            data = content_of(run.ledger, exchange, skill.entry.uri)
-            if data is not None:
-                check_document(run, skill, data, exchange)
+            await _check_dynamic(run, skill)
     if run.entries and run.ledger.wants("U7"):
         await _check_ways_out(run, max(run.entries, key=lambda skill: len(skill.root.segments)))
 
@@ -68,6 +65,20 @@ async def _check_file(run: Run, skill: Listed, file: Resource) -> None:
         run.ledger.held("F6", exchange)
     if parse_uri(file.uri) == parse_uri(skill.entry.uri) and not lost:
         check_document(run, skill, data, exchange)
+
+
+async def _check_dynamic(run: Run, skill: Listed) -> None:
+    """E2: a skill whose files are stable has no reason to be dynamic, and no host can verify it."""
+    uri = skill.entry.uri
+    first = await run.ask("resources/read", uri=uri)
+    data = content_of(run.ledger, first, uri)
+    if data is None:
+        return
+    check_document(run, skill, data, first)
+    second = await run.ask("resources/read", uri=uri)
+    if _bytes(second) == data:
+        message = f'{uri!r:.300} is "dynamic" and was read twice with the same bytes: hosts decline such skills'
+        run.ledger.doubtful("E2", f"{message} unless a person chose them", second)
 
 
 def _is_right(ledger: Ledger, file: Resource, data: bytes, exchange: Exchange) -> bool:

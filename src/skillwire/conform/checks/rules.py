@@ -18,7 +18,8 @@ _RULES = (
     Rule(
         "K1",
         "the extension is declared, with resources",
-        "The capabilities of server/discover or initialize; what is declared has to be answered.",
+        "The capabilities of server/discover or initialize: no setting but directoryRead; what is declared has to "
+        "be answered.",
         'declare "extensions": {"io.modelcontextprotocol/skills": {}} and "resources"',
     ),
     Rule(
@@ -43,7 +44,8 @@ _RULES = (
     Rule(
         "E2",
         "an entry lists all its files, or is dynamic",
-        "'resources' is a list with SKILL.md in it and each file once, or the text \"dynamic\".",
+        "'resources' is a list with SKILL.md in it and each file once, or the text \"dynamic\". A warning if "
+        "a dynamic skill was read twice with the same bytes.",
         'list every file of the skill once, or send "resources": "dynamic"',
     ),
     Rule(
@@ -129,8 +131,8 @@ _RULES = (
     Rule(
         "G1",
         "skills/get knows every skill, and nothing else",
-        "Every listed skill gives its listed entry; an unknown URI, a supporting file, a missing and a wrong "
-        "'uri' are refused with -32602.",
+        "Every listed skill gives its listed entry, without 'nextCursor'; an unknown URI, a supporting file, a "
+        "missing and a wrong 'uri' are refused with -32602.",
         "answer from the same catalog as skills/list, and -32602 otherwise",
     ),
     Rule(

@@ -140,7 +140,7 @@ async def _check_extension(run: Run, opening: Exchange) -> None:
     await check_listing(run)
     if ledger.wants("G1"):
         await check_getting(run)
-    if ledger.wants("R1", "R2", "F1", "F4", "F5", "F6", "E1", "U7"):
+    if ledger.wants("E2", "R1", "R2", "F1", "F4", "F5", "F6", "E1", "U7"):
         await check_reading(run)
     if "resources" in run.capabilities and ledger.wants("R1", "R3"):
         await check_resources(run)
