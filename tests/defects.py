@@ -320,20 +320,21 @@ HOST = [
         "tests/host/test_context.py",
         (
             "context-description-is-markup",
-            "{escape_text(shown_description(skill.entry.description))}",
-            "{shown_description(skill.entry.description)}",
+            "{escape_text(text_for_model(skill.entry.description))}",
+            "{text_for_model(skill.entry.description)}",
         ),
         (
             "context-name-is-markup",
             'f"    <name>{escape_text(skill.name)}</name>"',
             'f"    <name>{skill.name}</name>"',
         ),
-        ("context-description-has-hidden-text", " if not _is_hidden(character))", ")"),
-        (
-            "context-description-has-no-bound",
-            'return seen if len(text) <= _DESCRIPTION else f"{seen[:_DESCRIPTION]}…"',
-            "return seen",
-        ),
+        ("context-path-is-hidden", "return escape_text(encode_hidden(text))", "return escape_text(text)"),
+    ),
+    *rows(
+        "skill/model.py",
+        "tests/unit/skill/test_model.py tests/host/test_context.py",
+        ("model-text-is-hidden", "one_line(without_hidden(one_line(text)))", "one_line(text)"),
+        ("model-text-has-no-bound", "return shown if len(shown) <= at_most else", "return shown if True else"),
     ),
 ]
 

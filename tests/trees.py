@@ -38,6 +38,11 @@ def small_tree() -> Tree:
     }
 
 
+# Characters that a person does not see: tags, controls, bidirectional controls, fillers, zero width, selectors.
+UNSEEN = (
+    "\U000e0041\U000e007f\x07\x9b\u202e\u2066\u061c\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800\u034f"
+    "\u00ad\u200b\u200c\u200d\u200e\u2060\ufeff\ufe0f\u180f\U000e0100\ufff9"
+)
 SMALL_TREE_SKILLS = [
     "acme/billing/refunds",
     "acme/release",

@@ -7,7 +7,9 @@ from urllib.parse import unquote
 
 import anyio
 import pytest
+from mcp import Client
 
+from adversarial.adversary import HostileServer
 from adversarial.speaking import Refusal
 from gateway.stage import SECONDS, client_of, flat_skill, gateway_of, hostile, paths, small_catalog, source
 from http_server import serving_http
@@ -19,8 +21,9 @@ from skillwire.client.remote import RemoteCatalog
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill import digest_of
+from skillwire.skill.hidden import is_seen
 from starting import skillwire_command
-from trees import SMALL_TREE_SKILLS, small_tree, write_tree
+from trees import SMALL_TREE_SKILLS, UNSEEN, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -280,3 +283,31 @@ async def test_what_an_upstreams_template_makes_is_served_and_the_template_is_no
         assert b"name: alpha" in (await client.read_unverified(entry.uri)).data
         [whole] = (await client.connection.request("resources/templates/list"))["resourceTemplates"]
         assert whole["uriTemplate"] == "skill://{+path}"
+
+
+@rule("B6", "X1", "X2")
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_tools_and_prompts_show_a_model_no_character_that_people_do_not_see(state: Path, mode: str) -> None:
+    """Also in the names of files, which can be read as they are shown."""
+    hidden = UNSEEN.replace("\x07", "").replace("\x9b", "")  # not allowed in a URI
+    text = skill_md("flat", description=f'"Does{hidden} it."', extra=f'title: "Fl{hidden}at"\n')
+    server = HostileServer()
+    server.add("flat", {"SKILL.md": text, f"no{hidden}tes.md": b"notes\n"})
+    async with gateway_of(state, {"acme": server}) as gateway:
+        upstream = build_server(Skills(gateway.catalog, watch=False))
+        async with Client(upstream, mode=mode) as client:
+            listed = await client.call_tool("list_skills", {})
+            found = await client.call_tool("search_skills", {"query": "does it"})
+            loaded = await client.call_tool("load_skill", {"skill": "flat"})
+            folder = await client.call_tool("read_skill_file", {"skill": "flat", "path": "."})
+            unknown = await client.call_tool("read_skill_file", {"skill": "flat", "path": f"no{hidden}te.md"})
+            for result in (listed, found, loaded, folder, unknown):
+                assert is_seen(result.content[0].text)
+            [skill] = listed.structured_content["skills"]
+            assert (skill["name"], skill["description"]) == ("flat", "Does it.")
+            [prompt] = (await client.list_prompts()).prompts
+            assert (prompt.title, prompt.description) == ("Flat", "Does it.")
+            path = folder.content[0].text.rpartition("- no")[2].partition(" ")[0]
+            read = await client.call_tool("read_skill_file", {"skill": "flat", "path": f"no{path}"})
+            assert is_seen(read.content[0].text)
+            assert read.content[1].text == "notes\n"

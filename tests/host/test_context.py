@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from urllib.parse import unquote
 from xml.etree import ElementTree
 
 import pytest
@@ -16,7 +17,9 @@ from skillwire.host import runtime
 from skillwire.host.context import catalog_prompt, file_block, listing_block, origin_words, skill_block
 from skillwire.host.names import NamedEntry, Names
 from skillwire.host.origins import FolderOrigin, Origin, ServerOrigin
-from trees import skill_md
+from skillwire.skill.entry import build_entry
+from skillwire.skill.hidden import is_seen
+from trees import UNSEEN, skill_md
 
 FLAT = entry_of("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"n\n"})
 EVIL, MINE = ServerOrigin("evil", state="complete"), FolderOrigin("mine", state="complete")
@@ -194,11 +197,20 @@ def test_no_text_of_a_server_breaks_the_list(name: str, description: str) -> Non
 
 
 @rule("B6", "O2")
-@pytest.mark.parametrize("hidden", [TAGS, "\u202eevil\u202c"], ids=["tags", "bidi"])
-def test_a_description_hides_nothing_from_people_that_the_model_sees(hidden: str) -> None:
-    """The list is read by the model before anybody has approved anything."""
-    (found,) = elements(catalog_prompt([described(f"Does{hidden} it.")], [EVIL]))
-    assert re.fullmatch(r"Does(evil)? it\.", found["description"])
+def test_the_list_and_the_frame_hide_nothing_from_people_that_the_model_sees() -> None:
+    """The list is read by the model before anybody has approved anything. A path works with them encoded."""
+    (found,) = elements(catalog_prompt([described(f"Does{UNSEEN} it.")], [EVIL]))
+    assert found["description"] == "Does it."
+    path, uri = f"a{UNSEEN[2:]}.md", f"skill://flat/a{UNSEEN}.md"
+    entry = build_entry("flat", FLAT.frontmatter, [("SKILL.md", "sha256:" + "0" * 64, 1)])
+    frames = [
+        skill_block("flat", EVIL, replace(entry, uri=f"skill://x{UNSEEN[4:]}/flat/SKILL.md"), "", mark=MARK),
+        file_block("flat", EVIL, uri, "", mark=MARK),
+        listing_block("flat", EVIL, path, [path], mark=MARK),
+    ]
+    for frame in frames:
+        assert is_seen(frame)
+    assert unquote(content_between(frames[2], MARK)) == path
 
 
 @rule("F3", "B1")

@@ -148,7 +148,9 @@ def test_a_name_that_looks_like_another_is_never_bare() -> None:
 
 
 @rule("N1", "B6")
-@pytest.mark.parametrize("hidden", ["\U000e0061\U000e0062", "\u202e"], ids=["tags", "bidi"])
+@pytest.mark.parametrize(
+    "hidden", ["\U000e0061\U000e0062", "\u202e", "\u3164", "\ufe0f"], ids=["tags", "bidi", "filler", "selector"]
+)
 @pytest.mark.parametrize("encode", [True, False], ids=["encoded", "raw"])
 def test_a_name_with_characters_that_nobody_sees_is_shown_encoded(hidden: str, encode: bool) -> None:
     """A list of names is no place to hide words in; the skill can be called all the same."""

@@ -16,6 +16,7 @@ import anyio
 from anyio import lowlevel
 
 from skillwire.errors import FormatError, NotFoundError
+from skillwire.skill.hidden import encode_hidden, is_seen
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
@@ -44,13 +45,16 @@ class Names:
         self._watch = catalog.changes()
 
     async def label(self, entry: SkillEntry) -> str:
-        """What ``entry`` is called: its name if that can mean no other skill, else its path, else its URI."""
+        """What ``entry`` is called: its name if that can mean no other skill, else its path, else its URI.
+
+        A name with characters that a person does not see is none; in a URI they are encoded (B6).
+        """
         paths = await self._gathered()
         for label in (entry.name, entry.path):
             meant = await self._meant(label, paths)
-            if meant == [entry.path]:
+            if meant == [entry.path] and is_seen(label):
                 return label
-        return entry.uri
+        return encode_hidden(entry.uri)
 
     async def find(self, name: str) -> SkillEntry:
         """The skill called ``name``: a name, a path or a URI. ``NotFoundError`` says which are near."""

@@ -142,13 +142,11 @@ def _console(*, stderr: bool) -> Console:
 
 def visible(text: str) -> str:
     """``text`` with every character that a terminal would act on, or not show, spelled out."""
-    if text.isprintable():
+    if text.isascii() and text.isprintable():
         return text
-    return "".join(c if c.isprintable() or c == "\n" else _spelled(c) for c in text)
+    from skillwire.skill.hidden import spell_out  # late: plain words need no table
 
-
-def _spelled(character: str) -> str:
-    return " " if character == "\t" else f"<U+{ord(character):04X}>"
+    return spell_out(text.replace("\t", " "), keep="\n")
 
 
 def said_ignored(paths: Sequence[str]) -> str:

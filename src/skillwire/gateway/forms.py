@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, cast
 
+from skillwire.skill.hidden import one_line, spell_out
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -55,5 +57,4 @@ def _few(items: tuple[str, ...]) -> str:
 
 
 def _line(text: str) -> str:
-    text = " ".join(text.split())[:_LONGEST]
-    return "".join(c if c.isprintable() else f"<U+{ord(c):04X}>" for c in text)
+    return spell_out(one_line(text)[:_LONGEST])

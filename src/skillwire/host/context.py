@@ -6,10 +6,10 @@ word that was made up after the content was fixed: nothing in the content can kn
 
 from __future__ import annotations
 
-import unicodedata
 from typing import TYPE_CHECKING
 
-from skillwire.skill.model import escape_text
+from skillwire.skill.hidden import encode_hidden
+from skillwire.skill.model import escape_text, text_for_model
 from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _FILES_SHOWN = 200
-_DESCRIPTION = 1024  # F3; nobody has approved it yet
 
 
 def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> str:
@@ -45,7 +44,7 @@ def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> s
             "  <skill>",
             f"    <name>{escape_text(skill.name)}</name>",
             f"    <origin>{escape_text(origin_words(skill.origin))}</origin>",
-            f"    <description>{escape_text(shown_description(skill.entry.description))}</description>",
+            f"    <description>{escape_text(text_for_model(skill.entry.description))}</description>",
             "  </skill>",
         ]
     lines.append("</available_skills>")
@@ -68,12 +67,12 @@ def skill_block(
     root = skill_root(parse_uri(entry.uri))
     depth = len(root.segments)
     paths = ["/".join(parse_uri(file.uri).segments[depth:]) for file in entry.files]
-    shown = "".join(f"\n- {escape_text(path)}" for path in paths[:_FILES_SHOWN])
+    shown = "".join(f"\n- {_reference(path)}" for path in paths[:_FILES_SHOWN])
     more = f"\n- and {len(paths) - _FILES_SHOWN} more" if len(paths) > _FILES_SHOWN else ""
     said = "".join(f"\nnote: {note}" for note in notes)
     return (
         f'<skill name="{escape_text(name)}" origin="{escape_text(origin_words(origin))}" mark="{mark}">\n'
-        f"base: {escape_text(str(root))}{said}\nfiles (read with read_skill_file):{shown}{more}\n"
+        f"base: {_reference(str(root))}{said}\nfiles (read with read_skill_file):{shown}{more}\n"
         f"--- instructions of the skill's author begin {mark} ---\n{body}\n"
         f'--- instructions end {mark} ---\n</skill mark="{mark}">'
     )
@@ -83,36 +82,27 @@ def file_block(name: str, origin: Origin, uri: str, text: str, *, mark: str) -> 
     """A file of a loaded skill, between two marks."""
     return (
         f'<skill-file skill="{escape_text(name)}" origin="{escape_text(origin_words(origin))}" mark="{mark}">\n'
-        f"uri: {escape_text(uri)}\n--- content begins {mark} ---\n{text}\n--- content ends {mark} ---\n"
+        f"uri: {_reference(uri)}\n--- content begins {mark} ---\n{text}\n--- content ends {mark} ---\n"
         f'</skill-file mark="{mark}">'
     )
 
 
 def listing_block(name: str, origin: Origin, path: str, names: Sequence[str], *, mark: str) -> str:
     """The names in a directory of a loaded skill, between two marks: a server chose them."""
-    listed = "\n".join(map(escape_text, names)) or "(empty)"
+    listed = "\n".join(map(_reference, names)) or "(empty)"
     words = escape_text(origin_words(origin))
     return (
         f'<skill-directory skill="{escape_text(name)}" origin="{words}" mark="{mark}">\n'
-        f"directory: {escape_text(path) or '.'}\n--- names begin {mark} ---\n{listed}\n--- names end {mark} ---\n"
+        f"directory: {_reference(path) or '.'}\n--- names begin {mark} ---\n{listed}\n--- names end {mark} ---\n"
         f'</skill-directory mark="{mark}">'
     )
-
-
-def shown_description(description: str) -> str:
-    """One line of what people see too (B6): the model reads it before anybody has said yes."""
-    text = " ".join(description.split())
-    seen = "".join(character for character in text[: 2 * _DESCRIPTION] if not _is_hidden(character))
-    return seen if len(text) <= _DESCRIPTION else f"{seen[:_DESCRIPTION]}…"
-
-
-def _is_hidden(character: str) -> bool:
-    """Format characters (tags, direction, zero width), and selectors, which carry bits in runs."""
-    if character.isascii():
-        return False
-    return unicodedata.category(character) == "Cf" or "VARIATION SELECTOR" in unicodedata.name(character, "")
 
 
 def origin_words(origin: Origin) -> str:
     """Where a skill comes from, in words that no server can choose (O1, O2)."""
     return f"local:{origin.label}" if origin.is_local else f"mcp:{origin.label}"
+
+
+def _reference(text: str) -> str:
+    """A path or URI that a server chose and the model may use: nothing in it is unseen, and it still works."""
+    return escape_text(encode_hidden(text))

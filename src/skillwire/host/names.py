@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.errors import NotFoundError, OriginError
 from skillwire.skill.entry import fold
-from skillwire.skill.hidden import find_hidden_characters
+from skillwire.skill.hidden import is_seen
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
@@ -101,4 +101,4 @@ def _shortest(name: str, qualified: tuple[str, ...], meant: dict[str, list[int]]
 
 
 def _is_visible(text: str) -> bool:
-    return text.isascii() or (text.isprintable() and not any(find_hidden_characters(text)))
+    return text.isascii() or (text.isprintable() and is_seen(text))

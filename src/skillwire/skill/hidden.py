@@ -13,6 +13,7 @@ import re
 from enum import StrEnum
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -80,33 +81,39 @@ class HiddenRun(NamedTuple):
     says: str
 
 
-_TAGS = "[\U000e0001-\U000e007f]"
-_ZERO_WIDTH = (
-    "\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b-\u200f\u2060-\u2065\u206a-\u206f\u3164\ufeff\uffa0"
-    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+# Characters that are not seen. Every use of them begins here: what a check reports, what pages and terminals spell
+# out, and what is taken out of text that a model is shown.
+_TAGS = "\U000e0001-\U000e007f"
+_CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
+_BIDI = "\u061c\u202a-\u202e\u2066-\u2069"
+_SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_FILLERS = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"
+_JOINERS = "\u200c\u200d"
+_WIDTHLESS = (  # without the joiners; U+2800 has a width and no dots
+    f"{_FILLERS}\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u2800\ufeff\ufff0-\ufff8"
+    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
 )
-_SELECTORS = "\u180b-\u180d\ufe00-\ufe0f\U000e0100-\U000e01ef"
+_OTHERS = "\x80-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff"
 _PATTERN = re.compile(
-    f"(?P<tag>{_TAGS}+)"
-    "|(?P<control>[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]+)"
-    "|(?P<bidi>[\u061c\u202a-\u202e\u2066-\u2069]+)"
+    f"(?P<tag>[{_TAGS}]+)"
+    f"|(?P<control>[{_CONTROLS}]+)"
+    f"|(?P<bidi>[{_BIDI}]+)"
     # An emoji may join a selector to one zero-width joiner; three in a row mean nothing visible.
     f"|(?P<selector>[{_SELECTORS}]{{2,}})"
-    f"|(?P<zero>[{_ZERO_WIDTH}{_SELECTORS}]{{3,}}|[{_ZERO_WIDTH}]{{2,}})"
+    f"|(?P<zero>[{_WIDTHLESS}{_JOINERS}{_SELECTORS}]{{3,}}|[{_WIDTHLESS}{_JOINERS}]{{2,}})"
+    f"|(?P<filler>[{_FILLERS}])"
 )
 # One alone is often innocent, so that no check reports it; whoever shows text marks it all the same. Not the
 # joiners and selectors that emoji and many scripts are written with.
-_ALONE = (
-    "\x80-\x9f\u00ad\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028\u2029\u2060-\u2065\u206a-\u206f\u3164"
-    "\ufeff\uffa0\ufff9-\ufffb\ud800-\udfff\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000"
-)
-_ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_ALONE}])")
+_ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_WIDTHLESS}{_OTHERS}])")
+_UNSEEN = re.compile(f"[{_TAGS}{_CONTROLS}{_BIDI}{_SELECTORS}{_WIDTHLESS}{_JOINERS}{_OTHERS}]")
 _KINDS = {
     "tag": HiddenKind.TAG_CHARACTERS,
     "control": HiddenKind.CONTROL,
     "bidi": HiddenKind.BIDI,
     "selector": HiddenKind.SELECTORS,
     "zero": HiddenKind.ZERO_WIDTH,
+    "filler": HiddenKind.SINGLE,
     "single": HiddenKind.SINGLE,
 }
 # The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.
@@ -183,6 +190,41 @@ def find_hidden_characters(text: str) -> Iterator[HiddenText]:
 def find_hidden_runs(text: str) -> Iterator[HiddenRun]:
     """The same, and single characters that are not seen: for whoever shows the text."""
     return _runs(_ANY, text)
+
+
+def is_seen(text: str) -> bool:
+    """Whether a person sees every character of ``text``."""
+    return _UNSEEN.search(text) is None
+
+
+def without_hidden(text: str) -> str:
+    """``text`` without the characters that a person does not see."""
+    return _UNSEEN.sub("", text)
+
+
+def encode_hidden(reference: str) -> str:
+    """A path or URI with the characters percent-encoded that a person does not see. It means the same."""
+    return _UNSEEN.sub(lambda match: quote(match[0].encode(errors="surrogatepass")), reference)
+
+
+def spell_out(text: str, keep: str = "") -> str:
+    """``text`` for a terminal: what is not seen, and what a terminal would act on, becomes ``<U+200B>``."""
+    if text.isascii() and text.isprintable():
+        return text
+    pieces: list[str] = []
+    at = 0
+    for run in find_hidden_runs(text):
+        pieces += (_spelled(text[at : run.start], keep), "".join(map(_number, text[run.start : run.end])))
+        at = run.end
+    return "".join((*pieces, _spelled(text[at:], keep)))
+
+
+def _spelled(text: str, keep: str) -> str:
+    return "".join(c if c.isprintable() or c in keep else _number(c) for c in text)
+
+
+def _number(character: str) -> str:
+    return f"<U+{ord(character):04X}>"
 
 
 def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[HiddenText]:

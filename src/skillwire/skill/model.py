@@ -1,8 +1,8 @@
 """What a model is told of skills: which there are, and how to load one.
 
 Names and descriptions come from servers and are untrusted text, so each is escaped and stripped of characters that
-XML cannot carry: nothing in a description can end its element or look like another skill. Where the server's label
-stands in each entry, readers that take ``(server, uri)`` are called rightly much more often.
+people do not see: nothing in a description can end its element, look like another skill or hide. Where the
+server's label stands in each entry, readers that take ``(server, uri)`` are called rightly much more often.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
+
+from skillwire.skill.hidden import encode_hidden, one_line, without_hidden
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -50,10 +52,7 @@ READ_SKILL_TOOL: dict[str, Any] = {
 
 LONGEST_DESCRIPTION = 1024  # F3
 _BYTES_PER_TOKEN = 4
-# XML 1.0 cannot carry control characters, lone surrogates or the two non-characters, not even escaped. It could
-# carry DEL and what follows it, which a terminal obeys.
-_NOT_XML = re.compile("[^\t\n\r\u0020-\u007e\u0085\u00a0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_SPACES = re.compile(r"\s+")
+_NOT_XML = re.compile("[\ufffe\uffff]")  # not even escaped; nor control characters, which are unseen
 
 
 class TokenEstimate(NamedTuple):
@@ -110,37 +109,40 @@ def build_catalog(
 
 def build_summary(entries: Sequence[SkillEntry]) -> str:
     """One line per skill, for logs and small prompts: name, path, description."""
-    return "\n".join(
-        f"- {_line(entry.name)} ({_line(entry.path)}): {shorten(_line(entry.description))}" for entry in entries
+    lines = (
+        (text_for_model(entry.name), encode_hidden(entry.path), text_for_model(entry.description))
+        for entry in entries
     )
+    return "\n".join(f"- {name} ({path}): {description}" for name, path, description in lines)
 
 
-def shorten(text: str, at_most: int = LONGEST_DESCRIPTION) -> str:
-    """``text`` for a model that has not loaded the skill: at most so many characters (F3, B1)."""
-    return text if len(text) <= at_most else f"{text[:at_most]}…"
+def text_for_model(text: str, at_most: int = LONGEST_DESCRIPTION) -> str:
+    """A stranger's ``text`` as a model is shown it: one line, of characters that people see too, cut (B6, F3).
+
+    Names, titles and descriptions reach a model before any person approved them. Paths and URIs have to keep their
+    meaning: ``encode_hidden``.
+    """
+    shown = one_line(without_hidden(one_line(text)))
+    return shown if len(shown) <= at_most else f"{shown[:at_most]}…"
 
 
 def escape_text(text: str) -> str:
-    """``text`` for an XML element or attribute: nothing in it can end the element."""
-    return escape(_printable(text), {'"': "&quot;", "'": "&apos;"})
+    """``text`` for an XML element or attribute: nothing in it can end the element, and nothing in it is unseen."""
+    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", without_hidden(text)), {'"': "&quot;", "'": "&apos;"})
 
 
 def _skill_element(entry: SkillEntry, server: str | None) -> str:
-    fields = {"name": entry.name, "path": entry.path, "server": server, "description": entry.description}
+    fields = {
+        "name": text_for_model(entry.name),
+        "path": encode_hidden(entry.path),
+        "server": server,
+        "description": text_for_model(entry.description),
+        "uri": encode_hidden(entry.uri),
+    }
     lines = [
-        f"    <{field}>{escape_text(shorten(_line(value)))}</{field}>"
-        for field, value in fields.items()
-        if value is not None
+        f"    <{field}>{escape_text(value)}</{field}>" for field, value in fields.items() if value is not None
     ]
-    return "\n".join(["  <skill>", *lines, f"    <uri>{escape_text(entry.uri)}</uri>", "  </skill>"])
-
-
-def _line(text: str) -> str:
-    return _printable(_SPACES.sub(" ", text).strip())
-
-
-def _printable(text: str) -> str:
-    return _NOT_XML.sub("\N{REPLACEMENT CHARACTER}", text)
+    return "\n".join(["  <skill>", *lines, "  </skill>"])
 
 
 def _tokens(size: int) -> int:

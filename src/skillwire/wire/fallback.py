@@ -11,7 +11,7 @@ from base64 import b64encode
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.errors import FormatError
-from skillwire.skill.model import shorten
+from skillwire.skill.model import text_for_model
 from skillwire.wire.extension import read_result
 
 if TYPE_CHECKING:
@@ -204,8 +204,8 @@ def prompt_definition(label: str, entry: SkillEntry) -> dict[str, Any]:
     request = {"name": REQUEST, "description": "What you want done with the skill.", "required": False}
     return {
         "name": label,
-        "title": shorten(title) if isinstance(title, str) and title.strip() else label,
-        "description": shorten(entry.description),
+        "title": text_for_model(title) if isinstance(title, str) and title.strip() else label,
+        "description": text_for_model(entry.description),
         "arguments": [request],
     }
 
@@ -214,4 +214,4 @@ def prompt_result(entry: SkillEntry, blocks: Sequence[dict[str, Any]], request: 
     """X2: a loaded skill as messages, then what the person wants done."""
     said = [*blocks, text_block(request)] if request.strip() else blocks
     messages = [{"role": "user", "content": block} for block in said]
-    return {"description": shorten(entry.description), "messages": messages}
+    return {"description": text_for_model(entry.description), "messages": messages}

@@ -46,3 +46,4 @@ def test_counts_agree_with_their_noun() -> None:
 @rule("B6")
 def test_characters_that_act_on_a_terminal_are_spelled_out() -> None:
     assert visible("a\x1b[31mb\tc\u202ed") == "a<U+001B>[31mb c<U+202E>d"
+    assert visible("a\u3164b\u2800c\n\u034f❤\ufe0f") == "a<U+3164>b<U+2800>c\n<U+034F>❤\ufe0f"

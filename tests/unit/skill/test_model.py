@@ -11,6 +11,7 @@ from jsonschema import Draft202012Validator
 from rules import rule
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
+from skillwire.skill.hidden import is_seen
 from skillwire.skill.model import (
     READ_RESOURCE_TOOL,
     READ_SKILL_TOOL,
@@ -18,7 +19,9 @@ from skillwire.skill.model import (
     build_summary,
     escape_text,
     estimate_tokens,
+    text_for_model,
 )
+from trees import UNSEEN
 
 FILES = [("SKILL.md", digest_of(b"x"), 400), ("references/all.md", digest_of(b"y"), 4001)]
 
@@ -89,39 +92,23 @@ def test_no_other_field_can_end_its_element_either() -> None:
 
 
 @rule("B6")
-def test_characters_that_xml_or_a_terminal_cannot_stand_are_replaced() -> None:
-    """Replaced, not removed: that something was there can be seen."""
-    numbers = [
-        *range(9),
-        *range(0x0E, 0x1C),
-        *range(0x7F, 0x85),
-        *range(0x86, 0xA0),
-        0xD800,
-        0xDFFF,
-        0xFFFE,
-        0xFFFF,
-    ]
-    for number in numbers:
-        text = f"before{chr(number)}after"
-        assert parsed(build_catalog([entry(text)]))[0]["description"] == "before\ufffdafter", hex(number)
-        assert escape_text(text) == "before\ufffdafter", hex(number)
-        assert build_summary([entry(text)]).endswith("before\ufffdafter"), hex(number)
-        assert estimate_tokens(entry(text)).listed > 0
+def test_no_model_is_shown_a_character_that_people_do_not_see() -> None:
+    for character in f"{UNSEEN}\x00\ud800":
+        text = f"before{character}after"
+        hiding = entry(text, "acme/x" if character in "\x00\x07\x9b\ud800" else f"acme/x{character}")  # U7
+        [shown] = parsed(build_catalog([hiding], server_name=text, server_in_entries=True))
+        assert (shown["description"], shown["server"]) == ("beforeafter", "beforeafter"), hex(ord(character))
+        assert escape_text(text) == text_for_model(text) == "beforeafter", hex(ord(character))
+        assert build_summary([hiding]).endswith("beforeafter"), hex(ord(character))
+        assert is_seen(build_catalog([hiding]))
+        assert estimate_tokens(hiding).listed > 0
 
 
-@rule("B6")
-def test_characters_that_hide_are_kept_for_whoever_looks_for_them() -> None:
-    """Removing them is no business of a catalog; they cannot change its shape."""
-    for text in (
-        "\u202eevil\u2066",
-        "a\u200bb",
-        "\U000e0041",
-        "na\u00efve \u65e5",
-        "\ufeffx",
-        "~\ud7ff\ue000\ufffd",
-        "\U0010ffff",
-    ):
+def test_what_people_see_is_shown_to_a_model() -> None:
+    """But for the two characters that XML cannot carry."""
+    for text in ("na\u00efve \u65e5", "~\ud7ff\ue000\ufffd", "\U0010ffff"):
         assert parsed(build_catalog([entry(text)]))[0]["description"] == text
+    assert escape_text("a\ufffeb\uffff") == "a\ufffdb\ufffd"
 
 
 @rule("O2")

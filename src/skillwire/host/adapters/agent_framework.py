@@ -9,8 +9,9 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from skillwire.host.adapters import missing
-from skillwire.host.context import origin_words, shown_description
+from skillwire.host.context import origin_words
 from skillwire.host.tools import LIST, LOAD, READ
+from skillwire.skill.model import text_for_model
 
 try:
     import agent_framework as af
@@ -122,7 +123,7 @@ class _HostSkill(af.Skill):
         # The constructor takes no name with an origin in it; assigning one is the framework's documented way.
         self._frontmatter = af.SkillFrontmatter(name="skill", description="-")
         self._frontmatter.name = shown
-        about = shown_description(skill.entry.description)
+        about = text_for_model(skill.entry.description)
         self._frontmatter.description = f"[{origin_words(skill.origin)}] {about}"
 
     @property

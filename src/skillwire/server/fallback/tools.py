@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, MIB
-from skillwire.skill.model import shorten
+from skillwire.skill.hidden import encode_hidden
+from skillwire.skill.model import text_for_model
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, resolve_reference, segment_problem
 from skillwire.wire import fallback as wire
 from skillwire.wire import fallback_text as words
@@ -118,7 +119,7 @@ class SkillTools:
 
 def _for_programs(labels: Sequence[str], entries: Sequence[SkillEntry]) -> list[dict[str, Any]]:
     return [
-        {"name": label, "description": shorten(entry.description), "uri": entry.uri}
+        {"name": label, "description": text_for_model(entry.description), "uri": encode_hidden(entry.uri)}
         for label, entry in zip(labels, entries, strict=True)
     ]
 
