@@ -82,6 +82,10 @@ class StagedHost(SkillHost):
         super()._forget_names()
         self._tell()
 
+    async def _look(self) -> None:
+        await super()._look()
+        self._tell()
+
     def _tell(self) -> None:
         self._told.set()
         self._told = anyio.Event()

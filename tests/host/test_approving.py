@@ -79,15 +79,20 @@ async def test_what_a_person_is_asked_says_what_there_is_to_know(server: Hostile
 
 @rule("A1", "V5", "C1")
 async def test_a_no_is_a_refusal_and_leaves_nothing(server: HostileServer, state: Path) -> None:
-    """Nothing is kept, and the next time is asked again."""
-    person = Person(NO, YES)
+    """Nothing is kept, and nobody is asked again until it is enabled; a no for once is for once."""
+    person = Person(Answer(yes=False, remember=False), NO, YES)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.load("flat")) == ("not-approved", "A1")
         assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
         assert host.cache is not None
         assert (host.cache.usage().files, list(await host.store.approvals())) == (0, [])
+        assert reference(await host.load("flat")) == ("not-approved", "A1")
+        assert reference(await host.load("flat")) == ("declined", "A1")
+        assert await host.enable("flat")
         assert not (await host.load("flat")).is_error
-        assert await host.happened() == ["denied", "refused", "refused", "approved", "loaded"]
+        assert person.kinds == ["load"] * 3
+        happened = [what for what in await host.happened() if what != "refused"]
+        assert happened == ["denied", "denied", "enabled", "approved", "loaded"]
 
 
 @rule("A1")

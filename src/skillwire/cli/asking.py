@@ -214,12 +214,12 @@ def _standing(
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import covers
 
-    if is_local:
-        return "local: needs no approval"
     if decision is not None and declines(decision, request.entry):
         note = decision.facts.get("note")
         said = f": {line(str(note))}" if note else ""
         return f"declined by {line(decision.by)} on {moment(decision.at)}{said}"
+    if is_local:
+        return "local: needs no approval"
     if approval is None:
         return "changed: another content was approved" if request.change else "unapproved"
     said = f"by {line(approval.by)} on {moment(approval.at)}"

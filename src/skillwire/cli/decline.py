@@ -1,4 +1,4 @@
-"""``skillwire decline``: a person's no to a skill exactly as it is now (A1, A2)."""
+"""``skillwire decline``: disable a skill exactly as it is now (A1, A2)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ examples:
   skillwire decline refunds --note 'sends mail to everybody'
   skillwire decline acme:refunds --fingerprint sha256:…   only what was looked at
 
-A no is to exactly these files: an approval of them ends, and whoever waits for an answer about them has one.
-Another content of the skill can be asked about again. Whoever changes their mind says: skillwire approve.
+A model is not told of the skill, cannot load it, and nobody is asked about it. An approval of this content ends.
+This lasts until the skill changes, or until you run 'skillwire enable' or 'skillwire approve'.
 
-exit codes: 0 declined, 1 refused: it promises no content (V7), or has another fingerprint, 2 usage, or unknown
+exit codes: 0 declined, 1 refused: it has another fingerprint, 2 usage, or unknown
 """
 
 
@@ -33,9 +33,9 @@ def add_arguments(verbs: Verbs) -> None:
     parser = add_verb(
         verbs,
         "decline",
-        "say no to a skill as it is now",
-        "Decline a skill with exactly the files it has now: nobody is asked about it at the desk again until it"
-        " changes.",
+        "disable a skill until it changes",
+        "Disable a skill with exactly the content it has now, one of your own folders too. Models are not told of"
+        " it, and nobody is asked about it, until it changes.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
@@ -54,9 +54,6 @@ async def _decline(host: Host, arguments: argparse.Namespace, printer: Printer) 
     from skillwire.skill.approval import fingerprint_of
 
     found = await find_skill(host, arguments.name, printer)
-    if found.origin.is_local:
-        printer.talk(f"{line(found.name)} is in a folder of yours, whose skills need no approval")
-        return Exit.OK
     label, uri = found.origin.label, found.entry.uri
     askers = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
     fingerprint = await host.decline(

@@ -95,7 +95,7 @@ async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> 
         if arguments.json:
             printer.json({"refused": _refusal(outcome)})
         hint = outcome.hint
-        if outcome.reference == "nobody-to-ask":  # the command in it has to find the same skill
+        if outcome.reference in ("nobody-to-ask", "declined"):  # the command in it has to find the same skill
             hint = " ".join([hint, *map(shlex.quote, host_words(arguments))])
         printer.error(SkillwireError(outcome.reference, outcome.message, hint, rule=outcome.rule))
         if outcome.rule == "V7" and not arguments.dynamic:

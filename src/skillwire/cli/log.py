@@ -25,7 +25,14 @@ examples:
   skillwire log -n 1000 --origin acme
   skillwire log --json | jq 'select(.what == "refused")'
 """
-_COLOURS = {"approved": "green", "granted": "yellow", "denied": "red", "revoked": "red", "refused": "red"}
+_COLOURS = {
+    "approved": "green",
+    "enabled": "green",
+    "granted": "yellow",
+    "denied": "red",
+    "revoked": "red",
+    "refused": "red",
+}
 
 
 def add_arguments(verbs: Verbs) -> None:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 VERBS = (
-    "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "decline", "diff", "gateway",
-    "list", "load", "log", "ls", "origins", "outdated", "pull", "questions", "read", "remove", "review", "revoke",
-    "search", "serve", "show", "skills", "token", "tree", "ui", "update", "verify",
+    "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "decline", "diff", "enable",
+    "gateway", "list", "load", "log", "ls", "origins", "outdated", "pull", "questions", "read", "remove",
+    "review", "revoke", "search", "serve", "show", "skills", "token", "tree", "ui", "update", "verify",
 )  # fmt: skip
 
 _EXAMPLES = """\

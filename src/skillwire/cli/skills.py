@@ -24,7 +24,7 @@ examples:
   skillwire skills --prompt                 the very text for the model's system prompt
 
 standings: local (your folder, needs no approval), approved, unapproved, changed (another content was approved),
-revoked (the yes to it was taken back), declined (somebody said no to it), dynamic (nothing about it can be
+revoked (the yes to it was taken back), declined (disabled: not in the prompt), dynamic (nothing about it can be
 verified)
 
 exit codes: 0 every origin answered, 1 some did not or left skills out, 2 usage
@@ -37,8 +37,8 @@ def add_arguments(verbs: Verbs) -> None:
         verbs,
         "skills",
         "show what a model would see of all origins",
-        "Show the skills of all origins as a model would see them, with their standing and about how many tokens"
-        " they cost to list and to load. Nothing of them is read.",
+        "Show the skills of all origins by the names that a model would see, with their standing and about how"
+        " many tokens they cost to list and to load. Nothing of them is read.",
         _EXAMPLES,
     )
     parser.add_argument("--prompt", action="store_true", help="the catalog prompt, as the model would get it")

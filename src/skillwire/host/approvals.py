@@ -19,9 +19,10 @@ from skillwire.skill.approval import (
     Approval,
     ContentChange,
     change_since,
+    claimed_contents,
     contents_of,
     covers,
-    fingerprint_of,
+    fingerprint,
 )
 from skillwire.store.contract import LogLine
 from skillwire.store.paging import newest_line
@@ -144,9 +145,21 @@ def review_command(request: ApprovalRequest) -> str:
 
 
 def declines(line: LogLine, entry: SkillEntry) -> bool:
-    """Whether a decision is a no to exactly the content that ``entry`` has now."""
-    content = fingerprint_of(entry)
-    return line.what == "denied" and content != "" and line.facts.get("fingerprint") == content
+    """Whether a decision declines exactly what ``entry`` says of the skill now."""
+    return line.what == "denied" and line.facts.get("fingerprint") == fingerprint(claimed_contents(entry))
+
+
+async def refuse_if_declined(store: Store, origin: str, entry: SkillEntry) -> None:
+    """``ApprovalError`` if a person declined the skill and it did not change since: nobody is asked again."""
+    for line in await store.decisions(origin, entry.uri):
+        if declines(line, entry):
+            note = f": {line.facts['note']!r:.300}" if line.facts.get("note") else ""
+            raise ApprovalError(
+                "declined",
+                f"{entry.uri!r:.300} from {origin!r}, as it is now, was declined by {line.by!r:.80}{note}",
+                f"run: skillwire enable {shlex.quote(f'{origin}:{entry.uri}')}",
+                rule="A1",
+            )
 
 
 class Approvals:
@@ -205,19 +218,32 @@ class Approvals:
         return next(iter(await self._store.decisions(origin, uri)), None)
 
     async def decline(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> None:
-        """Log a no. A person's no to a skill is to exactly this content.
+        """Log a no. A person's no to a skill is to exactly this content, and disables it until it changes.
 
         An approval of that ends, and whoever else asks about it has their answer. With ``after``, only if that is
-        still the number of the newest decision about the skill: else ``ApprovalError``.
+        still the number of the newest decision about the skill: else ``ApprovalError``. A no that is not to be
+        remembered is for this one request.
         """
         if answer.recorded:
             return
         line = self._line("denied", request, answer, time.time())
-        if request.kind == "load" and answer.by != "policy":
-            if not await self._store.put_denial(contents_of(request.entry), line, after=after):
+        if request.kind == "load" and answer.by != "policy" and answer.remember:
+            if not await self._store.put_denial(claimed_contents(request.entry), line, after=after):
                 raise _decided_meanwhile(request)
         else:
             await self._store.log(line)
+
+    async def refuse_if_declined(self, origin: str, entry: SkillEntry) -> None:
+        """``ApprovalError`` if the skill is disabled."""
+        await refuse_if_declined(self._store, origin, entry)
+
+    async def enable(self, origin: str, entry: SkillEntry, *, by: str, note: str = "") -> bool:
+        """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""
+        if not any(declines(line, entry) for line in await self._store.decisions(origin, entry.uri)):
+            return False
+        facts = {"kind": "load", "fingerprint": fingerprint(claimed_contents(entry)), **noted(note)}
+        await self._store.log(LogLine("enabled", origin, entry.uri, by, time.time(), facts))
+        return True
 
     async def remember(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> Approval:
         """A1: the approval, bound to exactly the content of the request's entry; kept if it may be.
@@ -284,8 +310,8 @@ class Approvals:
         facts: dict[str, Any] = {"kind": request.kind}
         if request.target:
             facts["target"] = request.target
-        if request.kind == "load":
-            facts["fingerprint"] = fingerprint_of(request.entry)
+        if request.kind == "load" and (answer.yes or answer.remember):
+            facts["fingerprint"] = fingerprint(claimed_contents(request.entry))
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
         if answer.user:

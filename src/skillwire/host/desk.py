@@ -5,8 +5,7 @@ Whoever runs without a person puts a question into the store that both use, and 
 - A question lives as long as its asker, and a few seconds more. Whoever stops waiting takes it back.
 - A yes or no to a content, given in whatever way, answers every question about it, and stands in the store before
   anybody hears of it. Other answers are for the one who asked.
-- A content that a person declined is refused, and not asked about again, until a person approves it: whoever says
-  no is not worn down.
+- A content that a person declined is refused, and not asked about again, until a person enables or approves it.
 """
 
 from __future__ import annotations
@@ -25,8 +24,8 @@ from skillwire.host.approvals import (
     ApprovalRequest,
     Approvals,
     Policy,
-    declines,
     nobody,
+    refuse_if_declined,
     review_command,
 )
 from skillwire.host.opening import DEFAULT_STATE, open_store
@@ -61,7 +60,8 @@ def ask_at_desk(
 
     async def ask(request: ApprovalRequest) -> Answer:
         async with _opened(place) as store:
-            await _refuse_if_declined(store, request)
+            if request.kind == "load":
+                await refuse_if_declined(store, request.origin, request.entry)
             question = question_of(request, by)
             await store.put_question(question)
             return await _answer_to(store, question, patience, when_asked)
@@ -98,9 +98,9 @@ def request_of(question: Question) -> ApprovalRequest:
 async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
     """A person's answer to an open question; ``False`` if somebody was first, or whoever asked is gone.
 
-    A yes to a skill that is to be remembered, and any no to one, is about the content: it answers whoever asks.
+    An answer about a skill that is to be remembered is about the content: it answers whoever asks.
     """
-    if question.kind != "load" or (answer.yes and not answer.remember):
+    if question.kind != "load" or not answer.remember:
         return await store.answer_question(question.id, _answered(answer))
     approvals, request = Approvals(store, Policy(), nobody), request_of(question)
     decide = approvals.remember if answer.yes else approvals.decline
@@ -160,21 +160,6 @@ async def _renew(store: Store, question: Question) -> None:
     until = time.time() + LIVES_SECONDS
     if not await store.renew_question(question.id, until):  # the machine slept, and somebody tidied up
         await store.put_question(replace(question, asked_at=time.time(), waits_until=until))
-
-
-async def _refuse_if_declined(store: Store, request: ApprovalRequest) -> None:
-    if request.kind != "load":
-        return
-    for line in await store.decisions(request.origin, request.entry.uri):
-        if declines(line, request.entry):
-            note = f": {line.facts['note']!r:.300}" if line.facts.get("note") else ""
-            raise ApprovalError(
-                "declined",
-                f"{request.entry.uri!r:.300} from {request.origin!r}, as it is now, was declined by"
-                f" {line.by!r:.80}{note}",
-                f"to look at it again: {review_command(request)}",
-                rule="A1",
-            )
 
 
 def _unanswered(request: ApprovalRequest, patience: float | None) -> ApprovalError:

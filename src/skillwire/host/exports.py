@@ -122,7 +122,7 @@ async def _approve(store: Store, approval: Approval, line: LogLine, after: int) 
         uri=approval.uri,
         what=DECISIONS,
     )
-    if newest is not None and newest.what != "approved":
+    if newest is not None and newest.what in ("denied", "revoked"):
         word = "declined" if newest.what == "denied" else "revoked"
         return f"this content was {word} here, by {newest.by!r:.80}"
     stored = await store.put_approval(approval, line, after=after)

@@ -78,7 +78,11 @@ class Loader:
         self._limits = limits
 
     async def approve(self, origin: Origin, entry: SkillEntry) -> ApprovedSkill:
-        """The skill with a standing approval, or with a new one; ``ApprovalError`` without."""
+        """The skill with a standing approval, or with a new one; ``ApprovalError`` without.
+
+        A skill that was declined is refused before anybody is asked, one of a folder too.
+        """
+        await self._approvals.refuse_if_declined(origin.label, entry)
         if origin.is_local:
             return ApprovedSkill(origin, entry)
         is_bound = has_contents(entry)
@@ -112,7 +116,11 @@ class Loader:
             raise _changed(entry, "A2")
 
     async def stands(self, skill: ApprovedSkill) -> bool:
-        """Whether a yes that was kept is still there: another program may have taken it back (A2)."""
+        """Whether a yes that was kept still stands: another program may have revoked or declined it (A2)."""
+        try:
+            await self._approvals.refuse_if_declined(skill.origin.label, skill.entry)
+        except ApprovalError:
+            return False
         if not skill.kept:
             return True
         approval = await self._approvals.current(skill.origin.label, skill.entry.uri)

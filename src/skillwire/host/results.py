@@ -80,11 +80,13 @@ def standing_of(skill: NamedEntry, approval: Approval | None, decision: LogLine 
     """How a person stands to a skill."""
     origin, entry = skill.origin, skill.entry
     if origin.is_local:
-        return "local"
+        return "declined" if decision is not None and declines(decision, entry) else "local"
     if approval is not None:
         is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)
         is_declined = decision is not None and declines(decision, entry)
         return "approved" if is_same else "declined" if is_declined else "changed"
+    if decision is not None and declines(decision, entry):
+        return "declined"
     if entry.is_dynamic or (entry.is_named and entry.is_unpromised(entry.uri)):
         return "dynamic"
     return "unapproved" if decision is None else _decided(decision, entry)
@@ -92,8 +94,6 @@ def standing_of(skill: NamedEntry, approval: Approval | None, decision: LogLine 
 
 def _decided(decision: LogLine, entry: SkillEntry) -> Standing:
     """What the newest decision means for what is not approved."""
-    if declines(decision, entry):
-        return "declined"
     if decision.what != "revoked":
         return "unapproved"
     before = decision.facts.get("contents")  # older lines do not say

@@ -27,7 +27,7 @@ from skillwire.errors import (
     StoreError,
 )
 from skillwire.host import context
-from skillwire.host.approvals import ASKED_TO, Answer, Approvals, Policy, nobody
+from skillwire.host.approvals import ASKED_TO, Answer, Approvals, Policy, declines, nobody
 from skillwire.host.loading import ApprovedSkill, Content, Loader
 from skillwire.host.names import NamedEntry, Names
 from skillwire.host.origins import Origins, ServerOrigin
@@ -38,12 +38,14 @@ from skillwire.host.windows import Windows
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.approval import (
     EXECUTE,
+    claimed_contents,
     contents_of,
     fingerprint_of,
     granted_tool,
     has_contents,
     tool_grant,
 )
+from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.uri import parse_uri
 from skillwire.store.contract import LogLine
 
@@ -62,6 +64,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("skillwire.host")
 
+_WATCH_SECONDS = 0.5
 _NOT_AS_LOADED = ("skill-changed", "digest-mismatch", "size-mismatch", "frontmatter-mismatch")
 
 
@@ -85,6 +88,7 @@ class Host:
         self._loader = Loader(self.approvals, cache, limits)
         self._windows = Windows()
         self._names: Names | None = None
+        self._declined: dict[tuple[str, str], LogLine] = {}  # the decisions that disable skills
         self._group: TaskGroup | None = None
 
     @asynccontextmanager
@@ -94,10 +98,12 @@ class Host:
         async with anyio.create_task_group() as group:
             self._group = group
             try:
+                await self._look()
                 known = [await self.origins.add_server(label, target) for label, target in targets.items()]
                 for origin in known:  # first what is remembered of all, then the network
                     group.start_soon(self.origins.run, origin)
                 group.start_soon(self._tidy)
+                group.start_soon(self._watch)
                 yield
             except Exception as raised:  # the block's own, to be raised as itself and not as a group
                 error = raised
@@ -112,6 +118,22 @@ class Host:
         if cache is not None:
             with suppress(StoreError):  # a host without a tidy cache is a host
                 await to_thread.run_sync(lambda: cache.prune(now=time.time()), abandon_on_cancel=True)
+
+    async def _look(self) -> None:
+        """What people declined, for ``shown_skills``, which waits for nothing."""
+        lines = await self.store.decisions()
+        self._declined = {(line.origin, line.uri): line for line in lines if line.what == "denied"}
+
+    async def _watch(self) -> None:
+        """Notice what other programs decide in the same store."""
+        seen = -1
+        while True:
+            with suppress(StoreError):
+                version = await self.store.version()
+                if version != seen:
+                    await self._look()
+                    seen = version
+            await anyio.sleep(_WATCH_SECONDS)
 
     async def add_server(self, label: str, target: Any) -> None:
         """One more server, from now on."""
@@ -142,7 +164,7 @@ class Host:
         return self._names
 
     async def skills(self) -> list[SkillStatus]:
-        """What the model would see, each with its standing and what it costs. Nothing is fetched."""
+        """Every known skill with its standing and what it costs. Nothing is fetched."""
         approved = {(each.origin, each.uri): each for each in await self.store.approvals()}
         decided = {(line.origin, line.uri): line for line in await self.store.decisions()}
         places = [(skill.origin.label, skill.entry.uri) for skill in self.names.skills]
@@ -153,7 +175,12 @@ class Host:
 
     def catalog_prompt(self) -> str:
         """Names, descriptions and origins for the system prompt. Nothing is fetched for it (V5)."""
-        return context.catalog_prompt(self.names.skills, self.origins)
+        return context.catalog_prompt(self.shown_skills(), self.origins)
+
+    def shown_skills(self) -> list[NamedEntry]:
+        """The skills that a model is told of: all that are known, without those that a person declined."""
+        found = ((skill, self._declined.get((skill.origin.label, skill.entry.uri))) for skill in self.names.skills)
+        return [skill for skill, line in found if line is None or not declines(line, skill.entry)]
 
     def tools(self, shape: ToolShape = "mcp") -> list[dict[str, Any]]:
         """The definitions of the three tools, as the model's API wants them."""
@@ -190,6 +217,8 @@ class Host:
             found = await self._named(name, origin)
             return await self._load(await self._wanted(found))
         except SkillwireError as error:
+            if isinstance(error, ApprovalError):
+                await self._look()  # a person may have declined it just now
             return await self._refused(error, name, found)
 
     async def read_skill_file(self, name: str, path: str, *, origin: str | None = None) -> LoadedFile | Refusal:
@@ -286,18 +315,31 @@ class Host:
         found = await self._held(name)
         _check_content(found, fingerprint)
         answer = Answer(yes=True, by=by, grants=grants, note=note, user=user)
-        return (await self._loader.approve_as(found.origin, found.entry, answer)).fingerprint
+        approval = await self._loader.approve_as(found.origin, found.entry, answer)
+        await self._look()
+        return approval.fingerprint
 
     async def decline(self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None) -> str:
-        """A person's no to a skill as it is now, outside any conversation; its fingerprint is returned.
+        """Disable a skill until it changes or is enabled; the fingerprint of what was declined is returned.
 
-        An approval of that content ends. Another content is another question.
+        A model is not told of it, cannot load it, and nobody is asked about it. An approval of that content ends.
+        Skills of folders, and those that cannot be verified, can be declined too.
         """
         found = await self._held(name)
-        _check_content(found, fingerprint)
+        content = fingerprint_of_contents(claimed_contents(found.entry))
+        if fingerprint not in (None, content):
+            raise _other_content(found)
         await self._loader.decline_as(found.origin, found.entry, Answer(yes=False, by=by, note=note))
         self._windows.tell(found.origin.label, found.entry.uri, "revoke")
-        return fingerprint_of(found.entry)
+        await self._look()
+        return content
+
+    async def enable(self, name: str, *, by: str = "user", note: str = "") -> bool:
+        """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""
+        found = await self._held(name)
+        was_declined = await self.approvals.enable(found.origin.label, found.entry, by=by, note=note)
+        await self._look()
+        return was_declined
 
     async def revoke(self, name: str, *, by: str = "user", note: str = "") -> bool:
         """Take an approval back; a skill that is being acted on may cause nothing more.
@@ -482,12 +524,16 @@ def _check_content(found: NamedEntry, wanted: str | None) -> None:
     """A1: what a person looked at may have changed since."""
     contents_of(found.entry)  # or there is nothing that they could have looked at (V7)
     if wanted is not None and fingerprint_of(found.entry) != wanted:
-        raise ApprovalError(
-            "fingerprint-other",
-            f"{found.entry.uri!r:.300} from {found.origin.label!r} has another content than that fingerprint's",
-            f"look at what it is now: skillwire review {shlex.quote(found.name)}",
-            rule="A1",
-        )
+        raise _other_content(found)
+
+
+def _other_content(found: NamedEntry) -> ApprovalError:
+    return ApprovalError(
+        "fingerprint-other",
+        f"{found.entry.uri!r:.300} from {found.origin.label!r} has another content than that fingerprint's",
+        f"look at what it is now: skillwire review {shlex.quote(found.name)}",
+        rule="A1",
+    )
 
 
 def _mark() -> str:

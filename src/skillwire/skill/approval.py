@@ -89,7 +89,7 @@ def contents_of(entry: SkillEntry) -> Contents:
             "it can be used once, by an explicit choice, and is asked about again each time",
             rule="V7",
         )
-    return _promised(entry)
+    return claimed_contents(entry)
 
 
 def make_contents(uri: str, files: Mapping[str, str], frontmatter: str) -> Contents:
@@ -107,7 +107,11 @@ def frontmatter_digest(contents: Contents) -> str:
     return next((digest for uri, digest in contents if uri.endswith(_FRONTMATTER)), "")
 
 
-def _promised(entry: SkillEntry) -> Contents:
+def claimed_contents(entry: SkillEntry) -> Contents:
+    """Whatever ``entry`` says of the skill: its frontmatter, and the files that have digests.
+
+    Enough to decline a skill; only ``contents_of`` is enough to approve one.
+    """
     canonical = json.dumps(entry.frontmatter, sort_keys=True, separators=(",", ":"))
     files = {file.uri: file.digest for file in entry.files if file.digest is not None}
     return make_contents(entry.uri, files, digest_of(canonical.encode()))
@@ -121,7 +125,7 @@ def fingerprint_of(entry: SkillEntry) -> str:
 def covers(approval: Approval, origin: str, entry: SkillEntry) -> bool:
     """A1, A2, A6: whether ``approval`` is for this skill of this origin, with exactly this content."""
     is_same_skill = (approval.origin, approval.uri) == (origin, entry.uri)
-    return is_same_skill and has_contents(entry) and approval.contents == _promised(entry)
+    return is_same_skill and has_contents(entry) and approval.contents == claimed_contents(entry)
 
 
 def agrees(contents: Contents, listed: SkillEntry) -> bool:
@@ -146,7 +150,7 @@ def change_since(approval: Approval, entry: SkillEntry) -> ContentChange:
         added=tuple(sorted(now.keys() - before.keys())),
         removed=tuple(sorted(before.keys() - now.keys())),
         rotated=tuple(sorted(uri for uri in now.keys() & before.keys() if now[uri] != before[uri])),
-        has_other_frontmatter=frontmatter_digest(approval.contents) != frontmatter_digest(_promised(entry)),
+        has_other_frontmatter=frontmatter_digest(approval.contents) != frontmatter_digest(claimed_contents(entry)),
     )
 
 

@@ -38,6 +38,7 @@ Happening: TypeAlias = Literal[
     "approved",
     "denied",
     "revoked",
+    "enabled",
     "granted",
     "loaded",
     "read",
@@ -48,7 +49,7 @@ Happening: TypeAlias = Literal[
 ]
 
 
-DECISIONS: Final[tuple[Happening, ...]] = ("approved", "denied", "revoked")
+DECISIONS: Final[tuple[Happening, ...]] = ("approved", "denied", "revoked", "enabled")
 """What people decide about skills."""
 
 
@@ -217,7 +218,7 @@ class Store(ABC):
 
     @abstractmethod
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
-        """The newest line ``approved``, ``denied`` or ``revoked`` of each skill, by origin and URI.
+        """The newest line ``approved``, ``denied``, ``revoked`` or ``enabled`` of each skill, by origin and URI.
 
         Of those about reading a skill: not what a policy decided, nor what was said about tools or other origins.
         """

@@ -65,6 +65,12 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE TABLE news (number INTEGER NOT NULL)",
         "INSERT INTO news (number) VALUES (0)",
     ),
+    (
+        # A declined skill can be enabled again, which is a decision too.
+        "DROP INDEX log_of_decisions",
+        "CREATE INDEX log_of_decisions ON log (origin, uri)"
+        " WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
+    ),
 )
 
 

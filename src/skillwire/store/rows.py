@@ -31,7 +31,7 @@ LOG = "INSERT INTO log (what, origin, uri, who, at, facts) SELECT ?, ?, ?, ?, ?,
 NEWEST_OF = (
     "SELECT what, origin, uri, who, at, facts, number FROM log WHERE number IN (SELECT max(number) FROM log"
 )
-DECIDING = "what IN ('approved', 'denied', 'revoked')"  # as an index has it, so that it is used
+DECIDING = "what IN ('approved', 'denied', 'revoked', 'enabled')"  # as an index has it, so that it is used
 DECISION = (
     f"{DECIDING} AND who != 'policy' AND coalesce(json_extract(facts, '$.kind'), 'load') IN ('load', 'import')"
 )

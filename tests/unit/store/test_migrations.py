@@ -10,6 +10,7 @@ import pytest
 
 from skillwire.errors import StoreError
 from skillwire.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, read_version, transaction
+from skillwire.store.rows import DECIDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -72,7 +73,7 @@ def test_a_store_without_questions_gets_them_and_keeps_its_decisions(connection:
     migrate(connection)
     assert version(connection) == len(MIGRATIONS)
     assert connection.execute("SELECT count(*) FROM questions").fetchone() == (0,)
-    query = "SELECT max(number) FROM log WHERE what IN ('approved', 'denied', 'revoked') GROUP BY origin, uri"
+    query = f"SELECT max(number) FROM log WHERE {DECIDING} GROUP BY origin, uri"
     assert connection.execute(query).fetchall() == [(1,)]
     plan = [row[-1] for row in connection.execute(f"EXPLAIN QUERY PLAN {query}")]
     assert "log_of_decisions" in plan[0]

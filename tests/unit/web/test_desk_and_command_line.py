@@ -72,7 +72,7 @@ class Stage:
     async def type(self, verb: str, *words: str) -> None:
         """``skillwire VERB WORDS``, by anna."""
         more = ["--by", "anna", "--state", str(self.folder)]
-        if verb in ("approve", "decline"):
+        if verb in ("approve", "decline", "enable"):
             more += ["--config", str(self._config())]
         if verb == "approve" and "--fingerprint" not in words:
             more += ["--fingerprint", stage_fingerprint(self)]
@@ -177,6 +177,11 @@ TABLE = {
         lambda stage: stage.decide("decline", note="n"),
         "decline", lambda stage: stage.type("decline", "asking", "--note", "n"),
     ),
+    "enable": Action(
+        declined, "/enable",
+        lambda stage: stage.decide("enable", note="n"),
+        "enable", lambda stage: stage.type("enable", "asking", "--note", "n"),
+    ),
     "grant one more tool": Action(
         approved, "/grants",
         lambda stage: stage.decide("grants", grant=["Read", "execute"], note="n"),
@@ -242,7 +247,15 @@ def stage_fingerprint(stage: Stage) -> str:
     return Approval("", "", contents_of(stage.entry), "", 0.0).fingerprint
 
 
-QUICK = {"approve", "decline", "grant one more tool", "revoke", "let code run once", "import"}  # one per form
+QUICK = {
+    "approve",
+    "decline",
+    "enable",
+    "grant one more tool",
+    "revoke",
+    "let code run once",
+    "import",
+}  # one per form
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.host.desk import question_of
 from skillwire.skill.approval import fingerprint_of
 from skillwire.skill.review import review_entry
-from trees import skill_md
+from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -146,6 +146,27 @@ async def test_a_no_is_bound_to_the_content_too(state: Path, server: HostileServ
         rotate(server, NOTES, b"better notes\n")
         await at.host.relist("acme")
         assert ">declined</span>" not in await at.get("/skill/acme/flat")
+
+
+@rule("A1", "V7")
+async def test_what_needs_no_approval_or_can_have_none_is_declined_and_enabled(
+    tmp_path: Path, state: Path, server: HostileServer
+) -> None:
+    """A skill of a folder, and one that cannot be verified: on their pages too."""
+    make_dynamic(server)
+    folder = write_tree(tmp_path / "own", {"mine/SKILL.md": skill_md("mine")})
+    async with at_desk(state, {"acme": server}, folders={"local": folder}) as at:
+        for place in ("local/mine", "acme/flat"):
+            name = f"<name>{place.partition('/')[2]}</name>"
+            assert name in at.host.catalog_prompt()
+            assert (await at.decide("decline", place)).status_code == 303
+            await at.host.until(lambda name=name: name not in at.host.catalog_prompt())
+            page = await at.get(f"/skill/{place}")
+            assert ">declined</span>" in page
+            assert f'action="/approve/{place}"' not in page
+            assert (await at.decide("enable", place)).status_code == 303
+            assert name in at.host.catalog_prompt()
+            assert (await newest(at)).what == "enabled"
 
 
 async def test_a_yes_is_taken_back(state: Path, server: HostileServer) -> None:

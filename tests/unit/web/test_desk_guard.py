@@ -30,6 +30,7 @@ SKILL_PAGES = ["/skill/acme/flat", "/file/acme/flat?path=notes.md", "/raw/acme/f
 FORMS = [
     "/approve/acme/flat",
     "/decline/acme/flat",
+    "/enable/acme/flat",
     "/revoke/acme/flat",
     "/grants/acme/flat",
     "/question/x",

@@ -83,8 +83,8 @@ class _HostSkillsSource(af.SkillsSource):
         self._host = host
 
     async def get_skills(self, context: af.SkillsSourceContext) -> list[af.Skill]:  # noqa: ARG002 - the framework's shape
-        """Every skill of every origin. Nothing is fetched (V5)."""
-        skills = self._host.names.skills
+        """The skills that a model is told of. Nothing is fetched (V5)."""
+        skills = self._host.shown_skills()
         alike = Counter(skill.name.lower() for skill in skills)
         taken = set(alike)
         named: list[af.Skill] = []

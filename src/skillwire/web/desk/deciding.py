@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from skillwire.errors import ApprovalError, NotFoundError
 from skillwire.host.approvals import ASKED_TO, Answer, ApprovalRequest, noted
 from skillwire.host.desk import give_answer
-from skillwire.skill.approval import fingerprint_of
+from skillwire.skill.approval import claimed_contents, fingerprint_of
+from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 from skillwire.web.desk.rows import same_question
@@ -39,7 +40,13 @@ def changed_meanwhile(uri: str) -> ApprovalError:
     )
 
 
-_WORDS = {"approved": "approved", "denied": "declined", "revoked": "revoked"}
+def check_claims(entry: SkillEntry, fingerprint: str) -> None:
+    """The same for what can be declined and not approved: it may have no digests (V7)."""
+    if fingerprint_of_contents(claimed_contents(entry)) != fingerprint:
+        raise changed_meanwhile(entry.uri)
+
+
+_WORDS = {"approved": "approved", "denied": "declined", "revoked": "revoked", "enabled": "enabled"}
 
 
 def decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
@@ -73,6 +80,14 @@ async def decline(desk: Desk, skill: NamedEntry, shown: str, note: str) -> None:
     answer = Answer(yes=False, by=desk.by, note=note)
     request = _load(skill.origin.label, skill.entry)
     await _decide(desk, skill, shown, lambda after: desk.host.approvals.decline(request, answer, after=after))
+
+
+async def enable(desk: Desk, skill: NamedEntry, note: str) -> None:
+    """Undo a no: the skill is shown to models and asked about again."""
+    if not await desk.host.enable(f"{skill.origin.label}:{skill.entry.uri}", by=desk.by, note=note):
+        raise decided_meanwhile(
+            skill.entry.uri, await desk.host.approvals.decided(skill.origin.label, skill.entry.uri)
+        )
 
 
 async def _decide(desk: Desk, skill: NamedEntry, shown: str, write: Callable[[int], Awaitable[object]]) -> None:

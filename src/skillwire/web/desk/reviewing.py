@@ -14,7 +14,8 @@ from anyio import to_thread
 from skillwire.errors import SkillwireError, VerificationError
 from skillwire.host.approvals import Approvals
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.approval import EXECUTE, file_digests, fingerprint_of
+from skillwire.skill.approval import EXECUTE, claimed_contents, file_digests, fingerprint_of
+from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import review_entry, with_text, with_unread
@@ -104,7 +105,13 @@ class Sheet:
     @property
     def may_approve(self) -> bool:
         """Whether there is a content to say yes to."""
-        return bool(self.fingerprint) and self.broken is None and self.state not in ("approved", "local")
+        is_open = self.state != "approved" and not self.skill.origin.is_local
+        return bool(self.fingerprint) and self.broken is None and is_open
+
+    @property
+    def claims(self) -> str:
+        """What a no to it is bound to; also of a skill that cannot be verified."""
+        return fingerprint_of_contents(claimed_contents(self.entry))
 
     @property
     def offered(self) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ new          nobody decided anything about this content
 approved     exactly this content was approved
 changed      another content of it was approved
 revoked      a person took their yes back
-declined     a person said no to exactly this content
+declined     a person said no to exactly this content: no model is told of it
 dynamic      nothing about it can be verified, so that there is nothing to say yes to for good (V7)
 local        in a folder of the person's own: it needs no approval
 unlisted     approved, and its origin does not list it any more, or is not known here

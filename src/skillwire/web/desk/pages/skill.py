@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 _SHOWN = ("name", "description")  # above everything else
 _DONE = {
     "approved": "Approved, exactly as it is here.",
-    "declined": "Declined. Whoever asked was told so. It is not asked about again unless you approve it.",
+    "declined": "Declined. Models are not told of it, and nobody is asked about it, until it changes.",
+    "enabled": "Enabled. It is as if it had not been declined.",
     "revoked": "The approval was taken back, with all that was granted.",
     "granted": "What it may use was changed.",
 }
@@ -61,9 +62,13 @@ def routes(desk: Desk) -> list[BaseRoute]:
 
     async def decline(request: Request, form: Form) -> Response:
         found = await desk.find(request)
-        deciding.check_shown(found.entry, form.get("fingerprint"))
+        deciding.check_claims(found.entry, form.get("fingerprint"))
         await deciding.decline(desk, found, form.get("state"), form.note)
         return _back(request, "declined")
+
+    async def enable(request: Request, form: Form) -> Response:
+        await deciding.enable(desk, await desk.find(request), form.note)
+        return _back(request, "enabled")
 
     async def revoke(request: Request, form: Form) -> Response:
         await deciding.revoke(desk, *_named(request), form.note)
@@ -83,6 +88,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
     actions: dict[str, Callable[[Request, Form], Awaitable[Response]]] = {
         "approve": approve,
         "decline": decline,
+        "enable": enable,
         "revoke": revoke,
         "grants": grants,
     }
