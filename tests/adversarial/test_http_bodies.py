@@ -206,3 +206,19 @@ async def test_an_answer_among_events_is_found(in_era: HostileServer) -> None:
     in_era.answers["skills/list"] = Raw(talk, kind=EVENTS)
     async with in_era.connect(dialect="extension") as client:
         assert await only(client)
+
+
+@rule("B1")
+async def test_data_behind_a_compressed_answer_is_refused(in_era: HostileServer) -> None:
+    """It would be kept, and copied for each piece that comes."""
+
+    async def packed(request_id: Any) -> AsyncIterator[bytes]:
+        yield gzip.compress(to_message(request_id, {"skills": []}))
+        while True:
+            yield gzip.compress(b"") * 1000
+
+    in_era.answers["skills/list"] = Raw(packed, headers=GZIP)
+    async with in_era.connect(dialect="extension") as client:
+        with refused(ProtocolError, "message-invalid", "B1"):
+            await listed(client)
+        assert client.connection.meter.received < MIB

@@ -237,3 +237,20 @@ async def test_a_manifest_that_lies_about_bytes_is_refused(server: HostileServer
         server.files[SKILL] = DATA + b"more\n"
         with refused(VerificationError, "size-mismatch", "V1"):
             await client.get_skill(SKILL)
+
+
+@rule("N1", "B1", "I1")
+@pytest.mark.parametrize("name", ["pay ", "p" * 257], ids=["blank-behind", "long"])
+async def test_a_name_that_looks_like_another_or_is_too_long_is_reported_and_not_listed(
+    server: HostileServer, name: str
+) -> None:
+    fields = [{"name": each, "description": "d"} for each in ("pay", name)]
+    server.add_index(
+        *(
+            {"frontmatter": each, "url": f"skill://x/{each['name'].replace(' ', '%20')}/SKILL.md"}
+            for each in fields
+        )
+    )
+    async with server.connect() as client:
+        assert [entry.name for entry in await listed(client)] == ["pay"]
+        assert [problem.reference for problem in client.problems] == ["entry-invalid"]

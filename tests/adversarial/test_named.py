@@ -272,3 +272,25 @@ async def test_a_server_that_says_that_its_skills_changed_is_asked_again(
                     change = await anext(changes)
             group.cancel_scope.cancel()
     assert change.added == {"named://new/SKILL.md"}
+
+
+ALIKE = {
+    "blank-behind": "pay ",
+    "blank-before": " pay",
+    "two-blanks": "pay  now",
+    "tab": "pay\tnow",
+    "long": "p" * 257,
+}
+
+
+@rule("N1", "B1", "P1", "M1")
+@pytest.mark.parametrize("dialect", ["sep-2076", "native"])
+@pytest.mark.parametrize("name", ALIKE.values(), ids=ALIKE)
+async def test_a_name_that_looks_like_another_or_is_too_long_is_reported_and_not_listed(
+    server: HostileServer, dialect: Any, name: str
+) -> None:
+    """No prompt grows by it, and nobody takes it for the other."""
+    server.answers["skills/list"] = {"skills": [{"name": "pay"}, {"name": name}, {"name": "p" * 256}]}
+    async with server.connect(dialect=dialect) as client:
+        assert [entry.name for entry in await listed(client)] == ["pay", "p" * 256]
+        assert [problem.reference for problem in client.problems] == ["entry-invalid"]

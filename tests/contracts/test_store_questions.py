@@ -64,7 +64,7 @@ async def open_at(store: Store, now: float = NOW) -> list[str]:
 @rule("A1", "B6")
 async def test_a_question_comes_back_as_it_was_asked(store: Store) -> None:
     """With the entry and its gaps, and with what the asker found in it."""
-    asked = question(kind="execute", target="Bash\ud800", hidden=HIDDEN, diff=("-old", "+new\0"))
+    asked = question(kind="execute", target="Bash\ud800", hidden=HIDDEN, lasts=False, diff=("-old", "+new\0"))
     await store.put_question(asked)
     dynamic = question("d", kind="dynamic", entry=SkillEntry("x://y", {"n": [1, None]}, DYNAMIC), asked_at=NOW + 1)
     await store.put_question(dynamic)

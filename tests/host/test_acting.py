@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -10,8 +11,10 @@ import pytest
 from adversarial.adversary import HostileServer
 from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
 from rules import rule
+from skillwire.cli.asking import meaning_of
 from skillwire.errors import StoreError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule, nobody
+from skillwire.host.desk import question_of, request_of
 from skillwire.host.opening import open_store
 from skillwire.host.origins import ServerOrigin
 from skillwire.skill.approval import EXECUTE
@@ -85,6 +88,24 @@ async def test_code_runs_because_of_a_skill_only_if_that_was_granted(server: Hos
         await host.load("flat")
         assert await host.gate("Bash") is None
         assert len(person.asked) == 3
+
+
+@rule("A5", "A1")
+@pytest.mark.parametrize("remember", [True, False], ids=["from-now-on", "this-once"])
+async def test_what_a_yes_to_a_tool_means_is_what_is_stored(
+    server: HostileServer, state: Path, remember: bool
+) -> None:
+    """The tool is stored for this content where the content is, and the person is told which of the two it is."""
+    person = Person(Answer(yes=True, remember=remember), YES)
+    async with hosting(state, {"one": server}, ask=person) as host:
+        await host.load("flat")
+        assert await host.gate("Bash") is None
+        assert await host.gate("Bash") is None
+        grants = [grant for approval in await host.store.approvals() for grant in approval.grants]
+    [_, asked] = person.asked
+    assert (asked.kind, asked.lasts, grants) == ("execute", remember, ["Bash"] if remember else [])
+    assert request_of(question_of(asked, "an agent")).lasts == remember
+    assert meaning_of(asked) != meaning_of(replace(asked, lasts=not remember))
 
 
 @rule("A5")

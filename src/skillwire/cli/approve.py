@@ -58,7 +58,7 @@ def add_arguments(verbs: Verbs) -> None:
         action="append",
         default=[],
         metavar="TOOL",
-        help="also grant this tool, or 'execute' to let code run while the model acts on the skill (repeatable)",
+        help="also grant this tool, or 'execute' to let code run when the model acts on this content (repeatable)",
     )
     add_decision_options(parser, "says yes")
     parser.add_argument(

@@ -35,10 +35,11 @@ _TOOLS_OFFERED = 20
 _QUESTIONS = {
     "load": "Let the model read it, exactly as it is now, from now on?",
     "dynamic": "Let the model read it this once, whatever it says?",
-    "execute": "Let this run while the model acts on the skill:",
-    "tool": "Grant the skill this tool:",
-    "cross-origin": "Let the skill cause this read:",
+    "execute": "Let this run whenever the model acts on this content of the skill, from now on:",
+    "tool": "Grant this content of the skill a tool, from now on:",
+    "cross-origin": "Let the skill cause this one read:",
 }
+_UNTIL_LEFT = "Let this run until the model leaves the skill, and do not store it:"
 
 
 class _Titles(NamedTuple):
@@ -77,13 +78,18 @@ def ask_on_terminal(printer: Printer) -> Ask:
 
         show(request, printer)
         about = f" {line(request.target)}" if request.target else ""
-        reply = await answer(f"{_QUESTIONS[request.kind]}{about} [y/N] ", printer)
+        reply = await answer(f"{meaning_of(request)}{about} [y/N] ", printer)
         if reply.lower() not in YES:
             return Answer(yes=False)
         grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
         return Answer(yes=True, remember=request.kind != "dynamic", grants=grants)
 
     return ask
+
+
+def meaning_of(request: ApprovalRequest) -> str:
+    """What a yes means, in words: exactly what is stored, and for how long."""
+    return _QUESTIONS[request.kind] if request.lasts else _UNTIL_LEFT
 
 
 def say_yes(printer: Printer) -> Ask:
@@ -129,7 +135,9 @@ async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
     if request.review.scripts or offered:
         offered = (*offered, EXECUTE)
     for number, grant in enumerate(offered, 1):
-        meaning = "let code run while the model acts on it" if grant == EXECUTE else "a tool it asks for"
+        meaning = (
+            "let code run whenever the model acts on this content" if grant == EXECUTE else "a tool it asks for"
+        )
         printer.talk(f"  {number}  {line(grant)}  ({meaning})")
     if not offered:
         return frozenset()

@@ -153,8 +153,10 @@ class _decoder:  # noqa: N801 - a function with a memory
             yield chunk
             return
         while chunk:
+            if self._zlib.eof:  # zlib would keep all that follows, and copy it for each piece
+                raise zlib.error("data behind the end of what is compressed")
             yield self._zlib.decompress(chunk, _CHUNK)
-            chunk = self._zlib.unconsumed_tail
+            chunk = self._zlib.unconsumed_tail or self._zlib.unused_data
 
 
 def too_slow(seconds: float) -> UpstreamError:

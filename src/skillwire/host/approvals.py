@@ -46,7 +46,8 @@ class ApprovalRequest:
     """What a person is asked. ``kind`` says to what they would say yes.
 
     ``change`` and ``diff`` are there if another content of the skill was approved before. ``target`` is what the
-    request is about beside the skill: the tool, or the other origin and URI.
+    request is about beside the skill: the tool, or the other origin and URI. ``lasts`` tells whether a yes to a
+    tool is stored for this content from now on, or ends when the model leaves the skill.
     """
 
     kind: RequestKind
@@ -56,6 +57,7 @@ class ApprovalRequest:
     change: ContentChange | None = None
     diff: tuple[str, ...] = ()
     target: str = ""
+    lasts: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,6 +83,7 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
         target=request.target,
         hidden=tuple(find._replace(place=find.place[:_LONGEST_LINE]) for find in request.review.hidden),
         diff=tuple(line[:_LONGEST_LINE] for line in request.diff)[:_MOST_LINES],
+        lasts=request.lasts,
     )
 
 
@@ -91,7 +92,13 @@ def request_of(question: Question) -> ApprovalRequest:
     review = replace(review_entry(question.entry), hidden=question.hidden)
     kind = cast("RequestKind", question.kind)
     return ApprovalRequest(
-        kind, question.origin, question.entry, review, diff=question.diff, target=question.target
+        kind,
+        question.origin,
+        question.entry,
+        review,
+        diff=question.diff,
+        target=question.target,
+        lasts=question.lasts,
     )
 
 

@@ -137,10 +137,11 @@ class Loader:
     async def grant(self, skill: ApprovedSkill, tool: str) -> frozenset[str]:
         """A4, A5: the grants of a skill with one more, or ``ApprovalError``."""
         origin, entry = skill.origin, skill.entry
-        request = ApprovalRequest("execute", origin.label, entry, review_entry(entry), target=tool)
+        lasts = await self._approvals.standing(origin.label, entry) is not None
+        request = ApprovalRequest("execute", origin.label, entry, review_entry(entry), target=tool, lasts=lasts)
         answer = await self._approvals.request(request)
         approval = await self._approvals.standing(origin.label, entry)
-        if approval is not None and answer.remember and answer.by != "policy":
+        if lasts and approval is not None and answer.remember and answer.by != "policy":
             await self._approvals.grant(approval, tool_grant(tool), answer.by, answer.note)
         return skill.grants | {tool_grant(tool)}
 

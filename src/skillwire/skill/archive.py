@@ -37,6 +37,7 @@ _MEDIA_TYPES: dict[str, ArchiveFormat] = {
 _SUFFIXES: dict[str, ArchiveFormat] = {".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
 _CHUNK = 64 * 1024
 _TAR_OVERHEAD = 2048
+_GZIP_HEADER = b"\x1f\x8b\x08"
 _TAR_EXTENDED = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -151,6 +152,8 @@ class _Bounded:
 
 def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
     """Members as they stand in the stream; what is neither file nor folder is refused before it is looked into."""
+    if data.count(_GZIP_HEADER) > limits.max_resources:  # each costs time, also if it unpacks to nothing
+        raise too_much(f"the archive is compressed in more than {limits.max_resources} pieces")
     stream = _Bounded(
         cast("IO[bytes]", gzip.GzipFile(fileobj=BytesIO(data))), room + limits.max_resources * _TAR_OVERHEAD
     )

@@ -20,6 +20,7 @@ from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, skill_
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_LONGEST_NAME = 256  # F2 allows 64; dialects without it do not say
 _ENTRY_FIELDS = frozenset({"uri", "frontmatter", "resources"})
 _RESOURCE_FIELDS = frozenset({"uri", "digest", "size"})
 # Nothing to decode and no way out, so that text can be compared: no '%', no empty, '.' or '..' segment.
@@ -46,6 +47,14 @@ def check_frontmatter(frontmatter: Mapping[str, object], limits: Limits = DEFAUL
     text = json.dumps(frontmatter, ensure_ascii=False, separators=(",", ":"))
     if len(text.encode(errors="surrogatepass")) > limits.max_frontmatter_bytes:
         raise invalid_entry(f"the frontmatter has more than {limits.max_frontmatter_bytes} bytes", "B1")
+
+
+def check_name(name: str, rule: str) -> None:
+    """What a dialect with free names may call a skill: short, and no blanks that are easily missed (B1, N1)."""
+    if len(name) > _LONGEST_NAME:
+        raise invalid_entry(f"the name {name!r:.80} has more than {_LONGEST_NAME} characters", "B1")
+    if name != " ".join(name.split()):
+        raise invalid_entry(f"the name {name!r:.80} begins or ends with a blank, or has several in a row", rule)
 
 
 def _unknown(fields: dict[str, Any]) -> Mapping[str, Any] | None:

@@ -88,9 +88,9 @@ class LogLine:
 class Question:
     """What an agent or a gateway asks a person who is elsewhere, as a host's ``ApprovalRequest`` says it.
 
-    ``kind`` and ``target`` are those of the request; ``by`` names the asker, for people. Whoever asks is alive
-    until ``waits_until``, and says so again before. ``hidden`` and ``diff`` are what the asker found in the
-    ``SKILL.md``: whoever answers may not be able to read it.
+    ``kind``, ``target`` and ``lasts`` are those of the request; ``by`` names the asker, for people. Whoever asks
+    is alive until ``waits_until``, and says so again before. ``hidden`` and ``diff`` are what the asker found in
+    the ``SKILL.md``: whoever answers may not be able to read it.
     """
 
     id: str
@@ -103,6 +103,7 @@ class Question:
     target: str = ""
     hidden: tuple[HiddenFind, ...] = ()
     diff: tuple[str, ...] = ()
+    lasts: bool = True
 
     @property
     def content(self) -> str:

@@ -22,12 +22,20 @@ _FULL = (
     "free some space; what was remembered before is still there",
 )
 _READONLY = ("store-readonly", "cannot be written", "make the file and its folder writable for you")
-_DAMAGED = ("store-damaged", "is damaged, or no store", "move it aside and start anew; nothing of it was deleted")
+_DAMAGED = ("store-damaged", "is damaged, or no store", "move it aside and start again; nothing of it was deleted")
+_UNOPENED = (
+    "store-unusable",
+    "cannot be opened, or no file can be made beside it",
+    "free some space, and make the folder writable for you",
+)
 _FAILURES = {
     sqlite3.SQLITE_BUSY: _BUSY,
     sqlite3.SQLITE_LOCKED: _BUSY,
     sqlite3.SQLITE_PROTOCOL: _BUSY,
     sqlite3.SQLITE_FULL: _FULL,
+    sqlite3.SQLITE_IOERR_SHMSIZE: _FULL,  # no room for the index of the write-ahead log
+    sqlite3.SQLITE_IOERR: ("store-unusable", "cannot be used: the disk reports an error", "look at the disk"),
+    sqlite3.SQLITE_CANTOPEN: _UNOPENED,
     sqlite3.SQLITE_READONLY: _READONLY,
     sqlite3.SQLITE_CORRUPT: _DAMAGED,
     sqlite3.SQLITE_NOTADB: _DAMAGED,
@@ -48,7 +56,7 @@ def explained(name: str) -> Generator[None]:
         yield
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-        known = _FAILURES.get(code & 0xFF)  # the rest of the code says more than anybody acts on
+        known = _FAILURES.get(code) or _FAILURES.get(code & 0xFF)  # the rest of the code seldom matters
         raise _failure(name, known, getattr(error, "sqlite_errorname", type(error).__name__)) from error
     except OSError as error:
         raise _failure(name, _OS_FAILURES.get(error.errno or 0), error.strerror or type(error).__name__) from error

@@ -51,6 +51,7 @@ def question_as_text(question: Question) -> str:
         "target": question.target,
         "hidden": question.hidden,
         "diff": question.diff,
+        "lasts": question.lasts,
     }
     text = json.dumps(document, separators=(",", ":"))
     if len(text) > LARGEST_QUESTION:
@@ -68,7 +69,7 @@ def to_question(key: str, kind: str, origin: str, text: str, asked_at: float, wa
     entry, hidden, diff = to_entry(document["entry"]), document["hidden"], tuple(document["diff"])
     by, target = document["by"], document["target"]
     finds = tuple(HiddenFind(HiddenKind(find), place, says) for find, place, says in hidden)
-    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, finds, diff)
+    return Question(key, kind, origin, entry, by, asked_at, waits_until, target, finds, diff, document["lasts"])
 
 
 def answer_as_text(answered: Answered) -> str:

@@ -667,3 +667,12 @@ def test_a_refusal_keeps_what_the_library_said() -> None:
     """For whoever has to mend the server."""
     assert isinstance(bad(b"no archive", "zip").__cause__, zipfile.BadZipFile)
     assert isinstance(bad(b"no archive", "tar.gz").__cause__, gzip.BadGzipFile)
+
+
+@rule("I3", "B1")
+def test_many_empty_pieces_of_compressed_data_are_refused_before_they_are_unpacked() -> None:
+    """Each is a few bytes and costs as much time as a file."""
+    limits = Limits(max_resources=50)
+    assert unpack(gzip.compress(b"") * 20 + pack_tar_gz(FILES), "tar.gz", limits)
+    error = refusal(gzip.compress(b"") * 51 + pack_tar_gz(FILES), "tar.gz", limits)
+    assert (error.reference, error.rule) == ("archive-too-large", "I3")

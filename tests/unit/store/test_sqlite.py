@@ -18,6 +18,7 @@ from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.store import sqlite as module
 from skillwire.store.contract import LogLine, SeenEntries
+from skillwire.store.failures import explained
 from skillwire.store.migrations import MIGRATIONS
 from skillwire.store.sqlite import SqliteStore
 
@@ -466,12 +467,31 @@ async def test_an_error_of_the_disk_becomes_an_error_of_the_store(
         assert (await refusal(path)).reference == reference
 
 
+@pytest.mark.parametrize(
+    ("code", "reference"),
+    [
+        ("SQLITE_FULL", "store-full"),
+        ("SQLITE_IOERR_SHMSIZE", "store-full"),
+        ("SQLITE_IOERR_WRITE", "store-unusable"),
+        ("SQLITE_CANTOPEN", "store-unusable"),
+    ],
+)
+def test_a_failure_of_the_disk_is_told_in_words(code: str, reference: str) -> None:
+    """A full disk has several codes, and none of them is shown."""
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode, error.sqlite_errorname = getattr(sqlite3, code), code
+    with pytest.raises(StoreError) as caught, explained("host.sqlite3"):
+        raise error
+    assert caught.value.reference == reference
+    assert caught.value.hint
+    assert "SQLITE" not in str(caught.value)
+
+
 async def test_a_folder_in_the_place_of_the_file_is_refused(path: Path) -> None:
     for folder in (path.parent, path):
         folder.mkdir(mode=0o700)
     error = await refusal(path)
     assert error.reference == "store-unusable"
-    assert "SQLITE_CANTOPEN" in error.message
 
 
 async def test_a_file_in_the_place_of_the_folder_is_refused(path: Path) -> None:

@@ -23,7 +23,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack
 from skillwire.skill.digest import digest_of, parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.skill.received import check_frontmatter, invalid_entry
+from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, skill_root
 from skillwire.skill.verify import verify_file
 
@@ -230,6 +230,7 @@ def _entry(uri: str, frontmatter: dict[str, Any], digest: str | None, *, whole: 
     root = skill_root(parse_uri(uri))
     if frontmatter.get("name") != root.segments[-1]:
         raise invalid_entry(f"the name {frontmatter.get('name')!r:.80} differs from the URI's last segment", "U3")
+    check_name(root.segments[-1], "I1")
     if not isinstance(frontmatter.get("description"), str):
         raise invalid_entry("'description' is missing or not text", "E1")
     return SkillEntry(uri, frontmatter, Partial((Resource(uri, digest, None),)), whole_frontmatter=whole)

@@ -19,7 +19,7 @@ from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.skill.received import check_frontmatter, invalid_entry
+from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
 from skillwire.skill.uri import NAMED_SCHEME, parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_LIST
 from skillwire.wire.meta import ACTIVATION
@@ -86,6 +86,7 @@ def named_entry(
     name = item.get("name")
     if not isinstance(name, str):
         raise invalid_entry("'name' is missing or not text", "P1")
+    check_name(name, "P1")
     frontmatter = {"description": "", **item}
     if not isinstance(frontmatter["description"], str):
         raise invalid_entry("'description' is not text", "P1")

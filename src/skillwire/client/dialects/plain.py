@@ -19,7 +19,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.received import check_frontmatter, invalid_entry
+from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, skill_root
 from skillwire.skill.verify import verify_file
 
@@ -121,6 +121,7 @@ async def entry_from_skill_md(
     name = document.frontmatter.get("name")
     if name != root.segments[-1]:
         raise invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
+    check_name(root.segments[-1], "I4")
     if files is None:
         return SkillEntry(uri, document.frontmatter, Partial((Resource(uri, None, None),)))
     entry = SkillEntry(uri, document.frontmatter, files)
@@ -184,6 +185,7 @@ def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: Sk
 def _entry(uri: str, item: dict[str, Any], files: list[Resource], limits: Limits) -> SkillEntry:
     root = skill_root(parse_uri(uri))
     frontmatter = {"name": root.segments[-1], "description": as_text(item.get("description"))}
+    check_name(root.segments[-1], "I4")
     check_frontmatter(frontmatter, limits)
     inside = tuple(sorted(file for file in files if is_within(root, parse_uri(file.uri))))
     return SkillEntry(uri, frontmatter, Partial(inside), whole_frontmatter=False)
