@@ -74,7 +74,7 @@ async def test_upstreams_of_any_dialect_are_served_by_the_extension(state: Path,
         document = parse_skill_md(data)
         assert document.frontmatter["name"] == "flat"
         assert document.body.strip() == "Do it."
-        [resource] = (await client.connection.request("resources/list"))["resources"]
+        [resource, _] = (await client.connection.request("resources/list"))["resources"]
         assert resource["_meta"][provenance.DIALECT] == upstream
 
 

@@ -62,7 +62,7 @@ async def test_a_snapshot_has_digests_and_says_that_they_are_the_gateways(state:
             NOTES: digest_of(b"notes\n"),
         }
         assert (await verify_catalog(gateway.catalog)).failures == []
-        [resource] = (await client.connection.request("resources/list"))["resources"]
+        [resource, _] = (await client.connection.request("resources/list"))["resources"]
         said = resource["_meta"]
         assert said[provenance.SNAPSHOT].endswith("Z")
         assert said[provenance.ORIGIN] == "acme"

@@ -39,7 +39,7 @@ async def test_where_a_skill_came_from_is_said_beside_it_and_never_in_its_entry(
     servers = {"acme": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers) as gateway, client_of(gateway, mode) as client:
         ask = client.connection.request
-        [resource] = (await ask("resources/list"))["resources"]
+        [resource, _] = (await ask("resources/list"))["resources"]
         got = await ask("skills/get", uri=FLAT)
         contents = [(await ask("resources/read", uri=uri))["contents"][0] for uri in (FLAT, NOTES)]
         [child, _] = (await ask("resources/directory/read", uri="skill://acme/flat"))["resources"]

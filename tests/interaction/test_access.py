@@ -83,7 +83,7 @@ async def test_each_caller_sees_its_own_part(root: Path, mode: str) -> None:
                 listing = await wire.call("skills/list")
                 resources = await wire.call("resources/list")
                 seen[subject] = [entry["uri"] for entry in listing["skills"]]
-                assert [item["uri"] for item in resources["resources"]] == seen[subject]
+                assert [item["uri"] for item in resources["resources"]] == [*seen[subject], "skill://index.json"]
         assert len(seen["all"]) == 7
         assert seen["billing"] == ["skill://acme/billing/refunds/SKILL.md", "skill://flat/SKILL.md"]
         assert seen["nobody"] == []

@@ -104,7 +104,7 @@ async def test_the_servers_pages_come_first_and_ours_follow(mode: str) -> None:
             if cursor is None:
                 break
     ours = [f"skill://s{n}/SKILL.md" for n in range(5)]
-    assert seen == [["own://one"], ["own://two", *ours[:2]], ours[2:4], ours[4:]]
+    assert seen == [["own://one"], ["own://two", *ours[:2]], ours[2:4], [*ours[4:], "skill://index.json"]]
 
 
 @rule("E2", "L2", "R3", "R4")

@@ -122,8 +122,7 @@ async def test_every_spelling_of_the_index_is_the_index(connect: Connect) -> Non
 
 
 @rule("I1")
-async def test_the_index_is_not_among_the_resources_that_people_browse(connect: Connect) -> None:
-    """Readers know where it is; strict peers expect skills there and nothing else."""
+async def test_archives_are_not_among_the_resources_that_people_browse(connect: Connect) -> None:
     async with connect() as wire:
         listed = {resource["uri"] for resource in (await wire.call("resources/list"))["resources"]}
-    assert listed == {skill_md_uri(path) for path in SMALL_TREE_SKILLS}
+    assert listed == {"skill://index.json", *(skill_md_uri(path) for path in SMALL_TREE_SKILLS)}

@@ -126,7 +126,7 @@ async def test_fastmcp_asks_for_skills_in_the_modern_era_only(
         with pytest.raises(RuntimeError, match="requires a modern MCP connection"):
             await client.list_skills()
         listed = {path_of(str(resource.uri)) for resource in await client.list_resources()}
-        assert listed == {f"{skill}/SKILL.md" for skill in skills_of(served.tree)}
+        assert listed == {"index.json", *(f"{skill}/SKILL.md" for skill in skills_of(served.tree))}
         assert await read_bytes(client, "skill://release/SKILL.md") == served.tree["release/SKILL.md"]
 
 

@@ -61,7 +61,7 @@ async def test_its_capabilities_and_resources_are_shown_beside_ours(
         assert capabilities.prompts is not None
         listed = [resource.uri for resource in (await client.list_resources()).resources]
         skills = [f"skill://{skill}/SKILL.md" for skill in skills_of(attached.tree)]
-        assert listed == ["weather://today", *skills]
+        assert listed == ["weather://today", *skills, "skill://index.json"]
         templates = (await client.list_resource_templates()).resource_templates
         assert [template.uri_template for template in templates] == ["weather://{city}/today", "skill://{+path}"]
 

@@ -192,7 +192,8 @@ async def check_away(client: Client, label: str) -> None:
 
 async def check_stale(client: Client, *stale: str) -> None:
     """Exactly the skills of these upstreams are said to be old, where they are listed and where they are read."""
-    listed = (await call(client, "resources/list"))["resources"]
+    *listed, index = (await call(client, "resources/list"))["resources"]
+    assert index["uri"] == "skill://index.json"
     assert {path_of(each["uri"]).partition("/")[0] for each in listed} == set(LABELS)
     for resource in listed:
         [content] = (await call(client, "resources/read", uri=resource["uri"]))["contents"]

@@ -83,7 +83,9 @@ def visits(
 def check_everything(found: dict[str, Any], served: Served) -> None:
     """All manuals are listed, all files read; what else there is for hosts that know no skills is there too."""
     skills = skills_of(served.tree)
-    assert sorted(map(path_of, found["listed"])) == [f"{skill}/SKILL.md" for skill in skills]
+    assert sorted(map(path_of, found["listed"])) == sorted(
+        ["index.json", *(f"{skill}/SKILL.md" for skill in skills)]
+    )
     assert by_path(found["read"]) == hashes(served.tree)
     assert found["templates"] == ["skill://{+path}"]
     assert set(found["tools"]) == TOOLS

@@ -178,7 +178,9 @@ def _read_all(descriptor: int, expected: int, max_bytes: int) -> bytes:
 
 def _describe(status: os.stat_result, size: int, hexdigest: str, opened: int) -> LocalFile:
     stamp = _stamp(status)
-    return LocalFile("sha256:" + hexdigest, size, status.st_mtime, stamp if is_settled(stamp, opened) else None)
+    kept = stamp if is_settled(stamp, opened) else None
+    executable = bool(status.st_mode & stat.S_IXUSR)
+    return LocalFile("sha256:" + hexdigest, size, status.st_mtime, kept, executable=executable)
 
 
 def _stamp(status: os.stat_result) -> Stamp:

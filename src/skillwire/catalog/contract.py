@@ -57,6 +57,7 @@ class DirectoryChild(NamedTuple):
     is_directory: bool
     size: int | None = None
     modified: float | None = None
+    executable: bool = False
 
 
 class ReadyArchive(NamedTuple):

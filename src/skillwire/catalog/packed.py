@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from contextlib import suppress
 from hashlib import sha256
-from typing import TYPE_CHECKING, TypeVar, get_args
+from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 import anyio
 from anyio import lowlevel, to_thread
@@ -64,12 +64,13 @@ class Packer:
             return ready.data
         if not await self._may_pack(catalog, entry):
             return None
-        key = (_contents(entry), form)
+        tree = await self._tree(catalog, entry)
+        key = (_contents(entry, tree), form)
         async with self._turn:  # many may ask for one; it is packed once, and few large ones are held at a time
             data = self._kept.get(key)
             if data is None:
                 files = await self._read(catalog, entry)
-                data = await _run(entry.size, lambda: _pack_or_none(files, form, self._limits))
+                data = await _run(entry.size, lambda: _pack_or_none(files, tree, form, self._limits))
             if data is not None:
                 self._keep(key, data)
         return data
@@ -87,20 +88,45 @@ class Packer:
     async def _packed_digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:
         if not await self._may_pack(catalog, entry):
             return {}
-        key = _contents(entry)
+        try:
+            tree = await self._tree(catalog, entry)
+        except SkillwireError:  # as below
+            return {}
+        key = _contents(entry, tree)
         known = self._digests.get(key)
         if known is None:
             try:
                 files = await self._read(catalog, entry)
             except SkillwireError:  # unreadable, or no longer what the entry says: not remembered
                 return {}
-            known = await _run(entry.size, lambda: _digests_of(files, self._limits))
+            known = await _run(entry.size, lambda: _digests_of(files, tree, self._limits))
             self._digests[key] = known
             if len(self._digests) > self._limits.max_entries:
                 self._digests.popitem(last=False)
         else:
             self._digests.move_to_end(key)
         return known
+
+    async def _tree(self, catalog: Catalog, entry: SkillEntry) -> _Tree:
+        """What the entry does not say of the skill: which files are executable, and which folders are empty."""
+        root, executables, empty = str(parse_uri(entry.uri).parent), list[str](), list[str]()
+        begin, pending = len(entry.path) + 1, [root]
+        while pending:
+            folder, cursor, has_children = pending.pop(), None, False
+            while True:
+                page = await catalog.read_directory(folder, cursor, self._limits.max_page_size)
+                for child in page.items:
+                    has_children = True
+                    if child.is_directory:
+                        pending.append(child.uri)
+                    elif child.executable:
+                        executables.append(parse_uri(child.uri).path[begin:])
+                cursor = page.next_cursor
+                if cursor is None:
+                    break
+            if not has_children:
+                empty.append(parse_uri(folder).path[begin:])
+        return _Tree(frozenset(executables), tuple(sorted(empty)))
 
     async def _read(self, catalog: Catalog, entry: SkillEntry) -> dict[str, bytes]:
         """Every file of the skill, compared with the entry."""
@@ -121,25 +147,31 @@ class Packer:
             self._room += len(self._kept.popitem(last=False)[1])
 
 
-def _contents(entry: SkillEntry) -> bytes:
-    """One short name for the set of (path in the skill, digest). Equal ones make equal archives."""
+class _Tree(NamedTuple):
+    executables: frozenset[str]
+    empty_folders: tuple[str, ...]
+
+
+def _contents(entry: SkillEntry, tree: _Tree) -> bytes:
+    """One short name for the set of (path in the skill, digest), and the tree. Equal ones make equal archives."""
     begin = entry.uri.rindex("/") + 1
     lines = sorted(f"{resource.uri[begin:]} {resource.digest}" for resource in entry.files)
+    lines += [f"+x {path}" for path in sorted(tree.executables)] + [f"{path}/" for path in tree.empty_folders]
     return sha256("\n".join(lines).encode()).digest()
 
 
-def _digests_of(files: Mapping[str, bytes], limits: Limits) -> Mapping[ArchiveFormat, str]:
+def _digests_of(files: Mapping[str, bytes], tree: _Tree, limits: Limits) -> Mapping[ArchiveFormat, str]:
     digests: dict[ArchiveFormat, str] = {}
     for form in FORMS:
-        data = _pack_or_none(files, form, limits)
+        data = _pack_or_none(files, tree, form, limits)
         if data is not None:
             digests[form] = digest_of(data)
     return digests
 
 
-def _pack_or_none(files: Mapping[str, bytes], form: ArchiveFormat, limits: Limits) -> bytes | None:
+def _pack_or_none(files: Mapping[str, bytes], tree: _Tree, form: ArchiveFormat, limits: Limits) -> bytes | None:
     with suppress(FormatError, LimitError):  # a name or a size that nobody would unpack
-        return pack(files, form, limits)
+        return pack(files, form, limits, executables=tree.executables, empty_folders=tree.empty_folders)
     return None
 
 

@@ -37,6 +37,7 @@ class LocalFile(NamedTuple):
     modified: float | None = None
     stamp: Stamp | None = None
     data: bytes | None = None
+    executable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +47,11 @@ class SkillRecord:
     entry: SkillEntry
     files: Mapping[str, LocalFile]
     folders: Set[str]
+
+    @property
+    def executables(self) -> set[str]:
+        """Files with the executable bit. An archive keeps it (I2); nothing else of the protocol has it."""
+        return {path for path, file in self.files.items() if file.executable}
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from skillwire.limits import Limits
 
-_FORM = 1
+_FORM = 2
 _DIGEST = "sha256:"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS_WRITE = 0o022
@@ -168,7 +168,7 @@ def _plain_record(folder: str, record: SkillRecord | None, scheme: str) -> list[
     files: list[list[Any]] = []
     for path, file in record.files.items():
         uri, digest = format_uri(f"{folder}/{path}", scheme), file.digest.removeprefix(_DIGEST)
-        files.append([path, uri, digest, file.size, file.modified, file.stamp])
+        files.append([path, uri, digest, file.size, file.modified, file.stamp, file.executable])
     return [entry.uri, dict(entry.frontmatter), entry.modified, files, sorted(record.folders)]
 
 
@@ -182,10 +182,10 @@ def _record(plain: list[Any] | None) -> SkillRecord | None:
     uri, frontmatter, modified, files, folders = plain
     resources: list[Resource] = []
     known: dict[str, LocalFile] = {}
-    for path, file_uri, digest, size, changed, stamp in files:
+    for path, file_uri, digest, size, changed, stamp, executable in files:
         digest = _DIGEST + digest
         resources.append(Resource(file_uri, digest, size))
-        known[path] = LocalFile(digest, size, changed, Stamp(*stamp) if stamp else None)
+        known[path] = LocalFile(digest, size, changed, Stamp(*stamp) if stamp else None, executable=executable)
     resources.sort()
     entry = SkillEntry(uri, frontmatter, tuple(resources), DEFAULT_META, modified)
     return SkillRecord(entry, known, frozenset(folders))

@@ -157,9 +157,16 @@ def _difference(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> Change:
             added.add(after.entry.uri)
         elif before is not None and after is None:
             removed.add(before.entry.uri)
-        elif before is not None and after is not None and before.entry != after.entry:
+        elif before is not None and after is not None and _differs(before, after):
             changed.add(after.entry.uri)
     return Change(frozenset(added), frozenset(changed), frozenset(removed))
+
+
+def _differs(before: SkillRecord, after: SkillRecord) -> bool:
+    """Whether what is served differs: the entry, or what only directories and archives show."""
+    if before.entry != after.entry or before.folders != after.folders:
+        return True
+    return before.executables != after.executables
 
 
 def _resorted(keys: list[str], paths: Iterable[str], before: _Holds, after: _Holds) -> list[str]:
@@ -307,7 +314,7 @@ def child_of(path: str, file: LocalFile | None, scheme: str) -> DirectoryChild:
     uri, name = format_uri(path, scheme), path.rpartition("/")[2]
     if file is None:
         return DirectoryChild(uri, name, is_directory=True)
-    return DirectoryChild(uri, name, is_directory=False, size=file.size, modified=file.modified)
+    return DirectoryChild(uri, name, False, file.size, file.modified, file.executable)
 
 
 def no_skill(uri: str) -> NotFoundError:

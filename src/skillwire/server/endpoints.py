@@ -67,7 +67,7 @@ def bind(served: Served, notices: Notices, options: Dialects) -> Router:
     bindings: dict[Endpoint, Sequence[Binding]] = {
         "extension": [
             *_fallback(served, notices, options),
-            IndexBinding(served),
+            IndexBinding(served, notices),
             ExtensionBinding(served, notices),
         ],
         "sep-2076": [Sep2076Binding(served)],

@@ -4,12 +4,13 @@ The index is made when it is first read and kept until something changes, one fo
 the skills. What an archive's URI returns hashes to what the index says, as long as nothing changed. Whatever a
 caller may not see answers exactly like what does not exist, and a file of a skill always wins over an archive.
 
-Neither is listed by ``resources/list``: readers know where the index is, and people browse skills there.
+``resources/list`` ends with the index, and clients can subscribe to it. Archives are not listed: the
+index names them.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -18,13 +19,13 @@ from mcp_types import ReadResourceRequestParams
 
 from skillwire.catalog.packed import FORMS, Packer
 from skillwire.catalog.snapshot import no_file
-from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
-from skillwire.server.binding import OWN, Answer, Binding, ask
+from skillwire.errors import FormatError, NotFoundError, SkillwireError, UpstreamError, VerificationError
+from skillwire.server.binding import OWN, Answer, Binding, ask, is_modern
 from skillwire.server.extension import lists_file
 from skillwire.skill.archive import archive_uri
-from skillwire.skill.uri import DEFAULT_SCHEME, parse_uri, skill_md_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
 from skillwire.wire import index
-from skillwire.wire.errors import resource_unknown
+from skillwire.wire.errors import resource_unknown, to_rpc_error
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.changes import ChangeStream
     from skillwire.catalog.contract import Catalog
     from skillwire.server.binding import Context, Served
+    from skillwire.server.notices import Notices
     from skillwire.skill import SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 
@@ -44,11 +46,19 @@ _ATTEMPTS = 3
 class IndexBinding(Binding):
     """The index, and the archives that it names."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, notices: Notices) -> None:
         super().__init__(served)
         self._packer = Packer()
         self._indexes = _Indexes(self._make_index)
-        self.routes["resources/read"] = self._read
+        self._uri = format_uri(index.INDEX_NAME, served.scheme)
+        self._notices = notices
+        notices.index_uris = frozenset({self._uri, format_uri(index.INDEX_NAME, DEFAULT_SCHEME)})
+        self.routes |= {
+            "resources/read": self._read,
+            "resources/list": self._list,
+            "resources/subscribe": self._subscribe,
+            "resources/unsubscribe": self._subscribe,
+        }
         self.handle(_READ_PACKED, ReadResourceRequestParams, self._read_packed)
 
     async def _read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -56,6 +66,28 @@ class IndexBinding(Binding):
         if isinstance(uri, str) and await self._is_ours(ctx, uri):
             return await ask(ctx, call_next, _READ_PACKED)
         return await call_next(ctx)
+
+    async def _list(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """The index follows everything else."""
+        page = cast("Answer", await call_next(ctx))
+        if page.get("nextCursor"):
+            return page
+        return {**page, "resources": [*page.get("resources", ()), index.index_resource(self._uri)]}
+
+    async def _subscribe(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        uri = (ctx.params or {}).get("uri")
+        if is_modern(ctx) or not isinstance(uri, str) or not self._is_index(uri):
+            return await call_next(ctx)
+        change = self._notices.subscribe if ctx.method == "resources/subscribe" else self._notices.unsubscribe
+        try:
+            change(ctx.session, str(parse_uri(uri)))
+        except SkillwireError as error:
+            raise to_rpc_error(error) from error
+        return {}
+
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:  # noqa: ARG002
+        """Everybody may, and hears of it when something changes that they see."""
+        return True if self._is_index(uri) else None
 
     async def _is_ours(self, ctx: Context, uri: str) -> bool:
         if self._is_index(uri):

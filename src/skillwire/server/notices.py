@@ -92,11 +92,13 @@ class NoticeBus:
                 listener(event)
         await anyio.lowlevel.checkpoint()
 
-    async def list_changed(self, uris: frozenset[str]) -> None:
-        """The list changed at ``uris``: for those who may see one of them."""
+    async def list_changed(self, uris: frozenset[str], index_uris: frozenset[str]) -> None:
+        """The list, and the index with it, changed at ``uris``: for those who may see one of them."""
         for listener, sees, prompts in list(self._listeners.values()):
             if any(sees(uri) for uri in uris):
                 listener(ResourcesListChanged())
+                for index in sorted(index_uris):
+                    listener(ResourceUpdated(uri=index))
                 if prompts:
                     listener(PromptsListChanged())
         await anyio.lowlevel.checkpoint()
@@ -119,6 +121,7 @@ class Notices:
         self._sees = sees
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self._tells_of_prompts = False
+        self.index_uris: frozenset[str] = frozenset()  # where the index is, which changes with every skill
         self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # what skills bind, on the native endpoint
 
     def tell_of_prompts(self) -> None:
@@ -164,9 +167,11 @@ class Notices:
         for uri in sorted(files):
             await self._bus.publish(ResourceUpdated(uri=uri))
         if isinstance(self._bus, NoticeBus):
-            await self._bus.list_changed(change.uris)
+            await self._bus.list_changed(change.uris, self.index_uris)
         else:  # the bus of a server that has things of its own
             await self._bus.publish(ResourcesListChanged())
+            for uri in sorted(self.index_uris):
+                await self._bus.publish(ResourceUpdated(uri=uri))
             if self._tells_of_prompts:
                 await self._bus.publish(PromptsListChanged())
         async with anyio.create_task_group() as group:  # one that is slow does not make the others wait
@@ -176,10 +181,12 @@ class Notices:
     async def _tell_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
         try:
             with anyio.fail_after(_PATIENCE_SECONDS):
+                is_concerned = any(session.sees(uri) for uri in uris)
                 for uri in list(session.uris):
-                    if str(parse_uri(uri)) in files or _was_in(uri, uris):
+                    is_index = uri in self.index_uris
+                    if is_concerned if is_index else str(parse_uri(uri)) in files or _was_in(uri, uris):
                         await session.session.send_resource_updated(uri)
-                if any(session.sees(uri) for uri in uris):
+                if is_concerned:
                     for kind in self._kinds(session):
                         await _tell_of(session.session, kind)
         except Exception:  # whatever a broken connection raises

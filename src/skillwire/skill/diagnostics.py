@@ -80,6 +80,7 @@ KINDS: dict[str, Kind] = {
     "dependency-missing": Kind("P3", "warning", False, "A skill depends on what its server does not offer"),
     "entry-invalid": Kind("E1", "error", True, "A server lists an entry that breaks a rule"),
     "entry-repeated": Kind("E5", "error", True, "A server lists one URI twice"),
+    "entry-type-unknown": Kind("I1", "warning", False, "An index has an entry of a type that we do not know"),
     "entry-template": Kind("I1", "warning", False, "A server lists a template instead of a skill"),
     "listing-partial": Kind("B3", "error", True, "A server's listing did not end within the bounds"),
     "child-invalid": Kind("D1", "error", True, "A server lists something in a directory that is not inside it"),

@@ -1,9 +1,9 @@
 """A skill as one file: the counterpart of ``archive.py`` (I2).
 
 The same files make the same bytes, and so the same digest, on every machine and with every version of Python and
-zlib: names are sorted, times and modes are fixed, and nothing is compressed. Compressors differ from version to
-version, and so do the headers that ``tarfile`` writes, so both formats are written here byte by byte
-(docs/adr/0008).
+zlib: names are sorted, times are fixed, of a mode only the executable bit counts, and nothing is compressed.
+Compressors differ from version to version, and so do the headers that ``tarfile`` writes, so both formats are
+written here byte by byte (docs/adr/0008).
 
 What is made, ``unpack`` accepts: a name that it would refuse is refused here, before anything is packed.
 """
@@ -11,7 +11,7 @@ What is made, ``unpack`` accepts: a name that it would refuse is refused here, b
 from __future__ import annotations
 
 from struct import pack as binary
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from zlib import crc32
 
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -19,7 +19,7 @@ from skillwire.skill.members import MAX_EXTENDED, MAX_EXTENDED_COST, ZIP_HEADER,
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Collection, Iterator, Mapping
 
     from skillwire.skill.archive import ArchiveFormat
 
@@ -27,29 +27,47 @@ _MAX_ZIP_MEMBERS = 0xFFFF  # above, a zip needs another layout
 
 _BLOCK = 512  # of a tar file
 _NAME, _PREFIX = 100, 155  # bytes of a name in a plain header
-_FILE, _EXTENDED = b"0", b"x"
+_FILE, _FOLDER, _EXTENDED = b"0", b"5", b"x"
 _GZIP_HEADER = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x00\xff"  # deflate, no time, no system
 _MAX_STORED = 0xFFFF
 
 _ZIP_VERSION = 20
 _ZIP_UTF8 = 0x800
 _ZIP_DATE = 0x0021  # 1 January 1980, where the format's time begins
-_ZIP_MODE = 0o100644 << 16
+_ZIP_FOLDER = 0x10  # as DOS says it
 _ZIP_UNIX = 3 << 8
 
 
-def pack(files: Mapping[str, bytes], form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> bytes:
+class _Member(NamedTuple):
+    """A file, or a folder, whose name ends in a slash."""
+
+    name: str
+    data: bytes
+    mode: int
+    is_folder: bool = False
+
+
+def pack(
+    files: Mapping[str, bytes],
+    form: ArchiveFormat,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    executables: Collection[str] = (),
+    empty_folders: Collection[str] = (),
+) -> bytes:
     """``files``, by their path in the skill, as an archive: ``SKILL.md`` at the root, no folder around it.
 
     ``FormatError`` or ``LimitError`` if nobody with the same ``limits`` would unpack it.
     """
     if sum(map(len, files.values())) > min(limits.max_skill_bytes, limits.max_archive_bytes):
         raise too_much("the skill is larger than an archive may be")
-    members = [(name, files[name]) for name in sorted(files)]
+    members = [_Member(name, data, 0o755 if name in executables else 0o644) for name, data in files.items()]
+    members = sorted([*members, *(_Member(f"{name}/", b"", 0o755, True) for name in empty_folders)])
     names = Members(limits)
-    for name, _ in members:
-        if names.claim(name, is_directory=False) != name:
-            raise refused(f"{name!r:.200} is not how a path is written")
+    for member in members:
+        path = names.claim(member.name, is_directory=member.is_folder)
+        if (f"{path}/" if member.is_folder else path) != member.name:
+            raise refused(f"{member.name!r:.200} is not how a path is written")
     if SKILL_MD not in files:
         raise refused("there is no SKILL.md at the root", rule="I2")
     data = _zipped(members, limits) if form == "zip" else _gzipped(b"".join(_tarred(members)))
@@ -61,9 +79,9 @@ def pack(files: Mapping[str, bytes], form: ArchiveFormat, limits: Limits = DEFAU
 # ── tar, and gzip around it ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _tarred(members: list[tuple[str, bytes]]) -> Iterator[bytes]:
+def _tarred(members: list[_Member]) -> Iterator[bytes]:
     cost = 0
-    for name, data in members:
+    for name, data, mode, is_folder in members:
         encoded = name.encode()
         place = _split(encoded) if name.isascii() else None
         if place is None:  # longer than a plain header holds, or not ASCII: another header says it
@@ -71,10 +89,10 @@ def _tarred(members: list[tuple[str, bytes]]) -> Iterator[bytes]:
             cost += len(record) ** 2
             if len(record) > MAX_EXTENDED or cost > MAX_EXTENDED_COST:
                 raise too_much("names of files are too long to be packed")
-            yield _header(b"././@PaxHeader", b"", len(record), _EXTENDED)
+            yield _header(b"././@PaxHeader", b"", len(record), _EXTENDED, 0o644)
             yield from _padded(record)
             place = name.encode("ascii", "replace")[:_NAME], b""
-        yield _header(*place, len(data), _FILE)
+        yield _header(*place, len(data), _FOLDER if is_folder else _FILE, mode)
         yield from _padded(data)
     yield bytes(2 * _BLOCK)
 
@@ -89,8 +107,8 @@ def _split(name: bytes) -> tuple[bytes, bytes] | None:
     return name[slash + 1 :], name[:slash]
 
 
-def _header(name: bytes, prefix: bytes, size: int, kind: bytes) -> bytes:
-    numbers = b"0000644\0" + b"0000000\0" * 2 + b"%011o\0" % size + b"%011o\0" % 0
+def _header(name: bytes, prefix: bytes, size: int, kind: bytes, mode: int) -> bytes:
+    numbers = b"%07o\0" % mode + b"0000000\0" * 2 + b"%011o\0" % size + b"%011o\0" % 0
     begin = name.ljust(_NAME, b"\0") + numbers
     end = kind + bytes(100) + b"ustar\x0000" + bytes(64) + b"0000000\0" * 2 + prefix.ljust(_PREFIX, b"\0")
     end = end.ljust(_BLOCK - len(begin) - 8, b"\0")
@@ -122,17 +140,18 @@ def _gzipped(data: bytes) -> bytes:
 # ── zip ──────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def _zipped(members: list[tuple[str, bytes]], limits: Limits) -> bytes:
+def _zipped(members: list[_Member], limits: Limits) -> bytes:
     if len(members) > _MAX_ZIP_MEMBERS:
         raise too_much("there are more files than a zip holds")
     parts: list[bytes] = []
     directory: list[bytes] = []
     offset = 0
-    for name, data in members:
+    for name, data, mode, is_folder in members:
         facts = _zip_facts(name, data)
         local = b"PK\x03\x04" + facts + name.encode()
         parts += local, data
-        made_by, rest = binary("<H", _ZIP_UNIX | _ZIP_VERSION), binary("<HHHLL", 0, 0, 0, _ZIP_MODE, offset)
+        attributes = (0o040000 | mode) << 16 | _ZIP_FOLDER if is_folder else (0o100000 | mode) << 16
+        made_by, rest = binary("<H", _ZIP_UNIX | _ZIP_VERSION), binary("<HHHLL", 0, 0, 0, attributes, offset)
         directory.append(ZIP_HEADER + made_by + facts + rest + name.encode())
         offset += len(local) + len(data)
     entries = b"".join(directory)

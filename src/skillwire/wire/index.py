@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from skillwire.skill.archive import ArchiveFormat
 
 INDEX_NAME = "index.json"
+_INDEX_TYPE = "application/json"
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _MEDIA_TYPES: dict[ArchiveFormat, str] = {"tar.gz": "application/gzip", "zip": "application/zip"}
 # What readers of the older generation unpack at most. A larger skill would be lost to them as an archive.
@@ -76,9 +77,21 @@ def index_text(lines: Iterable[str]) -> str:
     return f'{{"$schema":"{SCHEMA}","skills":[\n' + ",\n".join(lines) + "\n]}\n"
 
 
+def index_resource(uri: str) -> dict[str, Any]:
+    """The index as ``resources/list`` shows it."""
+    return {
+        "uri": uri,
+        "name": INDEX_NAME,
+        "title": "Index of skills",
+        "description": "All listed skills in one document, for clients that know the index.",
+        "mimeType": _INDEX_TYPE,
+        "annotations": {"audience": ["assistant"], "priority": 0.5},
+    }
+
+
 def index_result(uri: str, text: str) -> dict[str, Any]:
     """The answer to ``resources/read`` of the index."""
-    return {"contents": [{"uri": uri, "mimeType": "application/json", "text": text}]}
+    return {"contents": [{"uri": uri, "mimeType": _INDEX_TYPE, "text": text}]}
 
 
 def archive_result(uri: str, form: ArchiveFormat, data: bytes) -> dict[str, Any]:

@@ -268,8 +268,8 @@ def test_a_template_is_no_skill(item: dict[str, Any]) -> None:
 @rule("I1")
 @pytest.mark.parametrize(
     "item",
-    [{}, {"frontmatter": None}, {"type": 5}, {"archives": [PACKED]}],
-    ids=["empty", "no-frontmatter", "type-is-a-number", "archives-alone"],
+    [{}, {"frontmatter": None}, {"archives": [PACKED]}],
+    ids=["empty", "no-frontmatter", "archives-alone"],
 )
 def test_an_entry_of_another_shape_is_refused(item: dict[str, Any]) -> None:
     assert refusal(item).reference == "entry-invalid"

@@ -188,6 +188,13 @@ def parse_index_entry(item: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> 
             "complete the template, then get the skill by its URI",
             rule="I1",
         )
+    if item.get("type", "skill-md") not in ("skill-md", "archive"):
+        raise FormatError(
+            "entry-type-unknown",
+            f"the entry is of the unknown type {item['type']!r:.80}, and is skipped",
+            "a newer version of skillwire may know it",
+            rule="I1",
+        )
     skill = _newer(item) if isinstance(item.get("frontmatter"), dict) else _older(item)
     check_frontmatter(skill.entry.frontmatter, limits)
     return skill
