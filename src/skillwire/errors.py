@@ -88,7 +88,16 @@ class ApprovalError(SkillwireError):
 
 
 class OriginError(SkillwireError):
-    """An origin that is unknown, a name that could be several, or a read that would cross origins (O1, O3, N1)."""
+    """An origin that is unknown, a name that could be several, or a read that would cross origins (O1, O3, N1).
+
+    ``choices`` are the labels of the origins that could be meant, where these are known.
+    """
+
+    def __init__(
+        self, reference: str, message: str, hint: str = "", *, rule: str = "", choices: tuple[str, ...] = ()
+    ) -> None:
+        super().__init__(reference, message, hint, rule=rule)
+        self.choices = choices
 
 
 class LimitError(SkillwireError):

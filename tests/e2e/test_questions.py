@@ -121,7 +121,7 @@ def test_what_was_declined_is_refused_until_somebody_changes_their_mind(
     declined = json.loads(capsys.readouterr().out)
     assert declined["uri"] == FLAT
     assert run(["load", "flat", "--ask", "desk", *HOST]) == 1
-    assert "[declined, rule A1]" in capsys.readouterr().err
+    assert "[skill-declined, rule A1]" in capsys.readouterr().err
     assert run(["review", "flat", "--json", *HOST]) == 0
     review = json.loads(capsys.readouterr().out)
     assert (review["standing"], review["fingerprint"]) == ("declined", declined["fingerprint"])

@@ -87,7 +87,7 @@ async def test_a_no_is_a_refusal_and_leaves_nothing(server: HostileServer, state
         assert host.cache is not None
         assert (host.cache.usage().files, list(await host.store.approvals())) == (0, [])
         assert reference(await host.load("flat")) == ("not-approved", "A1")
-        assert reference(await host.load("flat")) == ("declined", "A1")
+        assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert await host.enable("flat")
         assert not (await host.load("flat")).is_error
         assert person.kinds == ["load"] * 3

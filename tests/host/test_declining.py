@@ -40,11 +40,11 @@ async def test_a_declined_skill_is_not_shown_loaded_or_asked_about_until_it_chan
         fingerprint = await host.decline("flat", by="ada")
         assert (is_shown(host), await standing(host)) == (False, "declined")
         assert "one" in host.catalog_prompt()
-        assert reference(await host.load("flat")) == ("declined", "A1")
+        assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert (person.asked, server.read_uris()) == ([], [])
     async with hosting(state, {"one": server}, ask=person, policy=ALLOW) as host:
         assert not is_shown(host)
-        assert reference(await host.load("flat")) == ("declined", "A1")
+        assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert await host.enable("flat", by="bob", note="fine after all")
         assert not await host.enable("flat")
         assert (is_shown(host), await standing(host)) == (True, "unapproved")
@@ -67,7 +67,7 @@ async def test_a_skill_of_a_folder_is_declined_too(tmp_path: Path, state: Path) 
         async with StagedHost.open(folders={"mine": folder}, state=state) as other:
             await other.decline("mine:flat")
         assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
-        assert reference(await host.load("flat")) == ("declined", "A1")
+        assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert (is_shown(host), await standing(host)) == (False, "declined")
         await host.enable("flat")
         assert (is_shown(host), await standing(host)) == (True, "local")
@@ -86,7 +86,7 @@ async def test_a_skill_that_cannot_be_verified_is_declined_by_what_its_entry_say
     async with hosting(state, {"one": server}, ask=person, policy=Policy([Rule("ask", kind="dynamic")])) as host:
         await host.decline("flat")
         assert (is_shown(host), await standing(host)) == (False, "declined")
-        assert reference(await host.load("flat")) == ("declined", "A1")
+        assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert person.asked == []
         server.entries[0]["frontmatter"]["description"] = "Does another thing."
         await host.relist("one")

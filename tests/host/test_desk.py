@@ -140,7 +140,7 @@ async def test_a_no_at_the_desk_is_a_refusal_and_is_not_asked_about_again(host: 
     assert [line.what for line in await host.lines()] == ["denied", "refused"]
     assert (await host.skills())[0].standing == "declined"
     result = await load(host)
-    assert reference(result) == ("declined", "A1")
+    assert reference(result) == ("skill-declined", "A1")
     assert "not on this machine" in result.refusal.message
     assert result.text == result.refusal.for_model
     await host.approve("flat", by="bob")

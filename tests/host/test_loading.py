@@ -105,9 +105,12 @@ async def test_an_unlisted_skill_is_loaded_without_its_origin_if_one_server_has_
         entries["two"] = hidden
         several = await host.load(uri)
         assert reference(several) == ("origin-ambiguous", "N1")
-        assert f"one:{uri}" in several.text
-        assert f"two:{uri}" in several.text
+        assert several.refusal is not None
+        assert several.refusal.choices == ("one", "two")
+        assert "one, two" in several.text
+        assert f"two:{uri}" in several.refusal.hint
         assert not (await host.load(f"one:{uri}")).is_error
+        assert not (await host.load(uri, origin="one")).is_error
         entries.update(one=None, two=None)
         host.leave()
         assert reference(await host.load(uri)) == ("skill-unknown", "G1")

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
 
-from host.stage import StagedHost
+from host.stage import Person, StagedHost, hosting, reference
 from rules import rule
+from skillwire import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.host.tools import LIST, LOAD, READ, ToolShape, tool_definitions, tool_schema
 from skillwire.store.memory import MemoryStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from adversarial.adversary import HostileServer
+    from skillwire.host.results import ToolResult
 
 SHAPES: tuple[ToolShape, ...] = get_args(ToolShape)
 NAMES = ["load_skill", "read_skill_file", "list_skill_directory"]
@@ -140,3 +147,38 @@ async def test_missing_and_odd_arguments_are_refused(name: str, arguments: dict[
     assert len(result.refusal.message) < 300
     (line,) = await host.lines()
     assert (line.what, len(line.facts["what"]) <= 300) == ("refused", True)
+
+
+@rule("W1", "W2", "A1", "O3")
+@pytest.mark.anyio
+async def test_the_published_reading_tools_work_through_a_host(
+    server: HostileServer, state: Path, person: Person
+) -> None:
+    """A ``SKILL.md`` is loaded after approval; other files only of a skill that is loaded, and of that server."""
+    uri, note = "skill://flat/SKILL.md", "skill://flat/notes.md"
+    async with hosting(state, {"one": server}, ask=person) as host:
+
+        async def read(uri: str, label: str = "one") -> ToolResult:
+            arguments = {"server": label, "uri": uri}
+            validate(arguments, READ_RESOURCE_TOOL["inputSchema"])
+            return await host.call(READ_RESOURCE_TOOL["name"], arguments)
+
+        assert reference(await read(note)) == ("skill-not-loaded", "W2")
+        assert person.asked == []
+        assert server.read_uris() == []
+        assert "Do it." in (await read(uri)).text
+        assert person.kinds == ["load"]
+        assert "notes" in (await read(note)).text
+        assert reference(await read("skill://flat/other.md")) == ("file-unlisted", "V2")
+        assert reference(await read("skill://elsewhere/x.md")) == ("skill-not-loaded", "W2")
+        assert reference(await read(uri, "two")) == ("origin-unknown", "O1")
+        for odd in ("file:///etc/passwd", "", "flat", "skill://flat/../x"):
+            assert (await read(odd)).is_error
+        await host.gate("Bash")
+        assert person.kinds == ["load", "execute"]
+        host.leave()
+        assert reference(await read(note)) == ("skill-not-loaded", "W2")
+        arguments = {"name": "flat"}
+        validate(arguments, READ_SKILL_TOOL["inputSchema"])
+        assert "Do it." in (await host.call(READ_SKILL_TOOL["name"], arguments)).text
+        assert "notes" in (await read(note)).text

@@ -157,7 +157,7 @@ async def refuse_if_declined(store: Store, origin: str, entry: SkillEntry) -> No
         if declines(line, entry):
             note = f": {line.facts['note']!r:.300}" if line.facts.get("note") else ""
             raise ApprovalError(
-                "declined",
+                "skill-declined",
                 f"{entry.uri!r:.300} from {origin!r}, as it is now, was declined by {line.by!r:.80}{note}",
                 f"run: skillwire enable {shlex.quote(f'{origin}:{entry.uri}')}",
                 rule="A1",

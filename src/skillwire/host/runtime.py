@@ -46,7 +46,8 @@ from skillwire.skill.approval import (
     tool_grant,
 )
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
-from skillwire.skill.uri import parse_uri
+from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
+from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -187,11 +188,13 @@ class Host:
         return tool_definitions(shape)
 
     async def call(self, name: str, arguments: Mapping[str, Any]) -> ToolResult:
-        """What the model asked for, verified and tagged, or a refusal that it can understand."""
+        """What the model asked for, verified and tagged, or a refusal that it can understand.
+
+        The tools are those of ``tools``, and ``READ_SKILL_TOOL`` and ``READ_RESOURCE_TOOL``.
+        """
         try:
-            words = {
-                key: _text(arguments, key) for key in ("name", "path", "origin") if arguments.get(key) is not None
-            }
+            keys = ("name", "path", "origin", "server", "uri")
+            words = {key: _text(arguments, key) for key in keys if arguments.get(key) is not None}
             match name:
                 case "load_skill":
                     outcome = await self.load_skill(words.get("name", ""), origin=words.get("origin"))
@@ -201,8 +204,12 @@ class Host:
                     )
                 case "list_skill_directory":
                     outcome = await self.list_skill_directory(words.get("name", ""), words.get("path", ""))
+                case "read_skill":
+                    outcome = await self.load_skill(words.get("name", ""))
+                case "read_resource":
+                    outcome = await self.read_resource(words.get("server", ""), words.get("uri", ""))
                 case _:
-                    known = ", ".join((LOAD, READ, LIST))
+                    known = ", ".join((LOAD, READ, LIST, READ_SKILL_TOOL["name"], READ_RESOURCE_TOOL["name"]))
                     raise NotFoundError("tool-unknown", f"there is no tool {name!r:.80}", f"known: {known}")
         except SkillwireError as error:
             outcome = refusal_of(error)
@@ -243,6 +250,20 @@ class Host:
             return await self._refused(error, f"{name} {path}", skill, revokes=is_own)
         block = context.file_block(name, source.origin, content.uri, _readable(content.data), mark=_mark())
         return LoadedFile(content.uri, content.data, block)
+
+    async def read_resource(self, server: str, uri: str) -> LoadedSkill | LoadedFile | Refusal:
+        """What a model asks for by origin and URI. A ``SKILL.md`` is loaded, as ``load_skill`` does it (W1).
+
+        Any other URI is a file of a skill of that origin that is loaded.
+        """
+        try:
+            place, origin = parse_uri(uri), self.origins.get(server)
+            if place.segments[-1] != SKILL_MD:
+                name = self._windows.around(origin.label, place)
+                return await self.read_skill_file(name, uri)
+        except SkillwireError as error:
+            return await self._refused(error, f"{server} {uri}", None)
+        return await self.load_skill(uri, origin=server)
 
     async def list_skill_directory(self, name: str, path: str = "") -> str | Refusal:
         """The files in a directory of a loaded skill, from its manifest (W3); a dynamic one is asked for."""
@@ -417,12 +438,13 @@ class Host:
         if len(found) == 1:
             return found[0]
         if found:
-            names = sorted(each.name for each in found)
+            labels = sorted(each.origin.label for each in found)
             raise OriginError(
                 "origin-ambiguous",
-                f"{len(found)} servers have {uri!r:.300}",
-                f"load it by one of these names: {', '.join(names)}",
+                f"{', '.join(labels):.300} have {uri!r:.300}",
+                f"name the origin: {', '.join(f'{label}:{uri}' for label in labels):.600}",
                 rule="N1",
+                choices=tuple(labels),
             )
         asked = ", ".join(sorted(origin.label for origin in self.origins.servers() if origin.client is not None))
         raise NotFoundError(

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from skillwire.errors import ApprovalError, OriginError
+from skillwire.skill.uri import SkillUri, parse_uri, skill_root
 from skillwire.skill.window import Event, Window
 
 if TYPE_CHECKING:
@@ -82,6 +83,20 @@ class Windows:
                 rule="N1",
             )
         return found[0] if found else None
+
+    def around(self, origin: str, file: SkillUri) -> str:
+        """The name of the innermost loaded skill of ``origin`` around ``file``, or ``ApprovalError``."""
+        roots = {skill_root(parse_uri(uri)): uri for label, uri in self._windows if label == origin}
+        for depth in range(len(file.segments) - 1, 0, -1):
+            uri = roots.get(SkillUri(file.scheme, file.segments[:depth]))
+            if uri is not None:
+                return f"{origin}:{uri}"
+        raise ApprovalError(
+            "skill-not-loaded",
+            f"no skill of {origin!r:.80} around {str(file)!r:.300} is loaded",
+            "load the skill first: read its SKILL.md",
+            rule="W2",
+        )
 
     def need(self, origin: str, uri: str, name: str) -> ApprovedSkill:
         """The skill as it was loaded; ``ApprovalError`` if it was not, or may not be acted on any more."""
