@@ -59,7 +59,7 @@ RULES = {
     "R1": "resources/read returns text for UTF-8, base64 otherwise, with the right MIME type",
     "R2": "resources/read returns what the current entry describes, also while files change",
     "R3": "Resources carry audience, priority, lastModified and size",
-    "R4": "_meta keys have a reverse-domain prefix",
+    "R4": "_meta keys have a reverse-domain prefix; the one for skills is accepted",
     "D1": "resources/directory/read lists direct children, paginated; a file or unknown URI is -32602",
     "S1": "Changes are noticed without a restart and subscribers are notified",
     "T1": "Resource templates for supporting files are wired to completion",

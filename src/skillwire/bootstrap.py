@@ -19,7 +19,6 @@ from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
 from skillwire.catalog.local import local_catalog
 from skillwire.errors import ApprovalError, FormatError, NotFoundError
-from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import CommandServer, ServerPlace
+    from skillwire.skill.entry import SkillMeta
 
 Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
 """Asks the user about a server that a project's file names, before it is used: file, label and entry (Z1)."""
@@ -97,11 +97,10 @@ def _local_catalogs(
     paths: Sequence[str], prefix: str, unlisted: Sequence[str], scheme: str
 ) -> list[ArchiveCatalog | DirectoryCatalog]:
     """Not read yet."""
-    not_listed = SkillMeta(listed=False)
 
-    def describe(path: str) -> SkillMeta:
+    def describe(path: str, meta: SkillMeta) -> SkillMeta:
         outside = f"{prefix}/{path}" if prefix else path
-        return not_listed if any(fnmatchcase(outside, glob) for glob in unlisted) else DEFAULT_META
+        return replace(meta, listed=False) if any(fnmatchcase(outside, glob) for glob in unlisted) else meta
 
     return [local_catalog(path, scheme=scheme, describe=describe) for path in paths]
 

@@ -26,6 +26,7 @@ class Limits:
     max_skill_md_bytes: int = 16 * MIB
     max_frontmatter_bytes: int = 256 * KIB
     max_yaml_depth: int = 32
+    max_settings_bytes: int = 64 * KIB  # what a folder says about its skills, in skillwire.toml
 
     # One tree of folders.
     max_depth: int = 64

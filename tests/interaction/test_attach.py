@@ -153,7 +153,7 @@ async def test_files_and_code_are_served_together(tmp_path: Path, mode: str) -> 
 
 
 @rule("R4")
-@pytest.mark.parametrize("key", ["owner", "io.modelcontextprotocol.skills/x", "a/b"])
+@pytest.mark.parametrize("key", ["owner", "io.modelcontextprotocol/x", "io.modelcontextprotocol.skillsx/x", "a/b"])
 def test_a_meta_key_without_a_prefix_of_its_own_is_refused(key: str) -> None:
     with pytest.raises(FormatError):
         SkillMeta(meta={key: 1})

@@ -304,7 +304,7 @@ async def test_an_unlisted_skill_is_on_no_page_but_its_own(tmp_path: Path) -> No
     }
     root = write_tree(tmp_path / "skills", tree)
     catalog = local_catalog(
-        root, describe=lambda path: SkillMeta(listed=not path.startswith(("drafts/", "Twin/")))
+        root, describe=lambda path, _: SkillMeta(listed=not path.startswith(("drafts/", "Twin/")))
     )
     async with serving(catalog, unlisted=("drafts/*", "Twin/*")) as web:
         for address in ("/", "/left-out", "/search?q=secret", "/?under=drafts"):

@@ -19,6 +19,7 @@ from skillwire.catalog.changes import Change
 from skillwire.catalog.contract import ReadyArchive, SkillFile
 from skillwire.catalog.memory import find_skills
 from skillwire.catalog.records import Found
+from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.snapshot import SnapshotCatalog, no_file
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -32,9 +33,9 @@ from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_pr
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from skillwire.catalog.settings import Describe
     from skillwire.catalog.snapshot import Snapshot
     from skillwire.skill.archive import ArchiveFormat
-    from skillwire.skill.entry import SkillMeta
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
@@ -46,7 +47,8 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
 class ArchiveCatalog(SnapshotCatalog):
     """Serves the skill packed in the file ``path``. Making one reads nothing; ``load`` or the first question does.
 
-    ``describe`` says, for a skill's path, whether it is listed and what else is said about it.
+    ``describe`` says, for a skill's path, whether it is listed and what else is said about it. It also gets what
+    the folder says, which for an archive is nothing.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class ArchiveCatalog(SnapshotCatalog):
         *,
         scheme: str = DEFAULT_SCHEME,
         limits: Limits = DEFAULT_LIMITS,
-        describe: Callable[[str], SkillMeta] = lambda path: DEFAULT_META,  # noqa: ARG005 - one answer for all
+        describe: Describe = as_the_folder_says,
     ) -> None:
         super().__init__(scheme)
         self.root = Path(path).absolute()
@@ -177,7 +179,7 @@ class ArchiveCatalog(SnapshotCatalog):
 
     def _found(self) -> dict[str, Found]:
         skills = (path[: -len(SKILL_MD) - 1] for path in self._tree if path.endswith(f"/{SKILL_MD}"))
-        metas = {path: self._describe(path) for path in skills}
+        metas = {path: self._describe(path, DEFAULT_META) for path in skills}
         return find_skills(self._tree, scheme=self._scheme, limits=self._limits, metas=metas)
 
     def _nothing(self, reference: str, message: str, hint: str) -> dict[str, Found]:

@@ -19,32 +19,36 @@ from anyio import to_thread
 
 from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.contract import SkillFile
+from skillwire.catalog.records import Found
 from skillwire.catalog.remembered import Reading, decode, encode
 from skillwire.catalog.scan import Scan
+from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, as_the_folder_says, read_settings
 from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, KIB, Limits
-from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
 
     from skillwire.catalog.changes import Change
-    from skillwire.catalog.records import Found, LocalFile
+    from skillwire.catalog.records import LocalFile
     from skillwire.catalog.remembered import Recalled
+    from skillwire.catalog.settings import Describe
     from skillwire.skill.entry import SkillMeta
 
 # Smaller files are read where we are: a thread would cost more than the read.
 _INLINE_BYTES = 256 * KIB
 _READ_ATTEMPTS = 3
+_WHOLE = frozenset({"", ".", SKILL_MD, SETTINGS_FILE})  # at the root: these concern every skill
 _LARGE = 500  # skills: from about here on, setting up a watch takes long enough to be noticed
 
 
 class DirectoryCatalog(SnapshotCatalog):
     """Serves the skills in ``root``. Making one reads nothing; ``load`` or the first question does.
 
-    ``describe`` says, for a skill's path, whether it is listed and what else is said about it.
+    ``describe`` says, for a skill's path, whether it is listed and what else is said about it. It also gets what
+    the folder says in ``skillwire.toml``, and decides.
     """
 
     def __init__(
@@ -53,7 +57,7 @@ class DirectoryCatalog(SnapshotCatalog):
         *,
         scheme: str = DEFAULT_SCHEME,
         limits: Limits = DEFAULT_LIMITS,
-        describe: Callable[[str], SkillMeta] = lambda path: DEFAULT_META,  # noqa: ARG005 - one answer for all
+        describe: Describe = as_the_folder_says,
     ) -> None:
         super().__init__(scheme)
         self._describe = describe
@@ -61,6 +65,7 @@ class DirectoryCatalog(SnapshotCatalog):
         self.root = Path(os.path.realpath(root))
         self._limits = limits
         self.base = ""  # the logical path of the root: its name if it is itself a skill
+        self._settings = FolderSettings()
         self._loaded = False
         self._recalled: dict[str, Recalled] = {}
         self._lock = threading.Lock()
@@ -86,8 +91,9 @@ class DirectoryCatalog(SnapshotCatalog):
             if recalled is None:
                 return False
             self.base = reading.base
+            self._settings = read_settings(str(self.root), self._limits)
             found = {path: self._described(path, item.found) for path, item in recalled.items()}
-            self._snapshot, _ = Snapshot().updated((), found)
+            self._snapshot = self._with_settings(Snapshot().updated((), found)[0])
             self._loaded = True
             return True
 
@@ -96,10 +102,24 @@ class DirectoryCatalog(SnapshotCatalog):
         return encode(self._snapshot.all_found(), self._reading(self.base), self._recalled)
 
     def _described(self, path: str, found: Found) -> Found:
-        meta = self._describe(path)
+        meta = self._meta_of(path)
         if found.record is None or found.record.entry.meta is meta or found.record.entry.meta == meta:
             return found
         return replace(found, record=replace(found.record, entry=replace(found.record.entry, meta=meta)))
+
+    def _meta_of(self, path: str) -> SkillMeta:
+        return self._describe(path, self._settings.about(path))
+
+    def _with_settings(self, snapshot: Snapshot) -> Snapshot:
+        """``snapshot`` with what is wrong with the settings now: they may name skills that went."""
+        root = snapshot.found("") or Found()
+        others = [problem for problem in root.problems if problem.file != SETTINGS_FILE]
+        own = self._settings.problems_in(
+            lambda path: (found := snapshot.found(path)) is not None and found.is_skill
+        )
+        if root.problems == (*others, *own):
+            return snapshot
+        return snapshot.updated((), {"": replace(root, problems=(*others, *own))})[0]
 
     def _reading(self, base: str) -> Reading:
         return Reading(str(self.root), base, self._scheme, self._limits)
@@ -177,16 +197,18 @@ class DirectoryCatalog(SnapshotCatalog):
         base = self._base_now()
         moved = self._loaded and base != self.base
         self.base = base
+        self._settings = read_settings(str(self.root), self._limits)
         scan = self._scan(Snapshot() if moved else self._snapshot, on_skill=on_skill)
         with _no_collections():
             found = scan.run(base)
-        self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
+        snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
+        self._snapshot = self._with_settings(snapshot)
         self._loaded = True
         return change
 
     def _refresh(self, paths: tuple[str, ...] | None) -> Change:
         with self._lock:
-            if paths is None or not self._loaded or any(path in ("", ".", SKILL_MD) for path in paths):
+            if paths is None or not self._loaded or _WHOLE.intersection(paths):
                 return self._rescan_all()
             logical = frozenset(f"{self.base}/{path}" if self.base else path for path in paths)
             areas = _outermost(area for path in logical if (area := self._area(path)) is not None)
@@ -194,7 +216,8 @@ class DirectoryCatalog(SnapshotCatalog):
             scan = self._scan(self._snapshot, fresh=logical)
             for area in areas:
                 scan.run(area)
-            self._snapshot, change = self._snapshot.updated(removed, scan.found)
+            snapshot, change = self._snapshot.updated(removed, scan.found)
+            self._snapshot = self._with_settings(snapshot)
             return change
 
     def _scan(
@@ -205,7 +228,7 @@ class DirectoryCatalog(SnapshotCatalog):
         on_skill: Callable[[int], None] | None = None,
     ) -> Scan:
         return Scan(
-            str(self.root), self.base, self._scheme, self._limits, self._describe, previous, fresh, on_skill
+            str(self.root), self.base, self._scheme, self._limits, self._meta_of, previous, fresh, on_skill
         )
 
     def _area(self, path: str) -> str | None:

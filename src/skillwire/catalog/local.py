@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive
 from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.catalog.settings import as_the_folder_says
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
 
-    from skillwire.skill.entry import SkillMeta
+    from skillwire.catalog.settings import Describe
 
 
 def local_catalog(
@@ -22,7 +21,7 @@ def local_catalog(
     *,
     scheme: str = DEFAULT_SCHEME,
     limits: Limits = DEFAULT_LIMITS,
-    describe: Callable[[str], SkillMeta] = lambda path: DEFAULT_META,  # noqa: ARG005 - one answer for all
+    describe: Describe = as_the_folder_says,
 ) -> ArchiveCatalog | DirectoryCatalog:
     """The catalog of what is at ``path``; nothing is read yet."""
     kind = ArchiveCatalog if is_archive(path) else DirectoryCatalog

@@ -23,6 +23,7 @@ from skillwire.catalog.beneath import (
 )
 from skillwire.catalog.ignore import is_ignored
 from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, make_found
+from skillwire.catalog.settings import SETTINGS_FILE
 from skillwire.errors import LimitError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, segment_problem
@@ -128,6 +129,8 @@ class Scan:
         self, folder: int, entry: os.DirEntry[str], path: str, depth: int, collectors: tuple[_Collector, ...]
     ) -> None:
         is_folder = entry.is_dir(follow_symlinks=False)
+        if depth == 0 and entry.name == SETTINGS_FILE and not is_folder:
+            return  # about the skills, and no file of one even if the root is a skill
         if is_ignored(entry.name, is_folder=is_folder):
             self._ignored(path, collectors)
         elif is_folder:

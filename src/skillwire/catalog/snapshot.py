@@ -157,16 +157,18 @@ def _difference(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> Change:
             added.add(after.entry.uri)
         elif before is not None and after is None:
             removed.add(before.entry.uri)
+        elif before is not None and after is not None and before.entry.listed != after.entry.listed:
+            (added if after.entry.listed else removed).add(after.entry.uri)  # so it is in every kept listing
         elif before is not None and after is not None and _differs(before, after):
             changed.add(after.entry.uri)
     return Change(frozenset(added), frozenset(changed), frozenset(removed))
 
 
 def _differs(before: SkillRecord, after: SkillRecord) -> bool:
-    """Whether what is served differs: the entry, or what only directories and archives show."""
-    if before.entry != after.entry or before.folders != after.folders:
+    """Whether what is served differs: the entry, what is said about it, or what directories and archives show."""
+    if before.entry != after.entry or before.entry.meta != after.entry.meta:
         return True
-    return before.executables != after.executables
+    return before.folders != after.folders or before.executables != after.executables
 
 
 def _resorted(keys: list[str], paths: Iterable[str], before: _Holds, after: _Holds) -> list[str]:

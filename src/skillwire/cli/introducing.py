@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 20
 _ALL = sys.maxsize
+_WARNED = ("over-limit", "settings-invalid", "settings-unmatched")  # E6, R4: a server warns of these
 _CURL_META = {
     "protocolVersion": "2026-07-28",
     "clientInfo": {"name": "curl", "version": "1"},
@@ -36,7 +37,7 @@ async def say_what_is_served(catalog: Catalog, printer: Printer) -> None:
     for problem in await catalog.problems():
         if problem.refuses:
             printer.talk(f"left out {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
-        elif problem.reference == "over-limit":  # E6
+        elif problem.reference in _WARNED:
             printer.talk(f"warning: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
         elif problem.reference == "catalog-collision":
             printer.talk(f"note: {visible(problem.message)}")

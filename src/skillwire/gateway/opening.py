@@ -33,7 +33,6 @@ from skillwire.gateway.wishing import Wishes
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.host.opening import check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.entry import SkillMeta
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -45,6 +44,7 @@ if TYPE_CHECKING:
     from skillwire.gateway.policy import GatewayPolicy
     from skillwire.host.cache import ContentCache
     from skillwire.skill import SkillEntry
+    from skillwire.skill.entry import SkillMeta
     from skillwire.store.contract import Store
 
 
@@ -216,7 +216,10 @@ class _Building:
 
 
 def _folder_catalog(label: str, path: Path) -> DirectoryCatalog:
-    catalog = DirectoryCatalog(path, describe=lambda _: SkillMeta(meta={ORIGIN: label}))
+    def describe(_: str, meta: SkillMeta) -> SkillMeta:
+        return replace(meta, meta={**meta.meta, ORIGIN: label})
+
+    catalog = DirectoryCatalog(path, describe=describe)
     catalog.demand_root()
     return catalog
 

@@ -18,6 +18,7 @@ from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.generated import GeneratedCatalog
 from skillwire.catalog.local import local_catalog
+from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError
 from skillwire.server.binding import Served
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.generated import MakeFiles
+    from skillwire.catalog.settings import Describe
     from skillwire.catalog.template import MakeSkill, Values
     from skillwire.search.index import Hit
     from skillwire.skill import SkillEntry
@@ -59,7 +61,11 @@ class Viewer(Protocol):
 
 
 class Skills:
-    """Skills from a folder, an archive or any catalog, and from functions (``skill``, ``template``)."""
+    """Skills from a folder, an archive or any catalog, and from functions (``skill``, ``template``).
+
+    ``describe(path, meta)`` gets the path of each skill of a folder and what the folder says about it, and returns
+    the ``SkillMeta`` that is served.
+    """
 
     def __init__(
         self,
@@ -71,10 +77,17 @@ class Skills:
         watch: bool = True,
         viewer: Viewer | None = None,
         dialects: Dialects | None = None,
+        describe: Describe | None = None,
     ) -> None:
         if isinstance(source, str | os.PathLike):
-            source = local_catalog(source, scheme=scheme)
+            source = local_catalog(source, scheme=scheme, describe=describe or as_the_folder_says)
             source.demand_root()
+        elif describe is not None:
+            raise FormatError(
+                "describe-unused",
+                "'describe' is about the skills of a folder or an archive, and the source is neither",
+                "give it to the catalog, or declare the skills with @skills.skill(path, meta=SkillMeta(…))",
+            )
         self._source = source
         self._declared = GeneratedCatalog(scheme=scheme)
         self._templates = TemplateCatalog(scheme=scheme)

@@ -70,6 +70,8 @@ KINDS: dict[str, Kind] = {
     "path-collision": Kind("B5", "error", True, "Two names differ only in case or Unicode form"),
     "unreadable": Kind("R2", "error", True, "A file or folder could not be read"),
     "vanished": Kind("R2", "warning", False, "A file went away while it was being read"),
+    "settings-invalid": Kind("R4", "error", False, "The file skillwire.toml has unknown keys or wrong values"),
+    "settings-unmatched": Kind("R4", "warning", False, "The file skillwire.toml names a skill that is not there"),
     # Archives
     "archive-refused": Kind("I3", "error", True, "An archive holds what may not be in one"),
     "archive-too-large": Kind("I3", "error", True, "An archive unpacks to more than we serve"),

@@ -25,7 +25,8 @@ Audience: TypeAlias = Literal["user", "assistant"]
 Dynamic: TypeAlias = Literal["dynamic"]
 DYNAMIC: Dynamic = "dynamic"
 Gap: TypeAlias = Literal["manifest", "digest", "size", "frontmatter"]
-RESERVED_META = "io.modelcontextprotocol"
+_RESERVED_META = "io.modelcontextprotocol"
+_SKILLS_META = "io.modelcontextprotocol.skills/"  # what the specification recommends for skills (R4)
 
 _META_KEY = re.compile(
     r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)+/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z"
@@ -65,11 +66,12 @@ class SkillMeta:
 
     def __post_init__(self) -> None:
         for key in self.meta:
-            if not _META_KEY.match(key) or key.startswith(RESERVED_META):
+            is_reserved = key.startswith(_RESERVED_META) and not key.startswith(_SKILLS_META)
+            if not _META_KEY.match(key) or is_reserved:
                 raise FormatError(
                     "meta-key-invalid",
                     f"the _meta key {key!r:.100} has no prefix of its own",
-                    "begin it with a reversed domain you own, such as com.example/owner",
+                    f"begin it with a reversed domain you own, such as com.example/owner, or with {_SKILLS_META}",
                 )
 
 

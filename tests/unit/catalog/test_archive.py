@@ -235,6 +235,6 @@ async def test_folders_and_archives_are_served_together(tmp_path: Path, archive:
 
 @rule("R3")
 async def test_metadata_applies_to_packed_skills(archive: Path) -> None:
-    catalog = ArchiveCatalog(archive, describe=lambda path: SkillMeta(listed=path != "packed"))
+    catalog = ArchiveCatalog(archive, describe=lambda path, _: SkillMeta(listed=path != "packed"))
     assert await listed(catalog) == [INNER]
     assert not (await catalog.get_skill(PACKED)).listed

@@ -20,6 +20,7 @@ from skillwire.catalog import ahead, beneath
 from skillwire.catalog.ahead import ReadAhead, keep, load_remembered, tell
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.remembered import remember, remembered
+from skillwire.catalog.settings import SETTINGS_FILE
 from skillwire.errors import NotFoundError
 from skillwire.limits import Limits
 from skillwire.skill.entry import SkillMeta
@@ -51,12 +52,13 @@ def root(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The names of the files that are opened."""
+    """The names of the files of skills that are opened."""
     opened: list[str] = []
     real = beneath._open_regular
 
     def counted(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_result]:
-        opened.append(name)
+        if name != SETTINGS_FILE:
+            opened.append(name)
         return real(folder, name, max_bytes)
 
     monkeypatch.setattr(beneath, "_open_regular", counted)
@@ -227,7 +229,7 @@ def test_other_conditions_are_other_findings(root: Path, tmp_path: Path) -> None
 def test_what_is_listed_is_not_remembered(root: Path) -> None:
     data = told(root)
 
-    def unlisted(path: str) -> SkillMeta:
+    def unlisted(path: str, _: SkillMeta) -> SkillMeta:
         return SkillMeta(listed=path != "flat")
 
     adopted, loaded_again = DirectoryCatalog(root, describe=unlisted), DirectoryCatalog(root, describe=unlisted)

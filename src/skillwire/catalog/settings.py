@@ -1,0 +1,156 @@
+"""What a folder says about its skills in ``skillwire.toml``: listed or not, audience, ``_meta`` (R3, R4).
+
+The file is at the root of the folder that is served. It comes with the folder, so nothing in it is taken on trust:
+it is small, a table names one skill, and what is unknown or of another shape is a problem. A skill whose table has
+a problem is served and not listed; if the whole file has one, none of the folder's skills is listed. So a mistake
+in it never publishes a draft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from math import isfinite
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
+
+from skillwire.catalog.beneath import open_root, read_file_at
+from skillwire.errors import FormatError, LimitError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.entry import DEFAULT_META, Audience, SkillMeta
+
+if TYPE_CHECKING:
+    from skillwire.skill.values import Json
+
+SETTINGS_FILE = "skillwire.toml"
+UNLISTED = SkillMeta(listed=False)
+_OWN_META = "io.github.skillwire/"  # where a skill comes from is said there, by the gateway only
+_MAX_DOTS = 100  # in one line: tomllib takes minutes for a key of many thousand parts
+_LARGEST_INTEGER = 2**53  # larger ones differ from reader to reader of JSON
+
+# From a skill's path and what the folder says about it: what is served.
+Describe: TypeAlias = Callable[[str, SkillMeta], SkillMeta]
+
+
+def as_the_folder_says(path: str, meta: SkillMeta) -> SkillMeta:  # noqa: ARG001 - the same for every path
+    """The default of ``describe``."""
+    return meta
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSettings:
+    """What the file says, by the path of a skill, and what is wrong with it."""
+
+    metas: Mapping[str, SkillMeta] = field(default_factory=dict[str, SkillMeta])
+    problems: tuple[Diagnostic, ...] = ()
+    other: SkillMeta = DEFAULT_META  # said about all skills that are not named
+
+    def about(self, path: str) -> SkillMeta:
+        """What is said about the skill at ``path``."""
+        return self.metas.get(path, self.other)
+
+    def problems_in(self, has_skill: Callable[[str], bool]) -> tuple[Diagnostic, ...]:
+        """What is wrong with the file, skills included that do not exist."""
+        missing = (path for path in self.metas if not has_skill(path))
+        return (*self.problems, *map(_unmatched, missing))
+
+
+def read_settings(root: str, limits: Limits = DEFAULT_LIMITS) -> FolderSettings:
+    """The settings of the folder ``root``. Never raises for what is in the file."""
+    try:
+        with open_root(root) as folder:
+            data = read_file_at(folder, SETTINGS_FILE, limits.max_settings_bytes)[1]
+    except FileNotFoundError:
+        return FolderSettings()
+    except LimitError:
+        return _broken(f"it has more than {limits.max_settings_bytes} bytes")
+    except OSError:  # a link, a folder, or without permission
+        return _broken("it is not a regular file that can be read")
+    return parse_settings(data, limits)
+
+
+def parse_settings(data: bytes, limits: Limits = DEFAULT_LIMITS) -> FolderSettings:
+    """The settings in ``data``."""
+    import tomllib  # late: most folders have no such file
+
+    try:
+        text = data.decode()
+        if any(line.count(".") > _MAX_DOTS for line in text.split("\n")):
+            return _broken(f"a line has more than {_MAX_DOTS} dots")
+        document = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of thousands of digits, too deep
+        return _broken(f"it is not TOML: {(str(error) or 'it nests too deep'):.200}")
+    tables = document.pop("skills", {})
+    if document:
+        return _broken(f"unknown key {min(document)!r:.100}")
+    if not isinstance(tables, dict):
+        return _broken("'skills' is not a table")
+    metas, problems = dict[str, SkillMeta](), list[Diagnostic]()
+    for path, table in cast("dict[str, object]", tables).items():
+        try:
+            metas[path] = _meta(table, limits)
+        except FormatError as error:
+            metas[path] = UNLISTED
+            problems.append(_problem(f"[skills.{path!r:.200}]: {error.message}", error.hint, path))
+    return FolderSettings(metas, tuple(problems))
+
+
+def _meta(table: object, limits: Limits) -> SkillMeta:
+    if not isinstance(table, dict):
+        raise _invalid("it is not a table")
+    fields = cast("dict[str, Any]", table)
+    unknown = fields.keys() - {"listed", "audience", "meta"}
+    if unknown:
+        raise _invalid(f"unknown key {min(unknown)!r:.100}")
+    listed: object = fields.get("listed", True)
+    audience: object = fields.get("audience", ["assistant"])
+    meta: object = fields.get("meta", {})
+    if not isinstance(listed, bool):
+        raise _invalid("'listed' is neither true nor false")
+    chosen = cast("list[Audience]", audience) if isinstance(audience, list) else []
+    if not chosen or any(one not in get_args(Audience) for one in chosen):
+        raise _invalid('\'audience\' is not a list of "user" and "assistant"')
+    if not isinstance(meta, dict) or not _is_json(cast("object", meta), limits.max_yaml_depth):
+        raise _invalid("'meta' is not a table of text, numbers that JSON has, true, false, lists and tables")
+    said = cast("dict[str, Json]", meta)
+    own = [key for key in said if key.lower().startswith(_OWN_META)]
+    if own:
+        raise _invalid(f"the key {own[0]!r:.100} is not for folders to set")
+    return SkillMeta(listed, tuple(dict.fromkeys(chosen)), said)
+
+
+def _is_json(value: object, depth: int) -> bool:
+    match value:
+        case bool() | str():
+            return True
+        case int():
+            return abs(value) <= _LARGEST_INTEGER
+        case float():
+            return isfinite(value)
+        case list():
+            return depth > 0 and all(_is_json(item, depth - 1) for item in cast("list[object]", value))
+        case dict():
+            return depth > 0 and all(
+                _is_json(item, depth - 1) for item in cast("dict[str, object]", value).values()
+            )
+        case _:  # dates and times
+            return False
+
+
+def _invalid(message: str) -> FormatError:
+    return FormatError("settings-invalid", message, "known keys: listed, audience, meta")
+
+
+def _broken(what: str) -> FolderSettings:
+    message = f"{SETTINGS_FILE} cannot be used, so that no skill here is listed: {what}"
+    return FolderSettings(problems=(_problem(message, f"fix {SETTINGS_FILE}, or delete it", ""),), other=UNLISTED)
+
+
+def _problem(message: str, hint: str, skill: str) -> Diagnostic:
+    return Diagnostic("settings-invalid", message, hint, file=SETTINGS_FILE, skill=skill)
+
+
+def _unmatched(path: str) -> Diagnostic:
+    message = f"[skills.{path!r:.200}]: no skill is served at this path"
+    hint = "write the path of the skill's folder, from the folder that is served: acme/refunds"
+    return Diagnostic("settings-unmatched", message, hint, file=SETTINGS_FILE, skill=path)
