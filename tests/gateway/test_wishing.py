@@ -56,7 +56,7 @@ def listen(gateway: Gateway) -> list[Wish]:
     return noted
 
 
-@rule("A1", "B6")
+@rule("A1", "V5")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
 async def test_what_a_client_without_forms_wants_is_asked_at_the_desk(state: Path, mode: str) -> None:
     """It is told as before, and served once somebody said yes."""
@@ -68,7 +68,7 @@ async def test_what_a_client_without_forms_wants_is_asked_at_the_desk(state: Pat
         [question] = await asked(gateway)
         assert (question.kind, question.origin, question.entry.uri) == ("load", "acme", "skill://flat/SKILL.md")
         assert question.by.startswith("gateway, for client:")
-        assert any(find.kind == "html-comment" for find in question.hidden)
+        assert (question.hidden, server.read_uris()) == ((), [])
         assert question.waits_until == question.asked_at + LIVES_SECONDS
         assert await give_answer(gateway.store, question, YES)
         assert (await wire.client.read_resource(NOTES)).contents[0].text == "notes\n"
@@ -193,14 +193,15 @@ async def test_only_so_many_skills_are_asked_about(state: Path, monkeypatch: pyt
         assert len(await asked(gateway)) == 2
 
 
-@rule("B6")
-async def test_what_cannot_be_shown_is_not_asked_about_and_the_gateway_goes_on(state: Path) -> None:
-    """A server that lies about its ``SKILL.md`` shows nothing to a person."""
+@rule("V5", "V1")
+async def test_what_is_not_as_its_entry_says_is_not_served_after_a_yes_either(state: Path) -> None:
+    """The question is made from the entry; a lie about the ``SKILL.md`` is found when that is read."""
     server = hostile()
-    server.add("honest", {"SKILL.md": skill_md("honest")})
     server.files["skill://flat/SKILL.md"] = b"something else"
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", None) as wire:
         await refused(wire)
-        await refused(wire, "skill://acme/honest/SKILL.md")
         [question] = await asked(gateway)
-        assert question.entry.name == "honest"
+        assert await give_answer(gateway.store, question, YES)
+        assert (await wire.client.read_resource(NOTES)).contents[0].text == "notes\n"
+        with pytest.raises(MCPError):
+            await wire.client.read_resource("skill://acme/flat/SKILL.md")

@@ -32,14 +32,18 @@ ALLOW = Policy([Rule("allow")])
 
 
 class Person:
-    """Says what it was told to say, in this order, and then yes to everything. ``asked`` is what it was asked."""
+    """Says what it was told to say, in this order, and then yes to everything. ``asked`` is what it was asked.
 
-    def __init__(self, *answers: Answer) -> None:
+    One that ``looks`` reads the skill before it answers.
+    """
+
+    def __init__(self, *answers: Answer, looks: bool = False) -> None:
         self.answers = list(answers)
         self.asked: list[ApprovalRequest] = []
+        self.looks = looks
 
     async def __call__(self, request: ApprovalRequest) -> Answer:
-        self.asked.append(request)
+        self.asked.append(await request.review() if self.looks else request)
         return self.answers.pop(0) if self.answers else YES
 
     @property

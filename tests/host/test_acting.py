@@ -41,6 +41,7 @@ async def test_a_skill_inside_another_is_a_skill_of_its_own(server: HostileServe
         assert reference(await host.read("inner", "x.md")) == ("skill-not-loaded", "W2")
         assert reference(await host.load("inner")) == ("not-approved", "A1")
         assert host.granted() == frozenset()
+        await host.enable("inner")
         assert not (await host.load("inner")).is_error
         assert not (await host.read("inner", "x.md")).is_error
     assert [request.entry.name for request in person.asked] == ["outer", "inner", "inner"]
@@ -54,7 +55,7 @@ async def test_tools_that_a_skill_asks_for_are_ignored_until_granted(server: Hos
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("wide")
         assert host.granted() == frozenset()
-        assert person.asked[0].review.tools == ("Bash", "Read")
+        assert person.asked[0].summary.tools == ("Bash", "Read")
         await host.revoke("wide")
         await host.load("wide")
         assert host.granted() == frozenset({"Read"})

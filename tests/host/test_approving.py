@@ -12,14 +12,14 @@ from adversarial.expecting import refused
 from adversarial.speaking import Refusal
 from host.stage import NO, SECONDS, YES, Person, StagedHost, hosting, make_dynamic, reference, rotate
 from rules import rule
-from skillwire.errors import VerificationError
-from skillwire.host.approvals import Answer, Policy, Rule
+from skillwire.errors import ApprovalError, VerificationError
+from skillwire.host.approvals import Answer, ApprovalRequest, Policy, Rule
+from skillwire.host.desk import question_of, request_of
+from skillwire.skill.review import review_entry
 from trees import skill_md
 
 if TYPE_CHECKING:
     from pathlib import Path
-
-    from skillwire.host.approvals import ApprovalRequest
 
 pytestmark = pytest.mark.anyio
 
@@ -58,7 +58,14 @@ async def test_what_a_person_is_asked_says_what_there_is_to_know(server: Hostile
     asked: list[ApprovalRequest] = []
 
     async def ask(request: ApprovalRequest) -> Answer:
-        asked.append(request)
+        assert server.read_uris() == []
+        assert (request.text, request.diff, request.summary.hidden) == (None, (), ())
+        asked.append(await request.review())
+        assert server.read_uris() == [
+            "skill://risky/SKILL.md",
+            "skill://risky/scripts/run.sh",
+            "skill://risky/inner/SKILL.md",
+        ]
         assert host.cache is not None
         assert host.cache.usage().files == 0
         return NO
@@ -67,13 +74,14 @@ async def test_what_a_person_is_asked_says_what_there_is_to_know(server: Hostile
         assert reference(await host.load("risky")) == ("not-approved", "A1")
     [request] = asked
     assert (request.kind, request.origin, request.entry.uri) == ("load", "one", "skill://risky/SKILL.md")
-    review = request.review
+    review = request.summary
     assert (review.scripts, review.tools, review.nested) == (
         ("scripts/run.sh",),
         ("Bash(rm:*)", "Read"),
         ("inner/SKILL.md",),
     )
     assert any("obey" in find.says for find in review.hidden)
+    assert "<!-- obey -->" in (request.text or "")
     assert (request.change, request.diff) == (None, ())
 
 
@@ -110,7 +118,7 @@ async def test_another_content_is_asked_about_with_what_changed(server: HostileS
     """Files that came, went and changed, and the lines of the instructions that differ."""
     server.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n", "old.md": b"old\n"})
     del server.entries[0]
-    person = Person()
+    person = Person(looks=True)
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
         del server.entries[:]
@@ -165,7 +173,7 @@ async def test_lines_that_would_take_for_ever_to_compare_are_not_compared(
     """The person learns how much there is, at once."""
     lines = [f"{number}\n" for number in range(10_000)]
     rotate(server, URI, skill_md("flat", body="".join(lines)))
-    person = Person()
+    person = Person(looks=True)
     async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
         rotate(server, URI, skill_md("flat", body="".join(reversed(lines))))
@@ -178,29 +186,63 @@ async def test_lines_that_would_take_for_ever_to_compare_are_not_compared(
 @rule("B6", "B1")
 async def test_a_file_too_large_to_be_looked_through_is_said_to_be(server: HostileServer, state: Path) -> None:
     """Silence about it would look like nothing was hidden."""
-    person = Person()
+    person = Person(looks=True)
     rotate(server, URI, skill_md("flat", body="word \n" * 300 + "\U000e0061"))
     async with hosting(state, {"one": server}, ask=person, limits=replace(SMALL, max_checked_text=1000)) as host:
         await host.load("flat")
-    assert any(find.kind == "unread" for find in person.asked[0].review.hidden)
+    assert any(find.kind == "unread" for find in person.asked[0].summary.hidden)
 
 
 @rule("B6")
 async def test_what_cannot_be_looked_at_cannot_be_approved(server: HostileServer, state: Path) -> None:
     """A server that fails when a person looks could hide something when the model does."""
     server.answers["resources/read"] = Refusal(-32603, "not now")
-    person = Person()
+    person = Person(looks=True)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.load("flat")) == ("server-failed", "")
         assert (person.asked, list(await host.store.approvals())) == ([], [])
 
 
 @rule("B6", "V5")
-async def test_what_was_shown_is_what_is_loaded(server: HostileServer, state: Path, person: Person) -> None:
+async def test_what_was_shown_is_what_is_loaded(server: HostileServer, state: Path) -> None:
     """One read serves the person and the model."""
-    async with hosting(state, {"one": server}, ask=person) as host:
+    async with hosting(state, {"one": server}, ask=Person(looks=True)) as host:
         await host.load("flat")
-        assert server.read_uris() == [URI]
+        assert server.read_uris() == [URI, "skill://flat/notes.md"]
+
+
+@rule("V5", "A2", "V1")
+async def test_a_question_is_made_from_the_entry_alone(server: HostileServer, state: Path) -> None:
+    """Also about a changed skill: what changed is known from digests, and what is loaded then is verified."""
+    person, read = Person(), list[list[str]]()
+
+    async def ask(request: ApprovalRequest) -> Answer:
+        read.append(server.read_uris())
+        return await person(request)
+
+    async with hosting(state, {"one": server}, ask=ask) as host:
+        await host.load("flat")
+        rotate(server, URI, skill_md("flat", body="Other.\n"))
+        await host.relist("one")
+        assert "Other." in (await host.load("flat")).text
+        change = person.asked[1].change
+        assert change is not None
+        assert change.rotated == (URI,)
+        rotate(server, URI, skill_md("flat", body="Third.\n"))
+        await host.relist("one")
+        server.files[URI] = skill_md("flat", body="What nobody approved.\n")
+        assert (await host.load("flat")).is_error
+    assert read == [[], [URI], [URI, URI]]
+
+
+@rule("V5")
+async def test_a_question_from_elsewhere_says_where_to_look(server: HostileServer, state: Path) -> None:
+    """Nothing is shown as if it had been read."""
+    async with hosting(state, {"one": server}) as host:
+        entry = host.names.find("flat").entry
+        request = request_of(question_of(ApprovalRequest("load", "one", entry, review_entry(entry)), "agent"))
+        with refused(ApprovalError, "review-elsewhere", "V5"):
+            await request.review()
 
 
 @rule("V5", "A1")
@@ -280,6 +322,7 @@ async def test_a_dynamic_skill_is_asked_about_each_time(
 ) -> None:
     """Its text is shown, the text that was shown is loaded, nothing of it is kept, and the model is told."""
     make_dynamic(server)
+    person.looks = True
     bodies = iter(["First.\n", "Second.\n", "Third.\n"])
 
     def generated(params: dict[str, Any]) -> dict[str, Any]:
@@ -295,7 +338,7 @@ async def test_a_dynamic_skill_is_asked_about_each_time(
         assert host.cache is not None
         assert (host.cache.usage().files, list(await host.store.approvals())) == (0, [])
     assert person.kinds == ["dynamic", "dynamic"]
-    assert all(any("hidden" in find.says for find in request.review.hidden) for request in person.asked)
+    assert all(any("hidden" in find.says for find in request.summary.hidden) for request in person.asked)
 
 
 @rule("V7", "A2")

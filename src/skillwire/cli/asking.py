@@ -1,13 +1,14 @@
 """The question to a person: the page with everything about a skill, and the answer from their terminal.
 
-Only a line of theirs, typed after the question was there, is an answer, and only ``y`` or ``yes`` is a yes. Each
-grant is a decision of its own (A4, A5).
+Only a line of theirs, typed after the question was there, is an answer, and only ``y`` or ``yes`` is a yes. ``n``
+declines a skill until it changes; anything else is a no for now. Each grant is a decision of its own (A4, A5).
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
 YES = ("y", "yes")
+NO = ("n", "no")
+READ = ("r", "read")
 _ROWS = 40
 _LONGEST = 1000
 _WIDEST_PATH = 40
@@ -70,17 +73,28 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_on_terminal(printer: Printer) -> Ask:
-    """Show the page, wait for a yes or no, and for what is granted."""
+def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
+    """Show what the entry says, wait for a yes or no, and for what is granted; ``r`` shows the skill (V5)."""
 
     async def ask(request: ApprovalRequest) -> Answer:
+        from skillwire.cli.printer import visible
         from skillwire.host.approvals import Answer
 
         show(request, printer)
         about = f" {line(request.target)}" if request.target else ""
-        reply = await answer(f"{meaning_of(request)}{about} [y/N] ", printer)
+        reply = await answer(f"{meaning_of(request)}{about} [y/N, r to read it first] ", printer)
+        while reply.lower() in READ:
+            request = await request.review()
+            for each in (request.text or "").splitlines():
+                printer.talk(f"  | {visible(each)}")
+            show(request, printer)
+            reply = await answer(f"{meaning_of(request)}{about} [y/N] ", printer)
         if reply.lower() not in YES:
-            return Answer(yes=False)
+            is_declined = request.kind == "load" and reply.lower() in NO
+            if is_declined:
+                words = ["skillwire", "enable", f"{request.origin}:{request.entry.uri}", *options]
+                printer.talk(f"declined until it changes; to undo that: {line(shlex.join(words))}")
+            return Answer(yes=False, remember=is_declined)  # Enter is a no for now
         grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
         return Answer(yes=True, remember=request.kind != "dynamic", grants=grants)
 
@@ -131,8 +145,8 @@ def show(request: ApprovalRequest, printer: Printer) -> None:
 async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
     from skillwire.skill.approval import EXECUTE
 
-    offered: Sequence[str] = request.review.tools[:_TOOLS_OFFERED]
-    if request.review.scripts or offered:
+    offered: Sequence[str] = request.summary.tools[:_TOOLS_OFFERED]
+    if request.summary.scripts or offered:
         offered = (*offered, EXECUTE)
     for number, grant in enumerate(offered, 1):
         meaning = (
@@ -182,7 +196,7 @@ def page(
     """
     from rich.text import Text
 
-    review = request.review
+    review = request.summary
     yield Text.assemble((_cut(review.name), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {_cut(review.description)}")
     standing = "" if to_install else _standing(request, approval, decision, is_local=is_local)
@@ -241,7 +255,7 @@ def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, 
     from skillwire.cli.printer import counted, size_of
     from skillwire.skill.approval import fingerprint_of
 
-    entry, review = request.entry, request.review
+    entry, review = request.entry, request.summary
     yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)
     yield "not promised by the server", "bold yellow", review.gaps
     yield titles.nested, "bold yellow", review.nested

@@ -76,7 +76,8 @@ def _ask(arguments: argparse.Namespace, printer: Printer) -> Ask | None:
         return ask_elsewhere(printer, state_of(arguments), "skillwire load", options)
     if arguments.ask == "terminal" and not can_ask():
         raise FormatError("no-terminal", "there is no terminal to ask on", "ask elsewhere: --ask desk")
-    return ask_on_terminal(printer) if can_ask() and arguments.ask != "nobody" else None
+    is_here = can_ask() and arguments.ask != "nobody"
+    return ask_on_terminal(printer, host_words(arguments)) if is_here else None
 
 
 def _policy(*, dynamic: bool) -> Policy:

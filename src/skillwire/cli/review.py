@@ -136,11 +136,11 @@ def _document(
     from skillwire.skill.approval import fingerprint_of
     from skillwire.skill.model import estimate_tokens
 
-    entry, facts = request.entry, asdict(request.review)
+    entry, facts = request.entry, asdict(request.summary)
     files = [{"path": path_inside(entry.uri, file.uri), **file._asdict()} for file in entry.files]
     return {
         **facts,
-        "hidden": [find._asdict() for find in request.review.hidden],
+        "hidden": [find._asdict() for find in request.summary.hidden],
         "name": found.name,
         "origin": request.origin,
         "uri": entry.uri,

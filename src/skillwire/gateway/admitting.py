@@ -205,11 +205,11 @@ class AdmittingCatalog(Catalog):
                 return entry if is_missing else None
         return None
 
-    async def review(self, entry: SkillEntry) -> Review:
-        """What a person should know before they say yes, with what is hidden in the ``SKILL.md`` (B6)."""
+    async def review(self, entry: SkillEntry) -> tuple[Review, str]:
+        """The ``SKILL.md`` for a person who wants to see it before they say yes, and what is hidden in it (B6)."""
         data = (await self._inner.read_file(entry.uri)).data
         text = verify_skill(entry, data).text
-        return await to_thread.run_sync(with_text, review_entry(entry), SKILL_MD, text)
+        return await to_thread.run_sync(with_text, review_entry(entry), SKILL_MD, text), text
 
     def decided(self) -> anyio.Event:
         """Is set when it was decided again about everything that is listed."""

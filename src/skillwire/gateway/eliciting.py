@@ -34,13 +34,14 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import INVALID_PARAMS
 
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError
-from skillwire.gateway.forms import FIELD, approval_form, is_yes
+from skillwire.gateway.forms import FIELD, approval_form, is_yes, wants_to_read
 from skillwire.gateway.recording import contents_name
 from skillwire.gateway.refusals import Refusals
 from skillwire.gateway.wanting import can_ask, given_answer, is_refused, waiting_answer, wanted_word, who_asks
 from skillwire.gateway.wishing import Wish
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.binding import is_modern
+from skillwire.skill.review import review_entry
 from skillwire.skill.uri import SkillUri, parse_uri, skill_md_uri
 from skillwire.store.contract import LogLine
 
@@ -54,7 +55,6 @@ if TYPE_CHECKING:
     from skillwire.gateway.refusals import About, Asker
     from skillwire.server.binding import Context
     from skillwire.skill import SkillEntry
-    from skillwire.skill.review import Review
 
 _PATIENCE_SECONDS = 600.0
 
@@ -143,8 +143,7 @@ class Eliciting:
 
     def _wish(self, wanted: Wanted) -> None:
         """Ask whoever looks at the questions of this host; nobody waits for it."""
-        label, review = wanted.upstream.label, wanted.upstream.admitting.review
-        self._gateway.wishes.note(Wish(label, wanted.entry, wanted.content, wanted.who, review))
+        self._gateway.wishes.note(Wish(wanted.upstream.label, wanted.entry, wanted.content, wanted.who))
 
     async def _ask(self, ctx: Context, wanted: Wanted) -> dict[str, Any] | None:
         """A result that requires input, or ``None`` when all was said that can be."""
@@ -162,13 +161,14 @@ class Eliciting:
 
     async def _require(self, ctx: Context, wanted: Wanted) -> dict[str, Any] | None:
         given = given_answer(ctx)
-        if given is not None and self._is_ours((ctx.params or {}).get("requestState"), wanted):
+        is_ours = given is not None and self._is_ours((ctx.params or {}).get("requestState"), wanted)
+        wants_text = given is not None and is_ours and wants_to_read(given)
+        if given is not None and is_ours and not wants_text:
             await self._settle(wanted, yes=is_yes(given))
             return None
         if self._refusals.has(wanted.key):
             return None
-        review = await wanted.upstream.admitting.review(wanted.entry)
-        form = approval_form(wanted.upstream.label, review, wanted.content)
+        form = await self._form(wanted, with_text=wants_text)
         request = {"method": "elicitation/create", "params": {"mode": "form", **form}}
         required = {"inputRequests": {FIELD: request}, "requestState": self._signed(wanted, int(time.time()))}
         return {"resultType": "input_required", **required}
@@ -186,23 +186,34 @@ class Eliciting:
         return hmac.compare_digest(str(state).encode(), self._signed(wanted, int(at)).encode())
 
     async def _ask_now(self, ctx: Context, wanted: Wanted) -> None:
-        review = await wanted.upstream.admitting.review(wanted.entry)
-        form = approval_form(wanted.upstream.label, review, wanted.content)
-        try:
-            with anyio.fail_after(_PATIENCE_SECONDS):
-                answer = await ctx.session.elicit_form(form["message"], form["requestedSchema"], ctx.request_id)
-        except (MCPError, TimeoutError) as error:  # no way to the client, or nobody there
-            log.info("a client could not ask its person: %s", error)
-            return
-        said = {"action": answer.action, "content": answer.content}
-        await self._settle(wanted, yes=is_yes(said), review=review)
+        said: dict[str, Any] = {}
+        for with_text in (False, True):
+            form = await self._form(wanted, with_text=with_text)
+            try:
+                with anyio.fail_after(_PATIENCE_SECONDS):
+                    answer = await ctx.session.elicit_form(
+                        form["message"], form["requestedSchema"], ctx.request_id
+                    )
+            except (MCPError, TimeoutError) as error:  # no way to the client, or nobody there
+                log.info("a client could not ask its person: %s", error)
+                return
+            said = {"action": answer.action, "content": answer.content}
+            if not wants_to_read(said):
+                break
+        await self._settle(wanted, yes=is_yes(said))
 
-    async def _settle(self, wanted: Wanted, *, yes: bool, review: Review | None = None) -> None:
+    async def _form(self, wanted: Wanted, *, with_text: bool) -> dict[str, Any]:
+        """V5: made from the entry alone; with its text if the person asked to see it."""
+        if not with_text:
+            return approval_form(wanted.upstream.label, review_entry(wanted.entry), wanted.content)
+        review, text = await wanted.upstream.admitting.review(wanted.entry)
+        return approval_form(wanted.upstream.label, review, wanted.content, text)
+
+    async def _settle(self, wanted: Wanted, *, yes: bool) -> None:
         gateway, entry, label = self._gateway, wanted.entry, wanted.upstream.label
         if yes:
-            review = review or await wanted.upstream.admitting.review(entry)
             origin = wanted.upstream.admitting.admission.client_origin
-            request = ApprovalRequest("load", origin, entry, review)
+            request = ApprovalRequest("load", origin, entry, review_entry(entry))
             await gateway.approvals.remember(request, Answer(yes=True, by=wanted.who))
             await gateway.standing.look()
             return

@@ -14,13 +14,18 @@ if TYPE_CHECKING:
 
     from skillwire.skill.review import Review
 
-FIELD = "approve"
+FIELD, READ = "approve", "read"
+_READ_FIELD = {"type": "boolean", "title": "Read it first", "description": "Shows its text, and asks again."}
+_TEXT_LINES = 200
 _LONGEST = 300
 _SHOWN = 5
 
 
-def approval_form(label: str, review: Review, content: str) -> dict[str, Any]:
-    """``message`` and ``requestedSchema`` of an elicitation about one content of one skill."""
+def approval_form(label: str, review: Review, content: str, text: str | None = None) -> dict[str, Any]:
+    """``message`` and ``requestedSchema`` of an elicitation about one content of one skill.
+
+    Without ``text``, the person may ask to see it (V5).
+    """
     lines = [
         f"Approve the skill {shown_name(review.name)!r} from {label!r}?",
         f"It says: {_line(review.description)}",
@@ -34,8 +39,14 @@ def approval_form(label: str, review: Review, content: str) -> dict[str, Any]:
         lines.append(f"Skills inside, which need a yes of their own: {_few(review.nested)}")
     if review.hidden:
         lines.append(f"HIDDEN TEXT: {_few(tuple(map(str, review.hidden)))}")
+    if text is not None:
+        shown = text.splitlines()
+        lines += ["Its SKILL.md:", *(f"| {_line(each)}" for each in shown[:_TEXT_LINES])]
+        if len(shown) > _TEXT_LINES:
+            lines.append(f"and {len(shown) - _TEXT_LINES} lines more")
     field = {"type": "boolean", "title": "Approve this content", "description": "Another content asks again."}
-    schema = {"type": "object", "properties": {FIELD: field}, "required": [FIELD]}
+    fields = {FIELD: field} if text is not None else {FIELD: field, READ: _READ_FIELD}
+    schema = {"type": "object", "properties": fields, "required": [FIELD]}
     return {"message": "\n".join(lines), "requestedSchema": schema}
 
 
@@ -44,6 +55,13 @@ def is_yes(answer: Mapping[str, Any]) -> bool:
     content = answer.get("content")
     ticked = cast("dict[str, Any]", content).get(FIELD) if isinstance(content, dict) else None
     return answer.get("action") == "accept" and ticked is True
+
+
+def wants_to_read(answer: Mapping[str, Any]) -> bool:
+    """Whether the person wants to see the skill before they decide."""
+    content = answer.get("content")
+    ticked = cast("dict[str, Any]", content).get(READ) if isinstance(content, dict) else None
+    return answer.get("action") == "accept" and ticked is True and not is_yes(answer)
 
 
 def shown_name(text: str) -> str:

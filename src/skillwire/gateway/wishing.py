@@ -1,4 +1,4 @@
-"""What clients want and nobody said yes to, asked of whoever looks at the questions of this host (A1, B6).
+"""What clients want and nobody said yes to, asked of whoever looks at the questions of this host (A1, V5).
 
 A client whose person cannot be asked is told so at once, and nobody waits: the question stands in the store for a
 while, longer if somebody wants the skill again, and a yes to it is an approval like any other.
@@ -18,12 +18,10 @@ import anyio
 from skillwire.errors import SkillwireError
 from skillwire.host.approvals import ApprovalRequest, declines
 from skillwire.host.desk import question_of
+from skillwire.skill.review import review_entry
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
     from skillwire.skill import SkillEntry
-    from skillwire.skill.review import Review
     from skillwire.store.contract import Store
 
 LIVES_SECONDS = 900.0
@@ -35,13 +33,12 @@ log = logging.getLogger("skillwire.gateway")
 
 
 class Wish(NamedTuple):
-    """A skill that a client wants, and how to look at it."""
+    """A skill that a client wants."""
 
     label: str
     entry: SkillEntry
     content: str
     who: str
-    review: Callable[[SkillEntry], Awaitable[Review]]
 
 
 class _Asked(NamedTuple):
@@ -91,7 +88,7 @@ class Wishes:
         if len(self._asked) >= _MOST_ASKED:
             log.info("too many skills are asked about: %r is not, for now", wish.entry.uri[:200])
             return
-        request = ApprovalRequest("load", wish.label, wish.entry, await wish.review(wish.entry))
+        request = ApprovalRequest("load", wish.label, wish.entry, review_entry(wish.entry))
         question = question_of(request, f"gateway, for {wish.who}", seconds=LIVES_SECONDS)
         await self._store.put_question(question)
         self._asked[key] = _Asked(wish.content, question.id, time.monotonic())

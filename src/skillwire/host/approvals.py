@@ -45,19 +45,40 @@ Decision: TypeAlias = Literal["allow", "deny", "ask"]
 class ApprovalRequest:
     """What a person is asked. ``kind`` says to what they would say yes.
 
-    ``change`` and ``diff`` are there if another content of the skill was approved before. ``target`` is what the
-    request is about beside the skill: the tool, or the other origin and URI. ``lasts`` tells whether a yes to a
-    tool is stored for this content from now on, or ends when the model leaves the skill.
+    It is made from the entry alone: ``summary`` is what the entry tells, and ``change`` which files differ if
+    another content of the skill was approved before. Nothing is read for it. ``await request.review()`` reads the
+    skill, when the person wants to see it (V5). ``target`` is what the request is about beside the skill: the
+    tool, or the other origin and URI. ``lasts`` tells whether a yes to a tool is stored for this content from now
+    on, or ends when the model leaves the skill.
     """
 
     kind: RequestKind
     origin: str
     entry: SkillEntry
-    review: Review
+    summary: Review
     change: ContentChange | None = None
     diff: tuple[str, ...] = ()
     target: str = ""
     lasts: bool = True
+    text: str | None = None
+    reader: Reader | None = field(default=None, repr=False, compare=False)
+
+    async def review(self) -> ApprovalRequest:
+        """Read the files of the skill, and return the request with what they say.
+
+        ``text`` is the ``SKILL.md``, ``summary.hidden`` has what people do not see in any text file (B6), and
+        ``diff`` is how the ``SKILL.md`` differs from the one that was approved. The bytes are verified, and not
+        kept before the person approves them. An error means that the skill cannot be read, or is not what its
+        entry says: let it pass, and the skill is refused.
+        """
+        if self.reader is None:
+            raise ApprovalError(
+                "review-elsewhere",
+                f"{self.entry.uri!r:.300} from {self.origin!r} cannot be read here",
+                f"run: {review_command(self)}",
+                rule="V5",
+            )
+        return await self.reader(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +100,7 @@ class Answer:
 
 
 Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
+Reader: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalRequest]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +225,7 @@ class Approvals:
         return rule is not None and rule.decision == "deny"
 
     def will_ask(self, request: ApprovalRequest) -> bool:
-        """Whether somebody will look at it: only then is anything fetched to be looked at (V5)."""
+        """Whether a person will be asked."""
         return self._policy.decide(request) == "ask" and self._ask is not nobody
 
     async def request(self, request: ApprovalRequest) -> Answer:

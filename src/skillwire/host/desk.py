@@ -81,7 +81,7 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
         now,
         now + seconds,
         target=request.target,
-        hidden=tuple(find._replace(place=find.place[:_LONGEST_LINE]) for find in request.review.hidden),
+        hidden=tuple(find._replace(place=find.place[:_LONGEST_LINE]) for find in request.summary.hidden),
         diff=tuple(line[:_LONGEST_LINE] for line in request.diff)[:_MOST_LINES],
         lasts=request.lasts,
     )
@@ -89,13 +89,14 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
 
 def request_of(question: Question) -> ApprovalRequest:
     """What was asked, for whoever shows it to a person."""
-    review = replace(review_entry(question.entry), hidden=question.hidden)
+    summary = review_entry(question.entry)
+    summary = replace(summary, hidden=tuple(dict.fromkeys([*summary.hidden, *question.hidden])))
     kind = cast("RequestKind", question.kind)
     return ApprovalRequest(
         kind,
         question.origin,
         question.entry,
-        review,
+        summary,
         diff=question.diff,
         target=question.target,
         lasts=question.lasts,

@@ -31,7 +31,7 @@ from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verif
 
 if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
-    from skillwire.host.approvals import Answer
+    from skillwire.host.approvals import Answer, Reader
     from skillwire.host.cache import ContentCache
     from skillwire.host.origins import Origin
     from skillwire.limits import Limits
@@ -49,7 +49,7 @@ class ApprovedSkill:
     """A skill that a person, or a rule of theirs, said yes to, with exactly this content. Made here only.
 
     ``kept`` says that the yes is in the store, where somebody may take it back. ``shown`` is the ``SKILL.md`` that
-    the person saw, until it is loaded.
+    the person saw, if they wanted to see it, until it is loaded.
     """
 
     origin: Origin
@@ -89,21 +89,51 @@ class Loader:
         previous = await self._approvals.previous(origin.label, entry)
         standing = await self._approvals.standing(origin.label, entry)
         change = Approvals.change(previous, entry)
+        shown: list[Content] = []
         request = ApprovalRequest(
-            "load" if is_bound else "dynamic", origin.label, entry, review_entry(entry), change
+            "load" if is_bound else "dynamic",
+            origin.label,
+            entry,
+            review_entry(entry),
+            change,
+            reader=self._reader(origin, previous, shown),
         )
         if standing is not None and not self._approvals.forbids(request):
             return ApprovedSkill(origin, entry, standing.grants, kept=True)
-        shown = await self._show(origin, entry) if self._approvals.will_ask(request) else None
-        if shown is not None:
-            request = await self._with_text(request, shown, previous)
+        if self._approvals.will_ask(request):
+            await self._check_readable(origin, entry)
         answer = await self._approvals.request(request)
         self.check_current(origin, entry)
+        seen = shown[-1] if shown else None
         if not is_bound:
-            return ApprovedSkill(origin, entry, shown=shown)
+            return ApprovedSkill(origin, entry, shown=seen)
         approval = await self._approvals.remember(request, answer)
         kept = answer.remember and answer.by != "policy"
-        return ApprovedSkill(origin, entry, approval.grants, kept, shown)
+        return ApprovedSkill(origin, entry, approval.grants, kept, seen)
+
+    def _reader(
+        self, origin: Origin, previous: Approval | None = None, shown: list[Content] | None = None
+    ) -> Reader:
+        """Reads the skill when a person wants to see it. The ``SKILL.md`` that they saw goes to ``shown``."""
+
+        async def read(request: ApprovalRequest) -> ApprovalRequest:
+            summary, skill_md = await self._looked_through(origin, request.entry)
+            if shown is not None:
+                shown.append(skill_md)
+            diff = await self._diff(origin.label, request.entry, previous, skill_md.data)
+            text = skill_md.data.decode(errors="replace")
+            return replace(request, summary=summary, diff=diff, text=text)
+
+        return read
+
+    async def _check_readable(self, origin: Origin, entry: SkillEntry) -> None:
+        """Nobody is asked about a skill that cannot be read now: they could not look at it (B6, B1)."""
+        if has_contents(entry):
+            expect_file(entry, entry.uri, self._limits)
+        if isinstance(origin, ServerOrigin) and origin.client is None:
+            is_cached = has_contents(entry) and await self._cached(origin, entry, entry.uri) is not None
+            if not is_cached:
+                _client(origin)
 
     @staticmethod
     def check_current(origin: Origin, entry: SkillEntry) -> None:
@@ -138,7 +168,15 @@ class Loader:
         """A4, A5: the grants of a skill with one more, or ``ApprovalError``."""
         origin, entry = skill.origin, skill.entry
         lasts = await self._approvals.standing(origin.label, entry) is not None
-        request = ApprovalRequest("execute", origin.label, entry, review_entry(entry), target=tool, lasts=lasts)
+        request = ApprovalRequest(
+            "execute",
+            origin.label,
+            entry,
+            review_entry(entry),
+            target=tool,
+            lasts=lasts,
+            reader=self._reader(origin),
+        )
         answer = await self._approvals.request(request)
         approval = await self._approvals.standing(origin.label, entry)
         if lasts and approval is not None and answer.remember and answer.by != "policy":
@@ -252,24 +290,25 @@ class Loader:
 
     async def allow_across(self, skill: ApprovedSkill, target: str) -> None:
         """O3: a yes to one read on another origin because of this skill, or ``ApprovalError``."""
-        review = review_entry(skill.entry)
-        request = ApprovalRequest("cross-origin", skill.origin.label, skill.entry, review, target=target)
+        summary, reader = review_entry(skill.entry), self._reader(skill.origin)
+        request = ApprovalRequest(
+            "cross-origin", skill.origin.label, skill.entry, summary, target=target, reader=reader
+        )
         await self._approvals.request(request)
 
-    async def inspect(self, origin: Origin, entry: SkillEntry, *, everything: bool = False) -> Review:
-        """What a person should know: with hidden text in the ``SKILL.md``, or in every text file (B6)."""
-        review = review_entry(entry)
-        files = [file.uri for file in entry.files] if everything and entry.files else [entry.uri]
-        for uri in files:
-            review = await self._look(review, entry, await self._show(origin, entry, uri))
-        return review
+    async def inspect(self, origin: Origin, entry: SkillEntry) -> Review:
+        """What a person should know, with hidden text in every text file (B6)."""
+        return (await self._looked_through(origin, entry))[0]
 
-    async def _show(self, origin: Origin, entry: SkillEntry, uri: str | None = None) -> Content:
-        """A file to be looked at, or the ``SKILL.md``: nobody has approved it yet, so that it is not kept.
-
-        What cannot be read cannot be approved: a server that fails now could hide something later.
-        """
-        return await self.read_file(ApprovedSkill(origin, entry), uri or entry.uri, keep=False)
+    async def _looked_through(self, origin: Origin, entry: SkillEntry) -> tuple[Review, Content]:
+        """The same, and the ``SKILL.md``. Nobody has approved what is read here, so that it is not kept."""
+        skill, review = ApprovedSkill(origin, entry), review_entry(entry)
+        skill_md = await self.read_file(skill, entry.uri, keep=False)
+        review = await self._look(review, entry, skill_md)
+        for file in entry.files:
+            if file.uri != entry.uri:
+                review = await self._look(review, entry, await self.read_file(skill, file.uri, keep=False))
+        return review, skill_md
 
     async def _look(self, review: Review, entry: SkillEntry, content: Content) -> Review:
         depth = len(skill_root(parse_uri(entry.uri)).segments)
@@ -281,13 +320,6 @@ class Loader:
         except UnicodeDecodeError:
             return review
         return await to_thread.run_sync(with_text, review, path, text)  # a server chooses how much there is to do
-
-    async def _with_text(
-        self, request: ApprovalRequest, shown: Content, previous: Approval | None
-    ) -> ApprovalRequest:
-        review = await self._look(request.review, request.entry, shown)
-        diff = await self._diff(request.origin, request.entry, previous, shown.data)
-        return replace(request, review=review, diff=diff)
 
     async def _diff(
         self, origin: str, entry: SkillEntry, previous: Approval | None, new: bytes

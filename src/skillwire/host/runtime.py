@@ -380,7 +380,7 @@ class Host:
         """What a person should know before saying yes: every text file is read for it (B6)."""
         found = await self._held(name)
         with self._noticing():
-            return await self._loader.inspect(found.origin, found.entry, everything=True)
+            return await self._loader.inspect(found.origin, found.entry)
 
     async def look_at(self, skill: NamedEntry, uri: str) -> Content:
         """One file of a skill, for a person: verified, and not kept, since nobody said yes to it yet (V1, B6)."""

@@ -89,8 +89,8 @@ class Question:
     """What an agent or a gateway asks a person who is elsewhere, as a host's ``ApprovalRequest`` says it.
 
     ``kind``, ``target`` and ``lasts`` are those of the request; ``by`` names the asker, for people. Whoever asks
-    is alive until ``waits_until``, and says so again before. ``hidden`` and ``diff`` are what the asker found in
-    the ``SKILL.md``: whoever answers may not be able to read it.
+    is alive until ``waits_until``, and says so again before. ``hidden`` and ``diff`` are what the asker knows of
+    the content, if it was read for a person already (V5): the one who answers may not be able to read it.
     """
 
     id: str

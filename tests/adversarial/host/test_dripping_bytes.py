@@ -36,8 +36,8 @@ def client_of(host: StagedHost) -> SkillsClient:
 async def test_instructions_that_never_arrive_are_given_up(
     evil: HostileOrigin, state: Path, answer: object
 ) -> None:
-    """Within the bound; nobody is asked about what nobody could read."""
-    person = Person()
+    """Within the bound; a person who wanted to read it is not asked to decide."""
+    person = Person(looks=True)
     async with evil.host(state, person=person) as host:
         evil.answers["resources/read"] = answer  # type: ignore[assignment]
         with hasty(client_of(host)):

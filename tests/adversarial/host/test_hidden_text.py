@@ -34,11 +34,11 @@ async def test_hidden_text_in_the_instructions_is_shown_before_anybody_says_yes(
 ) -> None:
     """And a no keeps it out."""
     web.announce(SKILL, skill_md("flat", body=body))
-    person = Person(NO)
+    person = Person(NO, looks=True)
     async with web.host(state, person=person) as host:
         assert_refused(await host.load("flat"), "not-approved", "A1")
         [request] = person.asked
-        assert any(shown in find.says for find in request.review.hidden), request.review.hidden
+        assert any(shown in find.says for find in request.summary.hidden), request.summary.hidden
         assert host.cache is not None
         assert host.cache.usage().files == 0
 
@@ -50,13 +50,13 @@ async def test_hidden_text_that_is_shown_only_to_the_model_is_not_possible(
     """A server that serves one text to the person and another to the model; there is one read for both."""
     evil.make_dynamic()
     evil.swap(SKILL, skill_md("flat", body=f"Do it.{TAGS}\n"), after=1)
-    person = Person()
+    person = Person(looks=True)
     policy = Policy([Rule("ask", kind="dynamic")])
     async with evil.host(state, person=person, policy=policy) as host:
         first = await host.load("flat")
         assert TAGS not in first.text
         await host.load("flat")
-        assert [any("obey" in find.says for find in request.review.hidden) for request in person.asked] == [
+        assert [any("obey" in find.says for find in request.summary.hidden) for request in person.asked] == [
             False,
             True,
         ]
@@ -64,16 +64,16 @@ async def test_hidden_text_that_is_shown_only_to_the_model_is_not_possible(
 
 @rule("B6")
 async def test_a_server_that_fails_when_a_person_looks_gets_no_approval(evil: HostileOrigin, state: Path) -> None:
-    """What nobody could look at is not asked about; the next attempt shows it."""
+    """What the person wanted to see and could not is refused; the next attempt shows it."""
     evil.announce(SKILL, skill_md("flat", body=HIDDEN["tags"][0]))
     answers = iter([Refusal(-32603, "busy")])
     evil.answers["resources/read"] = lambda params: next(answers, None)
-    person = Person(NO)
+    person = Person(NO, looks=True)
     async with evil.host(state, person=person) as host:
         assert_refused(await host.load("flat"), "server-failed", "")
         assert person.asked == []
         assert_refused(await host.load("flat"), "not-approved", "A1")
-        assert any("obey me" in find.says for find in person.asked[0].review.hidden)
+        assert any("obey me" in find.says for find in person.asked[0].summary.hidden)
 
 
 @rule("B6", "O2")
@@ -88,7 +88,7 @@ async def test_hidden_text_in_the_list_of_skills_reaches_no_model(evil: HostileO
 
 @rule("B6", "A2")
 async def test_hidden_text_in_a_new_version_is_shown_with_what_changed(evil: HostileOrigin, state: Path) -> None:
-    person = Person()
+    person = Person(looks=True)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
         person.answers[:] = [NO]
@@ -96,7 +96,7 @@ async def test_hidden_text_in_a_new_version_is_shown_with_what_changed(evil: Hos
         await host.relist("evil")
         assert_refused(await host.load("flat"), "not-approved", "A1")
         request = person.asked[1]
-        assert any("obey me" in find.says for find in request.review.hidden)
+        assert any("obey me" in find.says for find in request.summary.hidden)
         assert any(line.startswith("+Do it.") for line in request.diff)
 
 
@@ -116,9 +116,9 @@ async def test_finds_are_not_drowned_by_others(web: HostileOrigin, state: Path) 
     """However many there are, that there are more is said."""
     flood = "".join(f"{number}\u202e\n" for number in range(1000))
     web.announce(SKILL, skill_md("flat", body=f"{flood}{TAGS}\n"))
-    person = Person(NO)
+    person = Person(NO, looks=True)
     async with web.host(state, person=person) as host:
         await host.load("flat")
-    hidden = person.asked[0].review.hidden
+    hidden = person.asked[0].summary.hidden
     assert len(hidden) <= 50
     assert hidden[-1].kind == "more"

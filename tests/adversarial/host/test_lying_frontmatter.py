@@ -25,17 +25,19 @@ LIES = {
 
 
 @rule("V4", "V3")
+@pytest.mark.parametrize("looks", [True, False], ids=["looked at", "not looked at"])
 @pytest.mark.parametrize("fields", LIES.values(), ids=LIES.keys())
 async def test_an_entry_that_says_what_its_file_does_not_is_refused(
-    web: HostileOrigin, state: Path, fields: dict[str, object]
+    web: HostileOrigin, state: Path, fields: dict[str, object], looks: bool
 ) -> None:
-    """Field by field, before anybody is asked; a fresh entry that lies the same way is no help."""
+    """Field by field, whether the person reads it or not; a fresh entry that lies the same way is no help."""
     web.claim(**fields)
-    person = Person()
+    person = Person(looks=looks)
     async with web.host(state, person=person) as host:
         result = await host.load("flat")
         assert_refused(result, "frontmatter-mismatch", "V4")
-        assert (person.asked, is_acting(host)) == ([], False)
+        assert (len(person.asked), is_acting(host)) == (not looks, False)
+        assert list(await host.store.approvals()) == []
         await assert_nothing_got_out(host, state, result)
 
 

@@ -37,7 +37,7 @@ async def test_approving_a_skill_approves_none_inside_it(nested: HostileOrigin, 
     person = Person(YES, NO)
     async with nested.host(state, person=person) as host:
         await host.load("outer")
-        assert person.asked[0].review.nested == ("inner/SKILL.md",)
+        assert person.asked[0].summary.nested == ("inner/SKILL.md",)
         result = await host.load("inner")
         assert_refused(result, "not-approved", "A1")
         assert (person.asked[1].entry.uri, is_acting(host, INNER_URI)) == (INNER_URI, False)
@@ -96,5 +96,5 @@ async def test_a_skill_added_inside_an_approved_one_is_another_content(evil: Hos
         await host.relist("evil")
         result = await host.load("flat")
         assert_refused(result, "not-approved", "A1")
-        assert person.asked[1].review.nested == ("inner/SKILL.md",)
+        assert person.asked[1].summary.nested == ("inner/SKILL.md",)
         await assert_nothing_got_out(host, state, result)

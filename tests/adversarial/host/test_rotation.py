@@ -31,18 +31,19 @@ SAME_SIZE = skill_md("flat").replace(b"Do it.", b"Do NO!")
 
 
 @rule("V1", "V3")
+@pytest.mark.parametrize("looks", [True, False], ids=["looked at", "not looked at"])
 @pytest.mark.parametrize("data", [SAME_SIZE, skill_md("flat") + b"\n"], ids=["same size", "one more"])
 async def test_instructions_that_are_not_what_was_listed_are_never_loaded(
-    evil: HostileOrigin, state: Path, data: bytes
+    evil: HostileOrigin, state: Path, data: bytes, looks: bool
 ) -> None:
-    """Before a person is asked; the entry stays what it was, so that it is a mismatch and no change."""
+    """Whether a person reads it or not; the entry stays what it was, so that it is a mismatch and no change."""
     evil.swap(SKILL, data)
-    person = Person()
+    person = Person(looks=looks)
     async with evil.host(state, person=person) as host:
         result = await host.load("flat")
         assert_refused(result, "digest-mismatch" if len(data) == len(skill_md("flat")) else "size-mismatch", "V1")
         assert "skills/get" in evil.methods()
-        assert (person.asked, is_acting(host)) == ([], False)
+        assert (len(person.asked), is_acting(host)) == (not looks, False)
         await assert_nothing_got_out(host, state, result)
 
 

@@ -164,7 +164,7 @@ async def test_a_fresh_entry_in_another_spelling_is_taken_for_the_skill_it_is_ab
     fresh["uri"] = "skill://fl%61t/SKILL.md"
     web.get_says(fresh)
     web.swap(SKILL, EVIL_SKILL)
-    person = Person(NO)
+    person = Person(NO, looks=True)
     async with web.host(state, person=person) as host:
         result = await host.load("flat")
         assert_refused(result, "skill-changed", "V3")

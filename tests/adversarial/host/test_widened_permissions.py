@@ -47,9 +47,9 @@ async def test_a_skill_that_is_approved_got_nothing_of_what_it_asked_for(evil: H
     person = Person(YES, NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
-        assert person.asked[0].review.tools == ("Bash(*)", "Write", "tool:execute")
-        assert set(person.asked[0].review.widening) == {"allowed-tools", "hooks", "permissions", "mcp-servers"}
-        assert person.asked[0].review.scripts == ("scripts/run.sh",)
+        assert person.asked[0].summary.tools == ("Bash(*)", "Write", "tool:execute")
+        assert set(person.asked[0].summary.widening) == {"allowed-tools", "hooks", "permissions", "mcp-servers"}
+        assert person.asked[0].summary.scripts == ("scripts/run.sh",)
         assert (host.granted(), [origin.label for origin in host.origins]) == (frozenset(), ["mine", "evil"])
         refusal = await host.gate("Bash")
         assert refusal is not None
@@ -138,7 +138,7 @@ async def test_a_tool_that_is_called_execute_does_not_let_code_run(evil: Hostile
     person = Person(Answer(yes=True, grants=granted), NO)
     async with evil.host(state, person=person) as host:
         await host.load("flat")
-        assert set(person.asked[0].review.tools) == granted
+        assert set(person.asked[0].summary.tools) == granted
         assert await host.gate(EXECUTE) is None
         refusal = await host.gate("Bash")
         assert refusal is not None

@@ -81,7 +81,7 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     """In a question; the page of its own shows all."""
     flood = entry(*(f"file-{number}.md" for number in range(100)), description="x" * 10_000)
     asked = request(
-        flood, review=replace(review_entry(flood), hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:1", "psst"),))
+        flood, summary=replace(review_entry(flood), hidden=(HiddenFind(HiddenKind.COMMENT, "SKILL.md:1", "psst"),))
     )
     text = shown(asked, at_most=5)
     assert len(text.splitlines()) < 20
