@@ -241,13 +241,13 @@ APPROVALS = [
         ),
         (
             "approval-covers-more-files",
-            "approval.contents == _promised(entry)",
-            "approval.contents <= _promised(entry)",
+            "approval.contents == claimed_contents(entry)",
+            "approval.contents <= claimed_contents(entry)",
         ),
         (
             "approval-covers-fewer-files",
-            "approval.contents == _promised(entry)",
-            "approval.contents >= _promised(entry)",
+            "approval.contents == claimed_contents(entry)",
+            "approval.contents >= claimed_contents(entry)",
         ),
     ),
     *rows(
@@ -293,10 +293,28 @@ HOST = [
         "tests/host/test_acting.py tests/host/test_approving.py",
         (
             "loading-overlooks-a-change-while-asking",
-            "        self.check_current(origin, entry)\n        if not is_bound:",
-            "        if not is_bound:",
+            "        self.check_current(origin, entry)\n        seen =",
+            "        seen =",
         ),
-        ("loading-keeps-what-nobody-approved", "uri or entry.uri, keep=False)", "uri or entry.uri)"),
+        (
+            "loading-keeps-what-nobody-approved",
+            "self.read_file(skill, entry.uri, keep=False)",
+            "self.read_file(skill, entry.uri)",
+        ),
+        (
+            "loading-reads-before-it-asks",
+            "            await self._check_readable(origin, entry)\n",
+            "            await self._check_readable(origin, entry)\n            await request.review()\n",
+        ),
+    ),
+    *rows(
+        "host/loading.py",
+        "tests/host/test_declining.py",
+        (
+            "loading-loads-what-was-declined",
+            "        await self._approvals.refuse_if_declined(origin.label, entry)\n        if origin.is_local:",
+            "        if origin.is_local:",
+        ),
     ),
     *rows(
         "host/runtime.py",

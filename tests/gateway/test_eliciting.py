@@ -26,7 +26,7 @@ from skillwire.skill.review import review_entry
 from trees import skill_md
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
     from skillwire.gateway.opening import Gateway
@@ -53,7 +53,7 @@ class Person:
 async def wire_of(
     gateway: Gateway,
     mode: str,
-    person: Callable[[Any, Any], Awaitable[ElicitResult]] | None,
+    person: Any,
     sees: Callable[[str], bool] = everything,
 ) -> AsyncIterator[Wire]:
     server = build_server(Skills(gateway.catalog, watch=False))

@@ -52,16 +52,18 @@ def approval_form(label: str, review: Review, content: str, text: str | None = N
 
 def is_yes(answer: Mapping[str, Any]) -> bool:
     """Whether a person said yes: they sent the form, and ticked the box."""
-    content = answer.get("content")
-    ticked = cast("dict[str, Any]", content).get(FIELD) if isinstance(content, dict) else None
-    return answer.get("action") == "accept" and ticked is True
+    return _ticks(answer, FIELD)
 
 
 def wants_to_read(answer: Mapping[str, Any]) -> bool:
     """Whether the person wants to see the skill before they decide."""
+    return _ticks(answer, READ) and not is_yes(answer)
+
+
+def _ticks(answer: Mapping[str, Any], field: str) -> bool:
     content = answer.get("content")
-    ticked = cast("dict[str, Any]", content).get(READ) if isinstance(content, dict) else None
-    return answer.get("action") == "accept" and ticked is True and not is_yes(answer)
+    ticked = cast("dict[str, Any]", content).get(field) if isinstance(content, dict) else None
+    return answer.get("action") == "accept" and ticked is True
 
 
 def shown_name(text: str) -> str:
