@@ -147,14 +147,14 @@ class Loader:
 
     async def stands(self, skill: ApprovedSkill) -> bool:
         """Whether a yes that was kept still stands: another program may have revoked or declined it (A2)."""
+        if skill.kept:  # a decline ends an approval too
+            approval = await self._approvals.current(skill.origin.label, skill.entry.uri)
+            return approval is not None and covers(approval, skill.origin.label, skill.entry)
         try:
             await self._approvals.refuse_if_declined(skill.origin.label, skill.entry)
         except ApprovalError:
             return False
-        if not skill.kept:
-            return True
-        approval = await self._approvals.current(skill.origin.label, skill.entry.uri)
-        return approval is not None and covers(approval, skill.origin.label, skill.entry)
+        return True
 
     async def approve_as(self, origin: Origin, entry: SkillEntry, answer: Answer) -> Approval:
         """A person's yes, given outside a conversation: no policy decides, nobody is asked."""
