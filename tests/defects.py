@@ -391,9 +391,9 @@ GATEWAY = [
         ("eliciting-forgets-a-no", "        self._refusals.note(wanted.key)\n", ""),
     ),
     *rows(
-        "gateway/wanting.py",
-        "tests/gateway/test_eliciting.py",
-        ("eliciting-answer-to-other-content", 'if params.get("requestState") != content or not', "if not"),
+        "gateway/eliciting.py",
+        "tests/gateway/test_forged_answers.py",
+        ("eliciting-answer-to-other-content", "wanted.entry.uri, wanted.content]", "wanted.entry.uri]"),
     ),
     *rows(
         "gateway/forms.py",
@@ -450,9 +450,13 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "install/folder.py",
-        "tests/unit/install/test_swapping.py",
-        ("installing-version-control-by-case", "if any(fold(segment) in _HIDING", "if any(segment in _HIDING"),
+        "catalog/pulling.py",
+        "tests/unit/catalog/test_export.py",
+        (
+            "pulling-version-control-by-case",
+            "return _on_any_disk(segment) in _VERSION_CONTROL",
+            "return segment in _VERSION_CONTROL",
+        ),
     ),
     *rows(
         "install/places.py",
@@ -515,20 +519,20 @@ CLIENT = [
         ),
         (
             "meter-accepts-one-byte-too-many",
-            "if size > self.limits.max_message_bytes:",
-            "if size > self.limits.max_message_bytes + 1:",
+            "        if size > bound:",
+            "        if size > bound + 1:",
         ),
     ),
     *rows(
         "client/pages.py",
         "tests/unit/client/test_pages.py",
-        ("pages-are-one-too-many", "if len(seen) >= limits.max_pages:", "if len(seen) > limits.max_pages:"),
+        ("pages-are-one-too-many", "if len(cursors) >= limits.max_pages:", "if len(cursors) > limits.max_pages:"),
         ("pages-count-each-page-alone", "count += len(items)", "count = len(items)"),
     ),
     *rows(
         "client/http.py",
         "tests/adversarial/test_http_bodies.py",
-        ("http-answer-has-no-bound", "                    self._meter.check_message(size)\n", ""),
+        ("http-answer-has-no-bound", "        self._meter.check_message(self._size)\n", ""),
         (
             "http-accepts-unknown-encodings",
             'if self._zlib is None and encoding not in ("", "identity"):',
