@@ -140,6 +140,7 @@ URIS = rows(
     "tests/unit/skill/test_uri.py",
     ("uri-accepts-dot-dot", 'if segment in (".", ".."):', 'if segment == ".":'),
     ("uri-accepts-encoded-slashes", 're.compile("[/', 're.compile("['),
+    ("uri-file-behind-a-blank", "lowered = reference.strip().lower()", "lowered = reference.lower()"),
     ("uri-accepts-queries", 'if "?" in rest or "#" in rest:', 'if "#" in rest:'),
 )
 
@@ -160,6 +161,29 @@ OPENING = [
         "catalog/scan.py",
         "tests/unit/catalog/test_bad_trees.py",
         ("scan-forgets-the-number-of-files", "len(collector.files) > self.limits.max_resources or ", ""),
+        ("scan-forgets-the-bytes-of-a-skill", " or collector.size > self.limits.max_skill_bytes:", ":"),
+    ),
+    *rows(
+        "catalog/beneath.py",
+        "tests/unit/catalog/test_beneath.py",
+        (
+            "beneath-stamp-without-ctime",
+            "status.st_mtime_ns, status.st_ctime_ns)",
+            "status.st_mtime_ns, status.st_mtime_ns)",
+        ),
+        ("beneath-reads-what-is-not-regular", "        if not stat.S_ISREG(status.st_mode):", "        if False:"),
+        ("beneath-stamps-what-is-not-regular", "stat.S_ISREG(status.st_mode) and file.stamp", "file.stamp"),
+        (
+            "beneath-reads-a-file-that-grows",
+            '    if size > max_bytes:\n        raise _too_large("a file", max_bytes)\n',
+            "",
+        ),
+        (
+            "beneath-hashes-a-file-that-grows",
+            "            if size > max_bytes:\n                raise _too_large(name, max_bytes)\n",
+            "",
+        ),
+        ("beneath-tree-has-no-budget", "left -= len(files[prefix + entry.name])", "left -= 0"),
     ),
 ]
 
@@ -207,6 +231,11 @@ ACCESS = [
             'options={"verify_aud": False, "require"',
         ),
         ("access-accepts-any-issuer", "issuer=settings.issuer,", ""),
+        ("access-accepts-tokens-without-an-end", '"require": ["exp", ', '"require": ['),
+        ("access-web-token-is-a-static-one", 'subject=JWT + claims["sub"],', 'subject=claims["sub"],'),
+        ("access-see-is-for-static-tokens-too", "return {JWT + subject: ", "return {subject: "),
+        ("access-static-token-poses-as-a-web-token", "if subject.startswith(JWT):", "if not subject:"),
+        ("access-tokens-have-no-bound", "if len(token) > _MAX_TOKEN:", "if not token:"),
     ),
     *rows(
         "server/page.py",
@@ -215,6 +244,11 @@ ACCESS = [
             "page-opens-sessions-for-strangers",
             "        if await self._verifier.verify_token(token) is None:\n            return None\n",
             "",
+        ),
+        (
+            "page-sessions-never-end",
+            "if holder is None or time.monotonic() - used > _IDLE_SECONDS:",
+            "if holder is None:",
         ),
         ("page-knows-everybody", "KNOWN: is_known or self._sessions is None", "KNOWN: True"),
     ),
@@ -225,6 +259,17 @@ REPLAYING = rows(
     "tests/interaction/test_replay.py",
     ("replay-key-forgets-header-values", "parts += (name, value)", "parts += (name,)"),
     ("replay-key-forgets-what-follows-the-id", "body[:start], body[end:])", "body[:start])"),
+    ("replay-key-forgets-the-query", "parts: list[bytes] = [query]", 'parts: list[bytes] = [b""]'),
+    (
+        "replay-shares-between-sessions",
+        '        elif name == b"mcp-session-id":\n            return None\n',
+        '        elif name == b"mcp-session-id":\n            continue\n',
+    ),
+    (
+        "replay-one-answer-takes-all-room",
+        "if kept.weight > self._room // _LARGEST_SHARE:",
+        "if kept.weight > self._room:",
+    ),
     ("replay-repeats-what-changed", "if kept is None or not kept.is_unchanged():", "if kept is None:"),
 )
 
@@ -251,8 +296,27 @@ APPROVALS = [
         ),
     ),
     *rows(
+        "skill/approval.py",
+        "tests/host/test_approval_binding.py tests/adversarial/host/test_changed_words.py",
+        (
+            "approval-forgets-the-frontmatter",
+            "return make_contents(entry.uri, files, digest_of(canonical.encode()))",
+            'return make_contents(entry.uri, files, "")',
+        ),
+    ),
+    *rows(
         "host/approvals.py",
         "tests/host/test_approving.py",
+        (
+            "approvals-stand-for-other-content",
+            "if approval is None or covers(approval, origin, entry):",
+            "if approval is None or approval.uri == entry.uri:",
+        ),
+        (
+            "approvals-grant-to-other-content",
+            "while current is not None and current.contents == approval.contents:",
+            "while current is not None:",
+        ),
         (
             "approvals-keep-what-is-outdated",
             '        await self.revoke(origin, entry.uri, by="host", why="the content changed", only=approval)\n',
@@ -264,9 +328,45 @@ APPROVALS = [
             "if answer.remember:",
         ),
     ),
+    *rows(
+        "host/approvals.py",
+        "tests/host/test_desk.py",
+        (
+            "approvals-recorded-elsewhere-for-other-content",
+            "if approval is None or not covers(approval, request.origin, request.entry):",
+            "if approval is None:",
+        ),
+    ),
+    *rows(
+        "host/results.py",
+        "tests/host/test_approving.py",
+        (
+            "standing-is-approved-for-other-content",
+            "is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)",
+            "is_same = True",
+        ),
+    ),
+    *rows(
+        "cli/asking.py",
+        "tests/unit/cli/test_asking.py",
+        (
+            "review-shows-an-approval-of-other-content",
+            "if covers(approval, request.origin, request.entry):",
+            "if approval.uri == request.entry.uri:",
+        ),
+    ),
 ]
 
 WINDOWS = [
+    *rows(
+        "host/windows.py",
+        "tests/host/test_acting.py",
+        (
+            "windows-grant-to-other-content",
+            "if held.entry != skill.entry:",
+            "if held.entry.uri != skill.entry.uri:",
+        ),
+    ),
     *rows(
         "skill/window.py",
         "tests/host/test_window.py",
@@ -317,8 +417,50 @@ HOST = [
         ),
     ),
     *rows(
+        "host/loading.py",
+        "tests/host/test_acting.py",
+        (
+            "loading-stands-on-an-approval-of-other-content",
+            "return approval is not None and covers(approval, skill.origin.label, skill.entry)",
+            "return approval is not None",
+        ),
+    ),
+    *rows(
+        "host/loading.py",
+        "tests/adversarial/host/test_rotation.py",
+        (
+            "loading-keeps-the-approval-of-changed-bytes",
+            "if approval is not None and not covers(approval, origin.label, fresh):",
+            "if approval is not None and approval.uri != fresh.uri:",
+        ),
+    ),
+    *rows(
         "host/runtime.py",
         "tests/host/test_acting.py",
+        ("runtime-gate-asks-no-store", "                await self._recheck(skill)\n", "                pass\n"),
+        (
+            "runtime-reads-after-a-revocation-elsewhere",
+            "        await self._recheck(self._windows.need(*place, name))\n",
+            "",
+        ),
+    ),
+    *rows(
+        "host/runtime.py",
+        "tests/host/test_approving.py",
+        (
+            "runtime-approves-another-fingerprint",
+            "if wanted is not None and fingerprint_of(found.entry) != wanted:",
+            "if wanted is not None and not fingerprint_of(found.entry):",
+        ),
+    ),
+    *rows(
+        "host/runtime.py",
+        "tests/host/test_acting.py",
+        (
+            "runtime-loads-what-changed-while-reading",
+            "        self._loader.check_current(found.origin, found.entry)\n",
+            "",
+        ),
         (
             "runtime-any-grant-permits-any-tool",
             "skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool_grant(tool))",
@@ -368,6 +510,11 @@ GATEWAY = [
             "if any(covers(approval, approval.origin, entry) for approval in self._approvals_of(entry)):",
             "if self._approvals_of(entry):",
         ),
+        (
+            "admission-keeps-outdated-approvals",
+            "            if covers(approval, approval.origin, entry):\n",
+            "            if approval.uri == entry.uri:\n",
+        ),
     ),
     *rows(
         "gateway/admitting.py",
@@ -394,6 +541,17 @@ GATEWAY = [
         "gateway/eliciting.py",
         "tests/gateway/test_forged_answers.py",
         ("eliciting-answer-to-other-content", "wanted.entry.uri, wanted.content]", "wanted.entry.uri]"),
+        ("eliciting-answer-of-another-subject", "about = [str(at), wanted.asker.key, ", "about = [str(at), "),
+        (
+            "eliciting-answer-is-not-signed",
+            "return hmac.compare_digest(str(state).encode(), self._signed(wanted, int(at)).encode())",
+            "return True",
+        ),
+        (
+            "eliciting-any-client-approves",
+            "return not self._gateway.is_public or wanted.subject in self._gateway.policy.approvers",
+            "return True",
+        ),
     ),
     *rows(
         "gateway/forms.py",
@@ -450,12 +608,36 @@ INSTALLING = [
         ),
     ),
     *rows(
+        "install/checking.py",
+        "tests/e2e/test_add.py",
+        (
+            "installing-over-other-content",
+            "if known is not None and known.files != digests:",
+            "if known is not None and known.files.keys() != digests.keys():",
+        ),
+    ),
+    *rows(
         "catalog/pulling.py",
         "tests/unit/catalog/test_export.py",
         (
             "pulling-version-control-by-case",
             "return _on_any_disk(segment) in _VERSION_CONTROL",
             "return segment in _VERSION_CONTROL",
+        ),
+        (
+            "pulling-bare-repositories",
+            "if any(names >= bare for bare in _BARE_REPOSITORIES):",
+            "if any(names == bare for bare in _BARE_REPOSITORIES):",
+        ),
+        (
+            "pulling-what-is-listed-in-part",
+            'if not entry.is_complete or "digest" in entry.gaps:',
+            'if "digest" in entry.gaps:',
+        ),
+        (
+            "pulling-what-has-no-digests",
+            'if not entry.is_complete or "digest" in entry.gaps:',
+            "if not entry.is_complete:",
         ),
     ),
     *rows(
@@ -544,6 +726,12 @@ CLIENT = [
         "client/pipes.py",
         "tests/adversarial/test_processes.py",
         ("pipes-count-nothing", "            meter.count(len(chunk))\n", ""),
+        ("pipes-let-a-line-grow", "                meter.check_message(len(line))\n", ""),
+        (
+            "pipes-pass-the-whole-environment",
+            "{**get_default_environment(), **env}",
+            "{**os.environ, **env}",
+        ),
     ),
 ]
 

@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import aclosing
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from adversarial.expecting import listed, memory_below, only, refused
 from adversarial.speaking import Raw, to_message
 from rules import rule
 from skillwire import LimitError, NotFoundError, UpstreamError, connect
+from skillwire.client.meter import Meter
+from skillwire.client.pipes import each_line, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -89,6 +92,37 @@ async def test_endless_messages_meet_the_budget(process: HostileServer) -> None:
     async with process.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 8)) as client:
         with memory_below(24 * MIB), refused(LimitError, "server-budget", "B2"):
             await listed(client)
+
+
+@rule("B1")
+async def test_a_line_that_never_ends_meets_the_bound_of_a_message(process: HostileServer) -> None:
+    """Long before the server's budget."""
+
+    async def unfinished(_: Any) -> AsyncIterator[bytes]:
+        while True:
+            yield b"x" * 1000
+
+    process.answers["skills/list"] = Raw(unfinished)
+    limits = replace(SMALL, max_message_bytes=MIB // 8, max_server_bytes=16 * MIB)
+    async with process.connect(dialect="extension", limits=limits) as client:
+        with memory_below(4 * MIB), refused(LimitError, "message-too-large", "B1"):
+            await listed(client)
+        assert client.connection.meter.received < MIB
+
+
+async def test_a_process_gets_few_of_our_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tokens in our environment are not the server's."""
+    monkeypatch.setenv("SECRET_TOKEN", "mine")
+    command = python("import json, os; print(json.dumps(dict(os.environ)))")
+    meter = Meter(SMALL)
+    async with (
+        running(command, {"GIVEN": "yours"}, None, meter) as child,
+        aclosing(each_line(child.stdout, meter)) as lines,
+    ):
+        seen = json.loads(await anext(lines))
+    assert seen.pop("GIVEN") == "yours"
+    seen.pop("LC_CTYPE", None)  # Python sets it for itself
+    assert seen.keys() <= {"HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"}
 
 
 async def test_a_command_that_does_not_exist_says_so() -> None:

@@ -5,20 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import Implementation
 
 from gateway.stage import gateway_of, hostile
 from gateway.test_eliciting import ADMIT, FLAT, NOTES, Person, wire_of
 from host.stage import rotate
+from interaction.conftest import Wire
 from rules import rule
+from skillwire import Skills
+from skillwire.gateway.eliciting import attach_eliciting
 from skillwire.gateway.forms import FIELD
 from skillwire.gateway.recording import contents_name
+from skillwire.server.notices import everything
+from skillwire.server.run import build_server
 from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from interaction.conftest import Wire
     from skillwire.gateway.opening import Gateway
 
 pytestmark = pytest.mark.anyio
@@ -83,3 +89,33 @@ async def test_an_answer_to_the_question_that_was_asked_counts_for_clients_only(
     ):
         with pytest.raises(MCPError):
             await question(wire)
+
+
+@rule("Z5")
+async def test_an_answer_to_a_question_that_another_was_asked_approves_nothing(state: Path) -> None:
+    async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
+        server = build_server(Skills(gateway.catalog, watch=False))
+        attach_eliciting(server, gateway, lambda: everything)
+        asked = ""
+        for name in ("one", "other"):
+            who = Implementation(name=name, version="1")
+            async with Client(server, mode="auto", elicitation_callback=Person(), client_info=who) as client:
+                wire = Wire(client, "modern")
+                answer = await wire.call("resources/read", uri=NOTES, requestState=asked, inputResponses=YES)
+                assert answer["resultType"] == "input_required"
+                asked = answer["requestState"]
+        assert await gateway.store.approvals() == []
+
+
+@rule("Z5")
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+async def test_over_http_a_client_that_is_no_approver_is_not_asked(state: Path, mode: str) -> None:
+    person = Person()
+    async with (
+        gateway_of(state, {"acme": hostile()}, ADMIT, is_public=True) as gateway,
+        wire_of(gateway, mode, person) as wire,
+    ):
+        with pytest.raises(MCPError):
+            await question(wire)
+        assert person.asked == []
+        assert await gateway.store.approvals() == []

@@ -18,10 +18,14 @@ from skillwire.host.desk import question_of, request_of
 from skillwire.host.opening import open_store
 from skillwire.host.origins import ServerOrigin
 from skillwire.skill.approval import EXECUTE
+from skillwire.store.contract import LogLine
 from trees import skill_md
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from skillwire.host.approvals import ApprovalRequest
+    from skillwire.host.refusal import Refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -176,24 +180,35 @@ async def test_an_approval_can_be_taken_back_while_the_skill_is_not_there(
 
 
 @rule("A2", "W1")
+@pytest.mark.parametrize("first", ["read", "list", "gate"])
 @pytest.mark.parametrize("run", ["this", "an earlier"])
-async def test_an_approval_taken_back_elsewhere_is_taken_back_here(
-    run: str, server: HostileServer, state: Path
+@pytest.mark.parametrize("event", ["taken back", "given to other content"])
+async def test_an_approval_that_another_program_changed_permits_nothing_here(
+    event: str, run: str, first: str, server: HostileServer, state: Path
 ) -> None:
-    """By whoever has the same memory, whenever it was given."""
-    async with hosting(state, {"one": server}, ask=Person()) as host:
+    """Whatever is tried first, and also if running code was granted."""
+    person = Person(Answer(yes=True, grants=frozenset({EXECUTE})))
+    async with hosting(state, {"one": server}, ask=person) as host:
         await host.load("flat")
         if run == "an earlier":
             host.leave()
             await host.load("flat")
+        assert await host.gate("Bash") is None
         store = await open_store(state)
-        await Approvals(store, Policy(), nobody).revoke("one", URI, by="another", why="asked to")
+        [approval] = await store.approvals()
+        if event == "taken back":
+            await Approvals(store, Policy(), nobody).revoke("one", URI, by="another", why="asked to")
+        else:
+            other = replace(approval, contents=frozenset({(URI, "sha256:" + "0" * 64)}))
+            await store.put_approval(other, LogLine("approved", "one", URI, "another", approval.at))
         await store.close()
-        assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
-        assert reference(await host.ls("flat")) == ("skill-changed", "A2")
-        declined = await host.gate("Bash")
-        assert declined is not None
-        assert (declined.reference, declined.rule) == ("skill-changed", "A2")
+        refusal: Refusal | None
+        if first == "gate":
+            refusal = await host.gate("Bash")
+        else:
+            refusal = (await (host.read("flat", "notes.md") if first == "read" else host.ls("flat"))).refusal
+        assert refusal is not None
+        assert (refusal.reference, refusal.rule) == ("skill-changed", "A2")
 
 
 @rule("W1", "A5")
@@ -303,6 +318,27 @@ async def test_a_grant_does_not_open_what_was_closed_while_a_person_thought(
             assert results == [None]
         else:
             assert [refusal.reference for refusal in results] == ["skill-changed"]
+
+
+@rule("A5", "A2")
+async def test_a_grant_is_not_for_the_content_that_was_loaded_while_a_person_thought(
+    server: HostileServer, state: Path
+) -> None:
+    """They were asked about the content before."""
+
+    async def ask(request: ApprovalRequest) -> Answer:
+        if request.kind == "execute":
+            rotate(server, URI, skill_md("flat", body="Other.\n"))
+            await host.relist("one")
+            assert not (await host.load("flat")).is_error
+        return YES
+
+    async with hosting(state, {"one": server}, ask=ask) as host:
+        await host.load("flat")
+        refusal = await host.gate("Bash")
+        assert refusal is not None
+        assert (refusal.reference, refusal.rule) == ("skill-changed", "A2")
+        assert host.granted() == frozenset()
 
 
 @rule("N1")

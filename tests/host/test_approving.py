@@ -15,7 +15,9 @@ from rules import rule
 from skillwire.errors import ApprovalError, VerificationError
 from skillwire.host.approvals import Answer, ApprovalRequest, Policy, Rule
 from skillwire.host.desk import question_of, request_of
+from skillwire.skill.approval import EXECUTE
 from skillwire.skill.review import review_entry
+from skillwire.store.contract import LogLine
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -397,6 +399,38 @@ async def test_a_person_approves_outside_a_conversation(server: HostileServer, s
         assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
         assert reference(await host.load("flat")) == ("nobody-to-ask", "A1")
         assert not await host.revoke("flat")
+
+
+@rule("A1", "Z4")
+async def test_a_decision_about_a_fingerprint_is_about_no_other_content(
+    server: HostileServer, state: Path
+) -> None:
+    """A server may change a skill between the review and the decision."""
+    async with hosting(state, {"one": server}) as host:
+        reviewed = await host.approve("flat")
+        await host.revoke("flat")
+        rotate(server, "skill://flat/notes.md", b"other\n")
+        await host.relist("one")
+        for decide in (host.approve, host.decline):
+            with pytest.raises(ApprovalError) as caught:
+                await decide("flat", fingerprint=reviewed)
+            assert (caught.value.reference, caught.value.rule) == ("fingerprint-other", "A1")
+        assert list(await host.store.approvals()) == []
+
+
+@rule("A2", "A5")
+async def test_a_grant_is_not_for_other_content_that_was_approved_meanwhile(
+    server: HostileServer, state: Path
+) -> None:
+    async with hosting(state, {"one": server}) as host:
+        await host.approve("flat")
+        [seen] = await host.store.approvals()
+        other = replace(seen, contents=frozenset({(URI, "sha256:" + "0" * 64)}))
+        await host.store.put_approval(other, LogLine("approved", "one", URI, "another", seen.at))
+        with pytest.raises(ApprovalError) as caught:
+            await host.approvals.grant(seen, EXECUTE, "ada")
+        assert (caught.value.reference, caught.value.rule) == ("skill-changed", "A2")
+        assert await host.store.approvals() == [other]
 
 
 @rule("A1", "E5", "C3")

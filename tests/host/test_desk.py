@@ -263,6 +263,20 @@ async def test_a_yes_that_was_taken_back_before_it_was_heard_is_none(host: Stage
 
 
 @rule("A2")
+async def test_a_yes_that_was_recorded_for_other_content_is_none(host: StagedHost) -> None:
+    """Another content was approved before it was heard."""
+    await host.approve("flat", by="ada")
+    [approval] = await host.store.approvals()
+    other = replace(approval, contents=frozenset({(FLAT, "sha256:" + "0" * 64)}))
+    await host.store.put_approval(other, LogLine("approved", "one", FLAT, "ada", time.time()))
+    entry = host.names.find("flat").entry
+    request = ApprovalRequest("load", "one", entry, review_entry(entry))
+    with pytest.raises(ApprovalError) as caught:
+        await host.approvals.remember(request, Answer(yes=True, by="ada", recorded=True))
+    assert (caught.value.reference, caught.value.rule) == ("not-approved", "A1")
+
+
+@rule("A2")
 async def test_what_changed_while_they_thought_is_not_what_they_approved(
     host: StagedHost, server: HostileServer
 ) -> None:

@@ -23,7 +23,7 @@ from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.server.access import Access, JwtSettings, Policy, digest_token, new_token, read_access
+from skillwire.server.access import Access, JwtSettings, Policy, Verifier, digest_token, new_token, read_access
 from skillwire.server.http import HttpOptions, listen
 from skillwire.server.http import HttpServer as SkillServer
 from skillwire.server.run import build_server
@@ -232,6 +232,13 @@ async def test_a_request_without_a_valid_token_is_refused(root: Path) -> None:
             assert (await web.get(url.replace("/mcp", path))).status_code == 200
 
 
+async def test_a_token_has_a_bound_whoever_issued_it() -> None:
+    longest = "x" * 16 * 1024
+    verifier = Verifier(Access({digest_token(token): "ada" for token in (longest, longest + "x")}))
+    assert await verifier.verify_token(longest) is not None
+    assert await verifier.verify_token(longest + "x") is None
+
+
 @pytest.fixture(scope="module")
 def key() -> rsa.RSAPrivateKey:
     return rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -308,7 +315,10 @@ async def test_a_web_token_that_is_not_good_is_turned_away(
     root: Path, key: rsa.RSAPrivateKey, jwks_url: str
 ) -> None:
     other = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    endless = {name: value for name, value in claims().items() if name != "exp"}
     bad = {
+        "no end": jwt.encode(endless, key, algorithm="RS256", headers={"kid": "one"}),
+        "too long": jwt.encode(claims(x="x" * 16_000), key, algorithm="RS256", headers={"kid": "one"}),
         "expired": jwt.encode(claims(exp=1), key, algorithm="RS256", headers={"kid": "one"}),
         "other audience": jwt.encode(claims(aud="x"), key, algorithm="RS256", headers={"kid": "one"}),
         "other issuer": jwt.encode(claims(iss="x"), key, algorithm="RS256", headers={"kid": "one"}),

@@ -9,6 +9,7 @@ import pytest
 from interaction.page_stage import ACCESS, TOKENS, TREE, got, is_empty, serving, shown_skills
 from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
+from skillwire.server import page
 from skillwire.server.access import digest_token
 from trees import skill_md, write_tree
 
@@ -104,6 +105,16 @@ async def test_a_person_pastes_a_token_once_and_the_cookie_does_not_hold_it(root
         web.cookies.clear()
         web.headers["Cookie"] = cookie.partition(";")[0]
         await got(web, "/", 401)
+
+
+async def test_a_session_that_was_idle_for_too_long_is_over(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with serving(root, ACCESS) as web:
+        await sign_in(web, TOKENS["billing"], "/")
+        await got(web, "/")
+        monkeypatch.setattr(page, "_IDLE_SECONDS", -1)
+        await got(web, "/", 401)
+        monkeypatch.undo()
+        await got(web, "/", 401)  # it does not come back
 
 
 async def test_a_cookie_of_somebody_else_does_not_hide_ours(root: Path) -> None:

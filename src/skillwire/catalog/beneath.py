@@ -166,13 +166,12 @@ def _read_all(descriptor: int, expected: int, max_bytes: int) -> bytes:
     data = os.read(descriptor, expected + 1)
     if len(data) == expected:  # the byte more that was asked for is not there: this is the end
         return data
-    chunks = [data]
-    size = len(data)
-    while chunk := os.read(descriptor, _CHUNK):
-        size += len(chunk)
-        if size > max_bytes:
-            raise _too_large("a file", max_bytes)
+    chunks, size = [data], len(data)
+    while size <= max_bytes and (chunk := os.read(descriptor, _CHUNK)):
         chunks.append(chunk)
+        size += len(chunk)
+    if size > max_bytes:
+        raise _too_large("a file", max_bytes)
     return b"".join(chunks)
 
 

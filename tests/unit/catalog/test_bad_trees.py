@@ -272,16 +272,22 @@ def test_a_skill_over_the_promised_size_is_served_with_a_warning(tmp_path: Path)
 
 
 @rule("B1", "E6")
-def test_a_skill_over_our_own_bounds_is_refused_and_a_nested_one_is_not(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "bound", [{"max_resources": 5}, {"max_skill_bytes": 900}], ids=["too many files", "too many bytes"]
+)
+def test_a_skill_over_our_own_bounds_is_refused_and_a_nested_one_is_not(
+    bound: dict[str, int], tmp_path: Path
+) -> None:
+    """No single file is too large."""
     write_tree(
         tmp_path,
         {
             "big/SKILL.md": skill_md("big"),
-            **{f"big/f{n}": b"x" for n in range(9)},
+            **{f"big/f{n}": b"x" * 100 for n in range(9)},
             "big/nested/SKILL.md": skill_md("nested"),
         },
     )
-    catalog = load(tmp_path, max_resources=5)
+    catalog = load(tmp_path, **bound)
     assert served(catalog) == ["big/nested"]
     assert problems(catalog) == [("too-large", "big")]
 

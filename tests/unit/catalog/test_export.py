@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from rules import rule
-from skillwire.catalog.pulling import write_skill, write_tree
-from skillwire.errors import FormatError
+from skillwire import MemoryCatalog, Skill
+from skillwire.catalog.pulling import read_verified, write_skill, write_tree
+from skillwire.errors import FormatError, VerificationError
 from skillwire.install.swapping import swapping
+from skillwire.skill.entry import DYNAMIC, Partial
+from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,6 +53,26 @@ WRITERS: dict[str, Callable[[dict[str, bytes], Path], None]] = {
     "pull": write_skill,
     "add": add,
 }
+
+
+@rule("V7")
+@pytest.mark.anyio
+@pytest.mark.parametrize("lacking", ["files", "digests", "everything"])
+async def test_what_is_not_promised_whole_is_not_pulled(lacking: str) -> None:
+    """Nothing is read."""
+    catalog = MemoryCatalog([Skill("flat", {"SKILL.md": skill_md("flat"), "notes.md": b"notes\n"})])
+    entry = await catalog.get_skill("skill://flat/SKILL.md")
+    assert len(await read_verified(catalog, entry)) == 2
+    promises = {
+        "files": Partial(entry.files[:1]),
+        "digests": tuple(file._replace(digest=None) for file in entry.files),
+        "everything": DYNAMIC,
+    }
+    read: list[int] = []
+    with pytest.raises(VerificationError) as caught:
+        await read_verified(catalog, replace(entry, resources=promises[lacking]), on_file=read.append)
+    assert (caught.value.reference, caught.value.rule) == ("skill-unverifiable", "V7")
+    assert read == []
 
 
 @rule("Z3")
