@@ -347,6 +347,70 @@ APPROVALS = [
         ),
     ),
     *rows(
+        "store/memory.py",
+        "tests/contracts/test_store_contract.py",
+        (
+            "store-grants-to-another-approval",
+            "if self._approvals.get((approval.origin, approval.uri)) != approval:",
+            "if (approval.origin, approval.uri) not in self._approvals:",
+        ),
+        (
+            "store-removes-a-newer-approval",
+            "if known is None or (only is not None and known != only):",
+            "if known is None:",
+        ),
+    ),
+    *rows(
+        "store/memory.py",
+        "tests/contracts/test_store_questions.py",
+        (
+            "store-denial-ends-an-approval-of-other-content",
+            "if known is not None and known.contents == contents:",
+            "if known is not None:",
+        ),
+    ),
+    *rows(
+        "store/rows.py",
+        "tests/contracts/test_store_contract.py tests/contracts/test_store_questions.py",
+        (
+            "sqlite-denial-ends-an-approval-of-other-content",
+            'REMOVE_CONTENTS = f"{REMOVE} AND contents = ?"',
+            "REMOVE_CONTENTS = f\"{REMOVE} AND contents != ? || 'x'\"",
+        ),
+        (
+            "sqlite-grants-to-another-approval",
+            '" WHERE origin = ? AND uri = ? AND contents = ? AND who = ? AND at = ? AND grants = ?"',
+            '" WHERE origin = ? AND uri = ? AND length(?) AND who = ? AND at = ? AND length(?)"',
+        ),
+    ),
+    *rows(
+        "web/desk/deciding.py",
+        "tests/unit/web/test_desk_deciding.py",
+        (
+            "desk-approves-another-fingerprint",
+            "if not fingerprint or fingerprint_of(entry) != fingerprint:",
+            "if not fingerprint:",
+        ),
+    ),
+    *rows(
+        "web/desk/deciding.py",
+        "tests/unit/web/test_desk_deciding.py",
+        (
+            "desk-changes-grants-of-other-content",
+            "if approval is None or approval.fingerprint != fingerprint:",
+            "if approval is None:",
+        ),
+    ),
+    *rows(
+        "gateway/policy.py",
+        "tests/gateway/test_admitting.py",
+        (
+            "policy-approves-any-content",
+            "return ApprovedContent(label, path, fingerprint) in self.approved",
+            "return any((each.upstream, each.path) == (label, path) for each in self.approved)",
+        ),
+    ),
+    *rows(
         "cli/asking.py",
         "tests/unit/cli/test_asking.py",
         (

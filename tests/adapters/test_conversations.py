@@ -68,7 +68,7 @@ async def test_a_denied_skill_is_a_refusal_in_words(
     async with open_host(ask=person) as host:
         seen = await drive(host).converse([load("refunds"), read("refunds", "templates/reply.md")], "I could not.")
     assert seen.results[0].startswith("A person has not approved this skill.")
-    assert seen.results[1].startswith("Load the skill with load_skill")
+    assert "Load the skill" in seen.results[1]
     assert SECRET not in seen.everything
     assert TEMPLATE.strip() not in seen.everything
     assert person.asked == [("load", "acme", "billing/refunds")]

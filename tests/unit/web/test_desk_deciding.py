@@ -129,6 +129,10 @@ async def test_grants_are_for_the_approval_that_was_shown(state: Path, server: H
     async with at_desk(state, {"acme": server}) as at:
         await at.decide("approve")
         fields = await at.form("/skill/acme/flat", "/grants/acme/flat")
+        other = {**fields, "fingerprint": "sha256:" + "0" * 64, "grant": "execute"}
+        assert (await at.send("/grants/acme/flat", other)).status_code == 409
+        [approval] = await at.host.store.approvals()
+        assert approval.grants == frozenset()
         await at.host.revoke("flat")
         answer = await at.send("/grants/acme/flat", {**fields, "grant": "execute"})
         assert answer.status_code == 409
