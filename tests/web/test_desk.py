@@ -103,7 +103,7 @@ def test_a_skill_is_declined_and_says_so(at_desk: Page, desk: Desk) -> None:
     at_desk.get_by_label("Note").fill("who is mallory?")
     at_desk.get_by_role("button", name="Decline").click()
     expect(at_desk.get_by_role("heading", level=1)).to_contain_text("declined")
-    expect(at_desk.get_by_role("region", name="Your decision")).to_contain_text("who is mallory?")
+    expect(at_desk.get_by_role("region", name="Declined")).to_contain_text("who is mallory?")
     assert desk.approvals() == {}
     open_skill(at_desk, "library")
     approve(at_desk, "she is the librarian")
