@@ -112,14 +112,13 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def _with_settings(self, snapshot: Snapshot) -> Snapshot:
         """``snapshot`` with what is wrong with the settings now: they may name skills that went."""
-        root = snapshot.found("") or Found()
-        others = [problem for problem in root.problems if problem.file != SETTINGS_FILE]
-        own = self._settings.problems_in(
-            lambda path: (found := snapshot.found(path)) is not None and found.is_skill
-        )
-        if root.problems == (*others, *own):
+        root, file = snapshot.found("") or Found(), f"{self.base}/{SETTINGS_FILE}".lstrip("/")
+        others = [problem for problem in root.problems if problem.file != file]
+        found = self._settings.problems_in(lambda path: (at := snapshot.found(path)) is not None and at.is_skill)
+        problems = (*others, *(replace(problem, file=file) for problem in found))
+        if root.problems == problems:
             return snapshot
-        return snapshot.updated((), {"": replace(root, problems=(*others, *own))})[0]
+        return snapshot.updated((), {"": replace(root, problems=problems)})[0]
 
     def _reading(self, base: str) -> Reading:
         return Reading(str(self.root), base, self._scheme, self._limits)

@@ -153,4 +153,4 @@ def _problem(message: str, hint: str, skill: str) -> Diagnostic:
 def _unmatched(path: str) -> Diagnostic:
     message = f"[skills.{path!r:.200}]: no skill is served at this path"
     hint = "write the path of the skill's folder, from the folder that is served: acme/refunds"
-    return Diagnostic("settings-unmatched", message, hint, file=SETTINGS_FILE, skill=path)
+    return Diagnostic("settings-unmatched", message, hint, file=SETTINGS_FILE)

@@ -41,7 +41,7 @@ def folder(root: Path, settings: str | bytes) -> Path:
 
 
 def references(catalog: DirectoryCatalog) -> list[tuple[str, str]]:
-    return [(problem.reference, problem.skill) for problem in catalog.snapshot().problems()]
+    return [(problem.reference, problem.skill or "") for problem in catalog.snapshot().problems()]
 
 
 def loaded(root: Path) -> DirectoryCatalog:
@@ -138,6 +138,9 @@ def test_the_file_is_never_a_file_of_a_skill(tmp_path: Path) -> None:
     assert record is not None
     assert set(record.files) == {"SKILL.md", f"sub/{SETTINGS_FILE}"}
     assert not record.entry.listed
+    (tmp_path / "tool" / SETTINGS_FILE).write_text("listed = false")
+    report = Checker(str(tmp_path / "tool")).run()
+    assert [report.place(problem.file) for problem in report.problems] == [tmp_path / "tool" / SETTINGS_FILE]
 
 
 @rule("R4", "S1")
@@ -159,7 +162,7 @@ async def test_a_change_of_the_file_is_picked_up_by_every_view(tmp_path: Path) -
 async def test_a_path_without_a_skill_is_reported_as_long_as_there_is_none(tmp_path: Path) -> None:
     root = folder(tmp_path, "[skills.later]\nlisted = false\n")
     catalog = loaded(root)
-    assert references(catalog) == [("settings-unmatched", "later")]
+    assert references(catalog) == [("settings-unmatched", "")]
     write_tree(root, {"later/SKILL.md": skill_md("later")})
     await catalog.refresh(["later/SKILL.md"])
     assert references(catalog) == []
@@ -173,7 +176,7 @@ async def test_what_another_process_read_is_served_as_the_file_says(tmp_path: Pa
     adopted = DirectoryCatalog(root)
     assert adopted.adopt(lines)
     assert adopted.snapshot().keys == ["acme/pay"]
-    assert references(adopted) == [("settings-unmatched", "gone")]
+    assert references(adopted) == [("settings-unmatched", "")]
 
 
 @rule("R4")
@@ -181,7 +184,7 @@ async def test_check_and_serve_report_it(tmp_path: Path, capsys: pytest.CaptureF
     root = folder(tmp_path, '[skills.draft]\nlisted = "no"\n[skills.gone]\n')
     report = Checker(str(root)).run()
     assert [problem.reference for problem in report.problems] == ["settings-invalid", "settings-unmatched"]
-    assert report.errors == 1
+    assert (report.errors, report.skills) == (1, 2)
     await say_what_is_served(DirectoryCatalog(root), Printer())
     said = capsys.readouterr().err
     assert "[settings-invalid]" in said
