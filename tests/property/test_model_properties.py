@@ -39,7 +39,7 @@ def test_a_catalog_has_one_element_for_each_skill_whatever_is_in_them(
     for skill, (_, description) in zip(root, skills, strict=True):
         shown = skill.findtext("description") or ""
         assert "\n" not in shown
-        assert re.findall(r"[!-~]+", shown) == re.findall(r"[!-~]+", description)
+        assert re.findall(r"[!-~]", shown) == re.findall(r"[!-~]", description)
 
 
 @rule("O2")

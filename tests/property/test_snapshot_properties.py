@@ -44,9 +44,13 @@ def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
         assert set(snapshot.problems()) == set(whole.problems())
         old = {path: record.entry for path, record in before.records()}
         now = {path: record.entry for path, record in snapshot.records()}
-        assert change.added == {now[path].uri for path in now.keys() - old.keys()}
-        assert change.removed == {old[path].uri for path in old.keys() - now.keys()}
-        assert change.changed == {now[path].uri for path in now.keys() & old.keys() if now[path] != old[path]}
+        both = now.keys() & old.keys()
+        listed = {path for path in both if now[path].listed and not old[path].listed}
+        unlisted = {path for path in both if old[path].listed and not now[path].listed}
+        changed = {path for path in both - listed - unlisted if now[path] != old[path]}
+        assert change.added == {now[path].uri for path in (now.keys() - old.keys()) | listed}
+        assert change.removed == {old[path].uri for path in (old.keys() - now.keys()) | unlisted}
+        assert change.changed == {now[path].uri for path in changed}
 
 
 @given(st.lists(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.integers(), max_size=4), max_size=10))
