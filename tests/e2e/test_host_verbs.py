@@ -225,6 +225,20 @@ def test_another_content_is_shown_as_a_difference_and_not_loaded(
     assert capsys.readouterr().out == ""
 
 
+@rule("Z4")
+def test_a_yes_beforehand_is_for_one_load_and_not_for_what_was_declined(
+    acme: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A program may type it: nothing is stored."""
+    assert run(["load", "refunds", "--yes"]) == 0
+    capsys.readouterr()
+    assert run(["approvals"]) == 0
+    assert capsys.readouterr().out == ""
+    assert run(["decline", "refunds"]) == 0
+    assert run(["load", "refunds", "--yes"]) == 1
+    assert "[skill-declined," in capsys.readouterr().err
+
+
 @rule("V7")
 def test_what_cannot_be_verified_is_never_approved(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["origins", "add", "maker", "--no-test", "--", *serving_dynamic()]) == 0

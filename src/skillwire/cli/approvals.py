@@ -118,7 +118,7 @@ async def _demand_consent(wanted: Sequence[Approval], arguments: argparse.Namesp
         return
     if not can_ask():
         raise FormatError(
-            "no-terminal", "there is no terminal to ask on", "look at what is shown, then use --yes", rule="A4"
+            "no-terminal", "there is no terminal to ask on", "run the same command on a terminal", rule="Z4"
         )
     granting = sum(1 for approval in wanted if approval.grants)
     question = f"Import {counted(len(wanted), 'approval')}, {granting} of them with grants?"

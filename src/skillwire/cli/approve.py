@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-import shlex
 from typing import TYPE_CHECKING
 
 from skillwire.cli.asking import can_ask, confirm, page
-from skillwire.cli.deciding import add_decision_options, check_decision, say_answered, system_user, waiting_for
+from skillwire.cli.deciding import (
+    add_decision_options,
+    check_decision,
+    require_fingerprint,
+    say_answered,
+    system_user,
+    waiting_for,
+)
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import (
     NAME_HELP,
@@ -82,8 +88,7 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
         return Exit.OK
     label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
     shown = fingerprint_of(found.entry)
-    wanted = shown if arguments.fingerprint is None else arguments.fingerprint
-    if shown and wanted == shown:  # host.approve refuses anything else
+    if shown:  # host.approve refuses anything else
         await _demand_review(host, found, arguments, printer)
     askers = await waiting_for(host.store, label, uri, shown)
     fingerprint = await host.approve(
@@ -91,7 +96,7 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
         by=arguments.by,
         grants=grants,
         note=arguments.note,
-        fingerprint=wanted,
+        fingerprint=shown,
         user=system_user(),
     )
     if arguments.json:
@@ -108,17 +113,13 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
 async def _demand_review(host: Host, found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
     """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
     from skillwire.cli.review import review_request
+    from skillwire.skill.approval import fingerprint_of
 
+    words = ["skillwire", "review", arguments.name, *host_words(arguments)]
+    if arguments.fingerprint is not None or not can_ask():
+        require_fingerprint(arguments.fingerprint, fingerprint_of(found.entry), found.entry.uri, words)
     if not can_ask():
-        if arguments.fingerprint is not None:
-            return
-        words = ["skillwire", "review", arguments.name, *host_words(arguments)]
-        raise ApprovalError(
-            "fingerprint-missing",
-            f"without a terminal, --fingerprint has to name the content of {found.entry.uri!r:.300} to approve",
-            f"look at it first: {shlex.join(words)}",
-            rule="Z4",
-        )
+        return
     approval = await host.store.approval(found.origin.label, found.entry.uri)
     for each in page(await review_request(host, found, approval, printer), approval):
         printer.talk(each)

@@ -107,13 +107,13 @@ def meaning_of(request: ApprovalRequest) -> str:
 
 
 def say_yes(printer: Printer) -> Ask:
-    """The person said yes before the question (``--yes``); they are shown to what. Nothing is granted."""
+    """The person said yes before the question (``--yes``), for this time only (Z4). Nothing is granted."""
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.approvals import Answer
 
         show(request, printer)
-        return Answer(yes=True, remember=request.kind != "dynamic")
+        return Answer(yes=True, remember=False)
 
     return ask
 

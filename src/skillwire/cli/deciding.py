@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
+import shlex
 import time
 from typing import TYPE_CHECKING
 
-from skillwire.errors import FormatError
+from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from skillwire.cli.printer import Printer
     from skillwire.store.contract import Store
@@ -45,6 +46,29 @@ def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) ->
         raise FormatError("argument-invalid", "a policy is nobody who decides", "say who you are with --by")
     if not arguments.note.isprintable():
         raise FormatError("argument-invalid", "--note takes a line of text", "leave out what cannot be printed")
+
+
+def require_fingerprint(given: str | None, shown: str, uri: str, review: Sequence[str]) -> None:
+    """Z4: without a terminal, an approval names the content that the command ``review`` showed."""
+    hint = f"review it first: {shlex.join(review)}"
+    if not shown:
+        raise ApprovalError(
+            "terminal-missing",
+            f"{uri!r:.300} promises no digests, so it can only be approved on a terminal or at the desk",
+            "open the desk: skillwire ui",
+            rule="V7",
+        )
+    if given is None:
+        raise ApprovalError(
+            "fingerprint-missing",
+            f"without a terminal, --fingerprint has to name the content of {uri!r:.300} to approve",
+            hint,
+            rule="Z4",
+        )
+    if given != shown:
+        raise ApprovalError(
+            "fingerprint-other", f"{uri!r:.300} has another content than that fingerprint's", hint, rule="A1"
+        )
 
 
 async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list[str]:

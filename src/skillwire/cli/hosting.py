@@ -63,8 +63,8 @@ def add_host_options(parser: argparse.ArgumentParser) -> None:
 
 def host_words(arguments: argparse.Namespace) -> list[str]:
     """The options that made this host, for a command in a hint: without them it would mean another one."""
-    given = [("--config", arguments.config), ("--state", arguments.state)]
-    given += [("--folder", folder) for folder in arguments.folder]
+    given = [("--config", getattr(arguments, "config", None)), ("--state", arguments.state)]
+    given += [("--folder", folder) for folder in getattr(arguments, "folder", ())]
     return [word for option, value in given if value is not None for word in (option, str(value))]
 
 

@@ -26,7 +26,7 @@ _EXAMPLES = """\
 examples:
   skillwire load refunds                 asks on a terminal, if it is not approved yet
   skillwire load acme:refunds > block    loads what was approved before; refuses anything else
-  skillwire load refunds --yes           approves it as it is now, granting nothing
+  skillwire load refunds --yes           loads it this time without asking; approves and grants nothing
   skillwire load refunds --ask desk      waits until somebody answers: skillwire ui, skillwire questions
 
 exit codes: 0 loaded, 1 refused, 2 usage, unknown, or not to be reached
@@ -46,7 +46,7 @@ def add_arguments(verbs: Verbs) -> None:
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
     who = parser.add_mutually_exclusive_group()
-    who.add_argument("--yes", action="store_true", help="say yes before the question; nothing is granted")
+    who.add_argument("--yes", action="store_true", help="load it this time without asking; nothing is approved")
     who.add_argument(
         "--ask",
         choices=("terminal", "desk", "nobody"),
@@ -96,7 +96,7 @@ async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> 
         if arguments.json:
             printer.json({"refused": _refusal(outcome)})
         hint = outcome.hint
-        if outcome.reference in ("nobody-to-ask", "declined"):  # the command in it has to find the same skill
+        if outcome.reference in ("nobody-to-ask", "skill-declined"):  # the command has to find the same skill
             hint = " ".join([hint, *map(shlex.quote, host_words(arguments))])
         printer.error(SkillwireError(outcome.reference, outcome.message, hint, rule=outcome.rule))
         if outcome.rule == "V7" and not arguments.dynamic:

@@ -6,13 +6,14 @@ about a skill of a server that nobody here knows can be answered too.
 
 from __future__ import annotations
 
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import page
-from skillwire.cli.deciding import add_decision_options, check_decision
+from skillwire.cli.asking import can_ask, confirm, meaning_of, page
+from skillwire.cli.deciding import add_decision_options, check_decision, require_fingerprint, system_user
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_state_options, line, listed, moment, run_with_store, stamp
+from skillwire.cli.hosting import add_state_options, host_words, line, listed, moment, run_with_store, stamp
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
@@ -28,7 +29,8 @@ _EXAMPLES = """\
 examples:
   skillwire questions                    who waits, and for what
   skillwire questions 3f2a               everything about one; the first letters of its id are enough
-  skillwire questions 3f2a --yes --grant execute
+  skillwire questions 3f2a --yes --grant execute           shows it, then asks
+  skillwire questions 3f2a --yes --fingerprint sha256:…    without a terminal: the one that was shown
   skillwire questions 3f2a --no --note 'not on this machine'
 
 A yes to a skill is to exactly these files, and a no as well; both answer whoever else asks about them.
@@ -58,6 +60,11 @@ def add_arguments(verbs: Verbs) -> None:
         default=[],
         metavar="TOOL",
         help="with --yes to a skill: also grant this tool, or 'execute' to let code run (repeatable)",
+    )
+    parser.add_argument(
+        "--fingerprint",
+        metavar="SHA256",
+        help="with --yes: the content that was shown; needed without a terminal",
     )
     add_decision_options(parser, "answers")
     add_state_options(parser)
@@ -111,6 +118,9 @@ async def _show(store: Store, arguments: argparse.Namespace, printer: Printer) -
     approval = await store.approval(question.origin, question.entry.uri)
     for each in page(request_of(question), approval):
         printer.data(each)
+    if question.content:
+        words = ["skillwire", "questions", question.id, "--yes", "--fingerprint", question.content]
+        printer.talk(f"to approve exactly this: {shlex.join([*words, *host_words(arguments)])}")
     return Exit.OK
 
 
@@ -122,7 +132,16 @@ async def _answer(store: Store, arguments: argparse.Namespace, printer: Printer)
     grants = frozenset[str](arguments.grant)
     if grants and question.kind != "load":
         raise FormatError("argument-invalid", "--grant goes with a yes to a skill", "leave it out")
-    answer = Answer(arguments.yes, arguments.by, remember=not arguments.once, grants=grants, note=arguments.note)
+    if arguments.yes:
+        await _demand_look(store, question, arguments, printer)
+    answer = Answer(
+        arguments.yes,
+        arguments.by,
+        remember=not arguments.once,
+        grants=grants,
+        note=arguments.note,
+        user=system_user(),
+    )
     if not await give_answer(store, question, answer):
         raise ApprovalError(
             "question-gone",
@@ -136,6 +155,24 @@ async def _answer(store: Store, arguments: argparse.Namespace, printer: Printer)
     if grants:
         printer.data(f"granted: {listed(sorted(grants))}")
     return Exit.OK
+
+
+async def _demand_look(store: Store, question: Question, arguments: argparse.Namespace, printer: Printer) -> None:
+    """Z4, as for ``approve``: on a terminal it is shown and asked; elsewhere its fingerprint is required."""
+    from skillwire.host.desk import request_of
+
+    words = ["skillwire", "questions", question.id, *host_words(arguments)]
+    if arguments.fingerprint is not None or not can_ask():
+        require_fingerprint(arguments.fingerprint, question.content, question.entry.uri, words)
+    if not can_ask():
+        return
+    request, approval = request_of(question), await store.approval(question.origin, question.entry.uri)
+    for each in page(request, approval):
+        printer.talk(each)
+    about = f" {line(question.target)}" if question.target else ""
+    granting = f" Grant {listed(sorted(set(arguments.grant)))}?" if arguments.grant else ""
+    if not await confirm(f"{meaning_of(request)}{about}{granting}", printer):
+        raise ApprovalError("not-approved", "you did not approve it", "nothing was recorded", rule="Z4")
 
 
 def _find(questions: Sequence[Question], beginning: str) -> Question:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 FILES = {"SKILL.md": skill_md("flat", extra="allowed-tools: Read\n"), "scripts/x.sh": b"x"}
 FLAT = entry_of("flat", FILES)
 URI = "skill://flat/SKILL.md"
+YES = ("--yes", "--fingerprint", fingerprint_of(FLAT))
 
 
 @pytest.fixture
@@ -107,7 +109,7 @@ def test_one_is_shown_with_everything_there_is_to_know(state: Path, capsys: pyte
 def test_a_yes_to_a_skill_is_an_approval_of_its_content(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It answers all who ask about it, whether or not their server is known here."""
     ask(state, question(), question("def2"))
-    words = ["abc", "--yes", "--grant", "Read", "--by", "ada", "--note", "fine"]
+    words = ["abc", *YES, "--grant", "Read", "--by", "ada", "--note", "fine"]
     assert run_questions(state, *words) == 0
     assert "Read" in capsys.readouterr().out
     for given in answers(state, "abc1", "def2"):
@@ -117,6 +119,31 @@ def test_a_yes_to_a_skill_is_an_approval_of_its_content(state: Path, capsys: pyt
     assert (approval["origin"], approval["fingerprint"]) == ("acme", fingerprint_of(FLAT))
     assert run(["log", "--json", "--state", str(state)]) == 0
     assert json.loads(capsys.readouterr().out)["facts"]["note"] == "fine"
+
+
+@rule("Z4")
+@pytest.mark.parametrize(
+    ("words", "reference"),
+    [
+        pytest.param([], "fingerprint-missing", id="no fingerprint"),
+        pytest.param(["--fingerprint", "sha256:" + "0" * 64], "fingerprint-other", id="another content"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["load", "execute"])
+def test_without_a_terminal_a_yes_names_what_was_shown(
+    state: Path, capsys: pytest.CaptureFixture[str], kind: str, words: list[str], reference: str
+) -> None:
+    """A program that asks cannot answer itself by following a hint: the hint shows the question."""
+    ask(state, question(kind=kind))
+    assert run_questions(state, "abc", "--yes", "--once", *words) == 1
+    error = capsys.readouterr().err
+    assert f"[{reference}," in error
+    assert answers(state, "abc1") == [None]
+    hint = shlex.split(error.partition("skillwire questions ")[2].splitlines()[0])
+    assert run(["questions", *hint]) == 0
+    command = capsys.readouterr().err.partition("skillwire questions ")[2]
+    assert run(["questions", *shlex.split(command), "--once"]) == 0
+    assert answers(state, "abc1")[0].yes
 
 
 def test_a_no_to_a_skill_is_a_no_to_its_content(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -136,7 +163,7 @@ def test_a_no_to_a_skill_is_a_no_to_its_content(state: Path, capsys: pytest.Capt
 def test_other_answers_are_for_the_one_who_asked(state: Path, kind: str, words: list[str]) -> None:
     """Nothing is remembered here."""
     ask(state, question(kind=kind), question("def2", kind))
-    assert run_questions(state, "abc", "--yes", *words) == 0
+    assert run_questions(state, "abc", *YES, *words) == 0
     first, second = answers(state, "abc1", "def2")
     assert (first.yes, first.remember) == (True, not words)
     assert second is None
@@ -153,7 +180,7 @@ def test_an_answer_that_comes_too_late_is_an_error(
         return False
 
     monkeypatch.setattr("skillwire.store.sqlite.SqliteStore.answer_question", late)
-    assert run_questions(state, "abc", "--yes") == 1
+    assert run_questions(state, "abc", *YES) == 1
     assert "[question-gone]" in capsys.readouterr().err
 
 

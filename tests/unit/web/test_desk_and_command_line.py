@@ -74,7 +74,7 @@ class Stage:
         more = ["--by", "anna", "--state", str(self.folder)]
         if verb in ("approve", "decline", "enable"):
             more += ["--config", str(self._config())]
-        if verb == "approve" and "--fingerprint" not in words:
+        if (verb == "approve" or "--yes" in words) and "--fingerprint" not in words and verb != "approvals":
             more += ["--fingerprint", stage_fingerprint(self)]
         assert await to_thread.run_sync(run, [verb, *words, *more]) == 0
 
