@@ -154,7 +154,7 @@ async def open_target(
     A label is looked up in ``options.config``, or in the files that hosts keep below ``home`` and ``folder``. An
     entry of such a file is taken too.
     """
-    local = _open_local(target, options, on_skill) if isinstance(target, str) else None
+    local = _open_local(target, options, home, on_skill) if isinstance(target, str) else None
     if local is not None:
         yield local
         return
@@ -171,9 +171,14 @@ async def open_target(
         yield RemoteCatalog(client, allow_unverified=options.allow_unverified)
 
 
-def _open_local(target: str, options: TargetOptions, on_skill: Callable[[int], None] | None) -> Catalog | None:
-    if options.config is not None or "://" in target:
+def _open_local(
+    target: str, options: TargetOptions, home: Path, on_skill: Callable[[int], None] | None
+) -> Catalog | None:
+    if options.config is not None or "://" in target or not os.path.exists(target):
         return None
+    from skillwire.client.servers import check_local_name
+
+    check_local_name(target, home)
     if os.path.isdir(target) or (is_archive(target) and os.path.isfile(target)):
         return open_folders([target], on_skill=on_skill)
     if target.endswith(".json") and os.path.isfile(target):
@@ -188,7 +193,15 @@ async def server_place(
 
     Z1: what a project's file has for a label needs consent, and no variable is filled in before.
     """
-    from skillwire.client.servers import CommandServer, UrlServer, find_configs, find_server, is_own, parse_server
+    from skillwire.client.servers import (
+        CommandServer,
+        UrlServer,
+        check_own_configs,
+        find_configs,
+        find_server,
+        is_own,
+        parse_server,
+    )
 
     if isinstance(target, str) and "://" in target:
         return UrlServer(target, options.headers)
@@ -197,6 +210,7 @@ async def server_place(
         configs = find_configs(folder, home) if options.config is None else iter([options.config])
         file, entry = find_server(target, configs)
         if options.config is None and not is_own(file, home):
+            check_own_configs(target, home)
             await options.consent(file, target, entry)
         target = entry
     place = parse_server(target) if isinstance(target, Mapping) else CommandServer(tuple(target))

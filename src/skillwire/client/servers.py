@@ -272,15 +272,50 @@ def _check_table(table: _Object, seen: Mapping[str, Any], file: str) -> None:
 
 def find_configs(folder: Path, home: Path) -> Iterator[Path]:
     """The files that hosts keep: the user's own, then those of the project, which cannot override them (Z1)."""
-    for base, names in ((home, _HOME_PLACES), (folder, _PLACES)):
-        for name in names:
-            if (base / name).is_file():
-                yield base / name
+    yield from own_configs(home)
+    yield from (folder / name for name in _PLACES if (folder / name).is_file())
+
+
+def own_configs(home: Path) -> Iterator[Path]:
+    """The user's own files."""
+    return (home / name for name in _HOME_PLACES if (home / name).is_file())
 
 
 def is_own(config: Path, home: Path) -> bool:
     """Whether a file is one of the user's own, and not one that came with a project."""
     return config in {home / name for name in _HOME_PLACES}
+
+
+def check_local_name(name: str, home: Path) -> None:
+    """Z1: a file or folder of a project does not stand in for a server of the user's own configuration."""
+    if os.sep in name:
+        return
+    for path in own_configs(home):
+        try:
+            servers = read_servers(path)
+        except (FormatError, NotFoundError):
+            continue
+        if name in servers:
+            raise FormatError(
+                "label-shadowed",
+                f"{name!r:.100} is here, and it is also a server in your {path.name}",
+                f"for what is here: ./{name}; for the server: --config {shlex.quote(str(path))}",
+                rule="Z1",
+            )
+
+
+def check_own_configs(label: str, home: Path) -> None:
+    """Z1: an entry of a project is not used for a label that the user may have in a file that cannot be read."""
+    for path in own_configs(home):
+        try:
+            read_servers(path)
+        except (FormatError, NotFoundError) as error:
+            raise FormatError(
+                "config-invalid",
+                f"your {path.name} cannot be read, so {label!r:.100} may be in it: {error.message}",
+                f"correct {path.name}: {error.hint}",
+                rule="Z1",
+            ) from error
 
 
 def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
-from skillwire.client.servers import find_configs, find_server, is_own
+from skillwire.client.servers import check_local_name, check_own_configs, find_configs, find_server, is_own
 from skillwire.errors import FormatError
 from skillwire.install.lock import Server
 from skillwire.install.words import from_anywhere
@@ -43,6 +43,7 @@ def describe_server(
     if config is None and target.endswith(".json") and os.path.isfile(target):
         raise FormatError("target-unknown", "a listing has no files to add", "name the server that it is of")
     if config is None and os.path.exists(target):
+        check_local_name(target, scope.home)
         return Server("folder", (_seen_from_lock(Path(target), scope),))
     if config is None and scope.kind == "global" and os.sep not in target:
         config, _ = find_server(target, find_configs(scope.project, scope.home))
@@ -98,6 +99,8 @@ def needs_consent(server: Server, scope: Scope) -> ForeignServer | None:
         found = iter([config]) if config is not None else find_configs(base_of(scope), scope.home)
         file, entry = find_server(label, found)
         if not is_own(file, scope.home):
+            if config is None:
+                check_own_configs(label, scope.home)
             return ForeignServer(file, label, entry)
     return ForeignServer(scope.lock_path, label, entry) if scope.kind == "project" else None
 

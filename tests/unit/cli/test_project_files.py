@@ -230,6 +230,34 @@ def test_the_users_own_server_is_used_whatever_the_project_says(
     assert not touched.exists()
 
 
+@rule("Z1")
+@pytest.mark.parametrize("verb", ["list", "verify", "add", "pull"])
+def test_a_folder_of_the_project_does_not_stand_in_for_the_users_server(
+    project: Path, home: Path, verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Both commands of the hint mean one of them."""
+    configure(home / ".claude.json", {"url": "http://127.0.0.1:1/mcp"})
+    write_tree(project / "it", small_tree())
+    words = {"add": ["flat", "--agent", "claude-code", "--yes"], "pull": ["flat", "out"]}.get(verb, [])
+    assert run([verb, "it", *words]) == 2
+    assert "[label-shadowed, rule Z1]" in capsys.readouterr().err
+    assert list(project.iterdir()) == [project / "it"]
+    assert run([verb, "./it", *words]) == 0
+    assert run([verb, "it", *words, "--config", str(home / ".claude.json")]) == 2
+    assert "[connection-lost]" in capsys.readouterr().err
+
+
+@rule("Z1")
+def test_a_file_of_the_user_that_cannot_be_read_does_not_let_the_projects_win(
+    project: Path, home: Path, touched: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / ".claude.json").write_text("// mine\n{}")
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["list", "it", "--yes"]) == 2
+    assert "[config-invalid, rule Z1]" in capsys.readouterr().err
+    assert not touched.exists()
+
+
 LOCKED = {
     "command": {"command": ["touch", "touched"]},
     "url": {"url": "http://127.0.0.1:1/mcp"},
