@@ -14,7 +14,7 @@ from e2e.installing import serving, serving_dynamic
 from rules import rule
 from skillwire.cli.main import run
 from starting import python_command, skillwire_command
-from trees import SMALL_TREE_SKILLS, files_of, small_tree, write_tree
+from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree, write_tree
 
 HERE = Path(__file__).parent
 LYING = str(HERE / "lying_server.py")
@@ -158,6 +158,27 @@ def test_pulling_does_not_touch_what_is_there(root: Path, tmp_path: Path) -> Non
 
 
 @rule("V1")
+@rule("Z2")
+@pytest.mark.parametrize("folder", [".git/hooks", ".sl", ".venv/lib", "web/node_modules", ".husky", "linked/x"])
+def test_pulling_into_folders_that_tools_run_is_refused(
+    root: Path, tmp_path: Path, folder: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also through a link, and with --force."""
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "linked").symlink_to(".git")
+    for words in ([], ["--force"]):
+        assert run(["pull", str(root), REFUNDS, str(tmp_path / folder), *words]) == 2
+        assert "[folder-forbidden, rule Z2]" in capsys.readouterr().err
+    assert list((tmp_path / ".git").iterdir()) == []
+
+
+@rule("Z2")
+def test_a_skill_called_like_such_a_folder_is_not_pulled(root: Path, tmp_path: Path) -> None:
+    write_tree(root, {"venv/SKILL.md": skill_md("venv")})
+    assert run(["pull", str(root), "venv", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
 def test_pulling_a_lie_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Either the whole verified skill or nothing, not even the folder around it."""
     configured(tmp_path / ".mcp.json", {"liar": lying_entry()})

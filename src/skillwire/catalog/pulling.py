@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry
 
-_VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj"})  # git~1: .git on old Windows disks
+# git~1 is .git on old Windows disks; .fslckout and _fossil_ are files.
+_VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj", ".sl", ".fslckout", "_fossil_"})
+_RUN_LATER = frozenset({".venv", "venv", "site-packages", "dist-packages", "node_modules", ".husky", ".githooks"})
 # Git takes a folder with these for a repository. With "commondir" the other two may lie elsewhere.
 _BARE_REPOSITORIES = ({"head", "objects", "refs"}, {"head", "commondir"})
 
@@ -77,8 +79,24 @@ def _check_promises(entry: SkillEntry, limits: Limits) -> None:
         )
 
 
+def check_folder(folder: Path, label: str) -> None:
+    """Z2: refuse a folder whose content tools run or obey. ``folder`` is the real path of what was typed."""
+    for each in (folder, *folder.parents):
+        is_environment = each.name.lower() in _RUN_LATER or (each / "pyvenv.cfg").exists()
+        is_bare = all((each / name).exists() for name in ("HEAD", "objects", "refs"))
+        if is_environment or is_bare or is_version_control(each.name):
+            kind = "a virtual environment or a folder of packages or hooks" if is_environment else "a repository"
+            raise FormatError(
+                "folder-forbidden",
+                f"{label!r:.200} is part of {kind}: {str(each)!r:.200}",
+                "nothing was written; choose another folder",
+                rule="Z2",
+            )
+
+
 def check_destination(destination: Path, *, replace: bool) -> None:
-    """Refuse to touch what is there, before anything is fetched for it."""
+    """Refuse to touch what is there, before anything is fetched for it, and folders that tools run (Z2)."""
+    check_folder(Path(os.path.realpath(destination.parent), destination.name), str(destination))
     if os.path.lexists(destination) and not replace:
         raise FormatError(
             "destination-exists",
@@ -89,8 +107,8 @@ def check_destination(destination: Path, *, replace: bool) -> None:
 
 def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool = False) -> None:
     """``files`` as the folder ``destination``, which appears whole or not at all."""
-    check_destination(destination, replace=replace)
     check_tree(destination.name, files)
+    check_destination(destination, replace=replace)
     try:
         destination.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=".skillwire-", dir=destination.parent) as place:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from skillwire.catalog.pulling import is_version_control
+from skillwire.catalog.pulling import check_folder
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
 from skillwire.install.lock import LOCK_NAME
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from skillwire.install.lock import Mode
 
 ScopeKind: TypeAlias = Literal["project", "global"]
-_RUN_LATER = frozenset({".venv", "venv", "site-packages", "dist-packages", "node_modules"})
 
 
 def _is_none(_folder: Path) -> bool:
@@ -171,25 +170,15 @@ class Scope:
         real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root))
         if top not in real.parents:
             where = "the project" if self.kind == "project" else "your home"
+            leads = f"is {where} itself" if real == top else f"leads out of {where}, to {str(real)!r:.200}"
             raise FormatError(
                 "folder-elsewhere",
-                f"{label!r:.200} leads out of {where}, to {str(real)!r:.200}",
+                f"{label!r:.200} {leads}",
                 "nothing was written; to use that folder, name it yourself: --global --agent-dir FOLDER",
             )
         return _place(real, label)
 
 
 def _place(folder: Path, label: str) -> Place:
-    """Z2: the place, unless tools run or obey what lies there."""
-    for each in (folder, *folder.parents):
-        is_environment = each.name.lower() in _RUN_LATER or (each / "pyvenv.cfg").exists()
-        is_bare = all((each / name).exists() for name in ("HEAD", "objects", "refs"))
-        if is_environment or is_bare or is_version_control(each.name):
-            kind = "a virtual environment or a folder of packages" if is_environment else "a repository"
-            raise FormatError(
-                "folder-forbidden",
-                f"{label!r:.200} is part of {kind}: {str(each)!r:.200}",
-                "nothing was written; choose another folder",
-                rule="Z2",
-            )
+    check_folder(folder, label)
     return Place(folder, label)

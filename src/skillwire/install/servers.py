@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
+from skillwire.catalog.archive import is_archive
 from skillwire.client.servers import check_local_name, check_own_configs, find_configs, find_server, is_own
 from skillwire.errors import FormatError
 from skillwire.install.lock import Server
@@ -61,8 +62,12 @@ def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path
             return _plain(server.words[0]), None
         case "folder":
             folder = os.path.normpath(base / server.words[0])
-            if not os.path.exists(folder):
-                raise FormatError("target-unknown", f"{server.words[0]!r:.200} is not there", "put it back")
+            if not os.path.isdir(folder) and not (is_archive(folder) and os.path.isfile(folder)):
+                raise FormatError(
+                    "target-unknown",
+                    f"{server.words[0]!r:.200}, which the lock names, is not a folder or an archive of skills",
+                    "put it back, or correct it in the lock",
+                )
             return folder, None
         case "label":
             pass

@@ -66,7 +66,7 @@ class SkillsAgent(Agent[Any]):
             gated.tool_input_guardrails = [*guards, _Gate(self.host)]
             return gated
         if isinstance(tool, CustomTool):
-            return replace(tool, on_invoke_tool=_Asking(self.host, tool.name, run))
+            return replace(tool, on_invoke_tool=_Asking(self.host, tool.name, tool.on_invoke_tool))
         if isinstance(tool, LocalShellTool | ShellTool) and run is not None:
             return replace(tool, executor=_Asking(self.host, tool.name, run))
         raise UserError(f"nothing can ask before {tool.name!r} runs: remove it, or name it in 'harmless'")
