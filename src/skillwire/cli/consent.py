@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
 
 _LONGEST = 2000
+_LARGEST_ENTRY = 4000  # characters: a person reads all of it
+_LAST = ("cwd", "env", "headers", "args", "command", "url")  # what decides stands next to the question
 
 
 def ask_for_servers(printer: Printer, flag: str, *, is_given: bool) -> Consent:
@@ -36,7 +39,16 @@ def ask_for_servers(printer: Printer, flag: str, *, is_given: bool) -> Consent:
         place = _cut(written_place(entry))
         if can_ask():
             printer.talk(f"{line(str(file))}, which came with the project, names this server:")
-            for key, value in entry.items():
+            if len(json.dumps(dict(entry))) > _LARGEST_ENTRY:
+                raise ApprovalError(
+                    "server-not-allowed",
+                    f"the entry in {file.name!r:.200} is too long to be reviewed here",
+                    f"read it in the file, then run the command again with --config {shlex.quote(str(file))}",
+                    rule="Z1",
+                )
+            for key, value in sorted(
+                entry.items(), key=lambda item: _LAST.index(item[0]) if item[0] in _LAST else -1
+            ):
                 printer.talk(f"  {_cut(key)}: {_cut(json.dumps(value, ensure_ascii=False))}")
             if await confirm(f"Use {place} from now on?", printer):
                 allow(server_record(file, label, entry))

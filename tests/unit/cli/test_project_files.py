@@ -208,6 +208,26 @@ def test_what_the_user_answered_holds_for_that_entry_of_that_file(
 
 
 @rule("Z1")
+def test_what_decides_stands_next_to_the_question_and_nothing_is_cut(
+    project: Path, touched: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def confirm(_question: str, _: object) -> bool:
+        return False
+
+    monkeypatch.setattr(consent, "can_ask", lambda: True)
+    monkeypatch.setattr(consent, "confirm", confirm)
+    many = {f"note-{number}": "x" for number in range(50)}
+    configure(project / ".mcp.json", {"env": {"NODE_OPTIONS": "--require x"}, **touching(touched), **many})
+    assert run(["list", "it"]) == 2
+    shown = [row.split(":")[0].strip() for row in capsys.readouterr().err.splitlines() if row.startswith("  ")]
+    assert shown[-3:] == ["env", "args", "command"]
+    configure(project / ".mcp.json", {**touching(touched), "note": "x" * 4000})
+    assert run(["list", "it"]) == 2
+    assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
+    assert not touched.exists()
+
+
+@rule("Z1")
 def test_no_is_an_answer(project: Path, touched: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def confirm(_question: str, _: object) -> bool:
         return False
