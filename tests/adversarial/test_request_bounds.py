@@ -51,6 +51,12 @@ class Served:
         async with await self.connect() as stream:
             return await status_after(stream, *pieces)
 
+    async def wait_until_empty(self) -> None:
+        """Wait for the end of all connections, which tells nobody."""
+        with anyio.fail_after(20):
+            while self.connections:  # noqa: ASYNC110
+                await anyio.sleep(0.01)
+
 
 async def status_after(stream: SocketStream, *pieces: bytes) -> int:
     with anyio.fail_after(20):
@@ -69,13 +75,15 @@ async def send_for_ever(stream: SocketStream, first: bytes, more: bytes) -> None
         await stream.send(more)
 
 
-async def wait_for_the_end(stream: SocketStream) -> None:
+async def wait_for_the_end(stream: SocketStream) -> bytes:
+    """What comes until the connection is closed."""
+    received = b""
     with anyio.fail_after(20):
         try:
             while True:
-                await stream.receive()
+                received += await stream.receive()
         except (anyio.EndOfStream, anyio.BrokenResourceError):
-            return
+            return received
 
 
 @asynccontextmanager
@@ -90,6 +98,17 @@ async def serving(
         replay = 0 if kind == "serve without replay" else MIB
         options = HttpOptions(replay_bytes=replay, limits=limits, max_connections=max_connections)
         config = HttpServer(build_server(skills), listener, options, catalog=lambda: skills.catalog).config()
+    async with serving_config(config, listener) as server:
+        yield Served(listener.getsockname()[1], server.server_state.connections)
+
+
+@asynccontextmanager
+async def serving_app(app: Any, folder: Path, limits: Limits = DEFAULT_LIMITS) -> AsyncIterator[Served]:
+    """The web server of ``serve`` around another application."""
+    listener = listen("127.0.0.1", 0)
+    options = HttpOptions(limits=limits, replay_bytes=0)
+    config = HttpServer(build_server(Skills(folder, watch=False)), listener, options).config()
+    config.app, config.lifespan = app, "off"
     async with serving_config(config, listener) as server:
         yield Served(listener.getsockname()[1], server.server_state.connections)
 
@@ -249,15 +268,35 @@ async def test_a_client_that_does_not_read_its_response_is_disconnected(tmp_path
         for _ in range(1000):  # the first few wait for the client to read
             await send({"type": "http.response.body", "body": b"a" * MIB, "more_body": True})
 
-    listener = listen("127.0.0.1", 0)
-    options = HttpOptions(limits=HASTY, replay_bytes=0)
-    config = HttpServer(build_server(Skills(tmp_path, watch=False)), listener, options).config()
-    config.app, config.lifespan = long, "off"
-    async with serving_config(config, listener) as server:
-        stream = await anyio.connect_tcp("127.0.0.1", listener.getsockname()[1])
-        async with stream:
-            await stream.send(GET + b"\r\n")
-            assert await stream.receive(1)
-            with anyio.fail_after(20):
-                while server.server_state.connections:  # noqa: ASYNC110 - the end of a connection tells nobody
-                    await anyio.sleep(0.01)
+    async with serving_app(long, tmp_path, HASTY) as served, await served.connect() as stream:
+        await stream.send(GET + b"\r\n")
+        assert await stream.receive(1)
+        await served.wait_until_empty()
+
+
+@rule("Z6")
+async def test_requests_that_wait_for_another_one_are_few(tmp_path: Path) -> None:
+    """Each would take a kilobyte, and all of them together the time of everybody else."""
+    begun: list[str] = []
+    was_told = anyio.Event()
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        begun.append(scope["path"])
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        was_told.set()
+
+    async with serving_app(endless, tmp_path) as served, await served.connect() as stream:
+        await stream.send((GET + b"\r\n") * 10)
+        with anyio.fail_after(20):
+            await was_told.wait()
+        await wait_for_the_end(stream)
+    assert begun == ["/healthz"]
+
+
+@rule("Z6")
+async def test_requests_sent_at_once_are_all_answered(kind: str, tmp_path: Path) -> None:
+    last = GET + b"Connection: close\r\n\r\n"
+    async with serving(kind, tmp_path) as served, await served.connect() as stream:
+        await stream.send((GET + b"\r\n") * 8 + last)
+        assert (await wait_for_the_end(stream)).count(b"HTTP/1.1 %d " % answers(kind)) == 9

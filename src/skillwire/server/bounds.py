@@ -6,6 +6,7 @@ uvicorn bounds none of these before an application runs, so its protocol class i
 - A head has at most 32 KiB and 100 headers: 431 above.
 - A head has 10 seconds to arrive, and its body has 10 more: 408, then the connection is closed. A check every
   quarter of that finds what is incomplete, so a request costs no timer.
+- At most 8 requests of one connection wait for the one before them. One more closes it.
 - A body of twice the allowed size is not read to its end. The application has refused it by then.
 - A client that reads nothing of its response for 30 seconds is disconnected.
 - One address has at most half of the connections. Connections that wait for their client make room for new ones.
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 
 _CHECKS_PER_DEADLINE = 4
 _SESSION_ID, _VERSION = b"mcp-session-id", b"mcp-protocol-version"
+_MOST_WAITING = 8
 _LINGER_SECONDS = 1.0  # until a refused client has read its response: closing at once could reset the connection
 
 
@@ -80,6 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._body_room = connections.body_room
         self._in_head = True
         self._room = self._head_room  # for what is missing of this head, or of this body
+        self._answering: Any = None  # the cycle of the request that is being answered; ``cycle`` is the last one
         self._since: float | None = None  # when a check found this head or body incomplete for the first time
         self._is_refused = False
         self._check: asyncio.TimerHandle | None = None
@@ -100,6 +103,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._others.remove(self)
         if self._check is not None:
             self._check.cancel()
+        self._stop_answering()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -129,6 +133,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.headers) > self._max_headers:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             raise ValueError("too many headers")
+        if len(self.pipeline) >= _MOST_WAITING:
+            self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
+            raise ValueError("too many requests at once")
         self._in_head = False
         self._room = self._body_room
         self._since = None
@@ -144,10 +151,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def begin(self) -> None:
         """Begin to answer a request, of which the head is here."""
         super().on_headers_complete()
+        if not self.pipeline:
+            self._answering = self.cycle
 
     def finish(self) -> None:
         """The body is here, too."""
         super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        """Go on with the next request."""
+        self._answering = self.pipeline[-1][0] if self.pipeline else None
+        super().on_response_complete()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
@@ -206,13 +220,17 @@ class BoundedProtocol(HttpToolsProtocol):
                 f"HTTP/1.1 {status.value} {status.phrase}\r\ncontent-type: text/plain\r\n"
                 f"content-length: {len(words)}\r\nconnection: close\r\n\r\n{words}".encode()
             )
-        under_way: Any = self.cycle
-        if under_way is not None:
-            under_way.disconnected = True  # so that the application stops, and writes nothing more
-            under_way.message_event.set()
+        self._stop_answering()
+        self.flow.resume_reading()  # or the client's end would not be noticed
         if self.transport.can_write_eof():
             self.transport.write_eof()
         self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
+
+    def _stop_answering(self) -> None:
+        """End the application's work, and what it writes. uvicorn tells only the last of several requests."""
+        if self._answering is not None:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
 
 
 class SessionShares:
