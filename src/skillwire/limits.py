@@ -45,6 +45,7 @@ class Limits:
     max_headers: int = 100
     max_request_seconds: float = 10.0  # for a head to arrive, and again for its body
     max_unread_seconds: float = 30.0  # for a client that reads nothing of its response
+    max_unread_bytes: int = 256 * MIB  # of all clients together
 
     # One server that we are a client of (B1-B4).
     max_message_bytes: int = 64 * MIB

@@ -31,6 +31,7 @@ pytestmark = pytest.mark.anyio
 
 HASTY = replace(DEFAULT_LIMITS, max_request_seconds=0.2, max_unread_seconds=0.2)  # reaching it is the subject
 FEW = 8
+LONG = b"a" * 16 * MIB  # more than the system buffers
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
 POST = b"POST /mcp HTTP/1.1\r\nHost: localhost\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -77,13 +78,13 @@ async def send_for_ever(stream: SocketStream, first: bytes, more: bytes) -> None
 
 async def wait_for_the_end(stream: SocketStream) -> bytes:
     """What comes until the connection is closed."""
-    received = b""
+    received = bytearray()
     with anyio.fail_after(20):
         try:
             while True:
-                received += await stream.receive()
+                received += await stream.receive(MIB)
         except (anyio.EndOfStream, anyio.BrokenResourceError):
-            return received
+            return bytes(received)
 
 
 @asynccontextmanager
@@ -214,17 +215,24 @@ async def test_silent_connections_make_room_for_a_request(kind: str, tmp_path: P
 class Line:
     """A connection as the bounds see it."""
 
-    def __init__(self, address: str, since: float | None = None) -> None:
+    def __init__(self, address: str, since: float | None = None, unsent_since: float = 0.0) -> None:
         self.client = (address, 1)
         self.since = since
+        self.unsent_since = unsent_since
         self.was_closed = False
-        self.transport = self
+        self.transport = self.loop = self
 
     def is_waiting(self) -> bool:
         return self.since is not None
 
     def waiting_since(self) -> float:
         return self.since or 0.0
+
+    def time(self) -> float:
+        return 0.0
+
+    def unsent(self, now: float) -> int:
+        return 1
 
     def abort(self) -> None:
         self.was_closed = True
@@ -261,17 +269,72 @@ def test_the_connection_that_waits_longest_makes_room() -> None:
     assert [line.was_closed for line in lines] == [False, False, True, False]
 
 
-@rule("Z6")
-async def test_a_client_that_does_not_read_its_response_is_disconnected(tmp_path: Path) -> None:
-    async def long(scope: Any, receive: Any, send: Any) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": []})
-        for _ in range(1000):  # the first few wait for the client to read
-            await send({"type": "http.response.body", "body": b"a" * MIB, "more_body": True})
+async def in_pieces(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    for _ in range(1000):  # the first few wait for the client to read
+        await send({"type": "http.response.body", "body": b"a" * MIB, "more_body": True})
 
-    async with serving_app(long, tmp_path, HASTY) as served, await served.connect() as stream:
-        await stream.send(GET + b"\r\n")
+
+async def at_once(scope: Any, receive: Any, send: Any) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % len(LONG))]})
+    await send({"type": "http.response.body", "body": LONG})
+
+
+@rule("Z6")
+@pytest.mark.parametrize(
+    ("app", "head"),
+    [
+        pytest.param(in_pieces, GET, id="in pieces"),
+        pytest.param(at_once, GET, id="at once"),
+        pytest.param(at_once, GET + b"Connection: close\r\n", id="at once and last"),
+    ],
+)
+async def test_a_client_that_does_not_read_its_response_is_disconnected(
+    app: Any, head: bytes, tmp_path: Path
+) -> None:
+    async with serving_app(app, tmp_path, HASTY) as served, await served.connect() as stream:
+        await stream.send(head + b"\r\n")
         assert await stream.receive(1)
         await served.wait_until_empty()
+
+
+@rule("Z6")
+async def test_responses_that_clients_do_not_read_do_not_pile_up(tmp_path: Path) -> None:
+    limits = replace(DEFAULT_LIMITS, max_unread_bytes=MIB)
+    async with serving_app(at_once, tmp_path, limits) as served, AsyncExitStack() as stack:
+        streams = [await stack.enter_async_context(await served.connect()) for _ in range(3)]
+        for stream in streams:
+            await stream.send(GET + b"Connection: close\r\n\r\n")
+            assert await stream.receive(1)
+        received = [len(await wait_for_the_end(stream)) for stream in streams]
+        assert [size >= len(LONG) for size in received] == [False, False, True]
+
+
+@rule("Z6")
+async def test_a_next_request_waits_until_its_client_has_read(tmp_path: Path) -> None:
+    begun: list[str] = []
+
+    async def counted(scope: Any, receive: Any, send: Any) -> None:
+        begun.append(scope["path"])
+        await at_once(scope, receive, send)
+
+    async with serving_app(counted, tmp_path) as served, await served.connect() as stream:
+        await stream.send(GET + b"\r\n")
+        assert await stream.receive(1)
+        await stream.send(GET + b"Connection: close\r\n\r\n")
+        await anyio.wait_all_tasks_blocked()
+        assert len(begun) == 1
+        assert len(await wait_for_the_end(stream)) > 2 * len(LONG)
+        assert len(begun) == 2
+
+
+@rule("Z6")
+def test_the_client_that_reads_nothing_for_longest_makes_room() -> None:
+    connections: Any = Connections(FEW, limits=replace(DEFAULT_LIMITS, max_unread_bytes=2))
+    lines = [Line("192.0.2.1", unsent_since=since) for since in (3.0, 1.0, 2.0)]
+    for line in lines:
+        connections.add_unread(line)
+    assert [line.was_closed for line in lines] == [False, True, False]
 
 
 @rule("Z6")

@@ -8,7 +8,8 @@ uvicorn bounds none of these before an application runs, so its protocol class i
   quarter of that finds what is incomplete, so a request costs no timer.
 - At most 8 requests of one connection wait for the one before them. One more closes it.
 - A body of twice the allowed size is not read to its end. The application has refused it by then.
-- A client that reads nothing of its response for 30 seconds is disconnected.
+- A client that reads nothing of its response for 30 seconds is disconnected. Its next request waits.
+- 256 MiB wait for clients to read them. Above that, those that read nothing for longest are disconnected.
 - One address has at most half of the connections. Connections that wait for their client make room for new ones.
 - One subject, or one address without a token, has at most a quarter of the sessions of the handshake era.
 """
@@ -48,6 +49,7 @@ class Connections:
         self._most = most - 1  # uvicorn answers the last one with 503
         self._share = max(1, most // 2)
         self._addresses: dict[BoundedProtocol, str] = {}
+        self._unread: dict[BoundedProtocol, None] = {}  # whose clients have more to read than the system buffers
 
     def add(self, new: BoundedProtocol) -> bool:
         """Count ``new``, in the place of another one if need be. False if there is no room for it."""
@@ -68,6 +70,23 @@ class Connections:
     def remove(self, old: BoundedProtocol) -> None:
         """Count it no more."""
         self._addresses.pop(old, None)
+        self._unread.pop(old, None)
+
+    def add_unread(self, new: BoundedProtocol) -> None:
+        """Its client has much to read. If all together have too much, those go that read nothing for longest."""
+        self._unread[new] = None
+        now = new.loop.time()
+        sizes = {one: one.unsent(now) for one in self._unread}
+        total = sum(sizes.values())
+        for one in sorted(sizes, key=lambda each: each.unsent_since):
+            if total <= self.limits.max_unread_bytes or len(sizes) == 1:  # one response may be larger
+                return
+            total -= sizes.pop(one)
+            one.transport.abort()
+
+    def remove_unread(self, old: BoundedProtocol) -> None:
+        """Its client has read."""
+        self._unread.pop(old, None)
 
 
 class BoundedProtocol(HttpToolsProtocol):
@@ -86,8 +105,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since: float | None = None  # when a check found this head or body incomplete for the first time
         self._is_refused = False
         self._check: asyncio.TimerHandle | None = None
-        self._unsent = 0  # bytes that the client had not read at the last check
-        self._unsent_since = 0.0
+        self._unsent = 0  # bytes that the client had not read when they were last counted
+        self.unsent_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
@@ -133,7 +152,8 @@ class BoundedProtocol(HttpToolsProtocol):
         if len(self.headers) > self._max_headers:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE)
             raise ValueError("too many headers")
-        if len(self.pipeline) >= _MOST_WAITING:
+        is_behind_unread = self.flow.write_paused and self._answering is None
+        if is_behind_unread or len(self.pipeline) >= _MOST_WAITING:
             self._refuse(HTTPStatus.TOO_MANY_REQUESTS)
             raise ValueError("too many requests at once")
         self._in_head = False
@@ -159,9 +179,33 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_message_complete()
 
     def on_response_complete(self) -> None:
-        """Go on with the next request."""
-        self._answering = self.pipeline[-1][0] if self.pipeline else None
+        """Go on with the next request, as soon as the client has read this response."""
+        self._answering = None
+        if self.flow.write_paused and not self.transport.is_closing():
+            self.flow.pause_reading()  # a next response would only wait in memory
+            return
+        if self.pipeline:
+            self._answering = self.pipeline[-1][0]
         super().on_response_complete()
+
+    def pause_writing(self) -> None:
+        """The client has much to read."""
+        super().pause_writing()
+        self._others.add_unread(self)
+
+    def resume_writing(self) -> None:
+        """The client has read."""
+        super().resume_writing()
+        self._others.remove_unread(self)
+        if self._answering is None:
+            self.on_response_complete()
+
+    def unsent(self, now: float) -> int:
+        """How many bytes the client has not read. ``unsent_since`` is when they became so many."""
+        unsent = self.transport.get_write_buffer_size()
+        if not unsent or unsent != self._unsent:
+            self._unsent, self.unsent_since = unsent, now
+        return unsent
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""
@@ -189,25 +233,24 @@ class BoundedProtocol(HttpToolsProtocol):
         self._check = self.loop.call_later(seconds, self._check_now)
 
     def _check_now(self) -> None:
-        """End the connection if its client is too slow."""
-        now, limits = self.loop.time(), self._limits
-        if self.transport.is_closing():
-            return
+        """End the connection if its client is too slow. One that is being closed waits for its client, too."""
+        now = self.loop.time()
+        if not self.transport.is_closing() and self._is_late(now):
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
+        elif self.unsent(now) and now - self.unsent_since >= self._limits.max_unread_seconds:
+            self.transport.abort()
+        else:
+            self._check_later()
+
+    def _is_late(self, now: float) -> bool:
         is_partial = not self._in_head or self._room < self._head_room
         if self.flow.read_paused:  # while we do not read, the client is not to blame
             self._since = None
         elif self._since is None:
             self._since = now if is_partial else None
-        elif now - self._since >= limits.max_request_seconds:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT)
-            return
-        unsent = self.transport.get_write_buffer_size()
-        if not unsent or unsent != self._unsent:
-            self._unsent, self._unsent_since = unsent, now
-        elif now - self._unsent_since >= limits.max_unread_seconds:
-            self.transport.abort()
-            return
-        self._check_later()
+        else:
+            return now - self._since >= self._limits.max_request_seconds
+        return False
 
     def _refuse(self, status: HTTPStatus) -> None:
         """Answer with ``status`` if that is still possible, read no further, and close."""
