@@ -52,9 +52,9 @@ async def serving(root: Path, access: Access | None) -> AsyncIterator[tuple[http
         yield web, http.url
 
 
-async def opened(web: httpx2.AsyncClient, url: str, token: str = "none") -> httpx2.Response:
+async def opened(web: httpx2.AsyncClient, url: str, token: str = "none", **more: str) -> httpx2.Response:
     accept = {"accept": "application/json, text/event-stream"}
-    return await web.post(url, json=HELLO, headers={**accept, "authorization": f"Bearer {token}"})
+    return await web.post(url, json=HELLO, headers={**accept, "authorization": f"Bearer {token}", **more})
 
 
 @rule("Z6")
@@ -68,7 +68,8 @@ async def test_one_subject_cannot_take_all_sessions(root: Path) -> None:
 @rule("Z6")
 async def test_one_address_cannot_take_all_sessions(root: Path) -> None:
     async with serving(root, None) as (web, url):
-        statuses = [(await opened(web, url)).status_code for _ in range(4)]
+        claims = [{"x-forwarded-for": f"192.0.2.{n}"} for n in range(4)]  # nothing that a client says about itself
+        statuses = [(await opened(web, url, **claim)).status_code for claim in claims]
         assert statuses == [200, 200, 503, 503]
 
 

@@ -146,6 +146,7 @@ class HttpServer:
             log_level="warning",
             access_log=False,
             server_header=False,
+            proxy_headers=False,  # a client could name any address
             ws="none",
             limit_concurrency=self._options.max_connections,
             timeout_graceful_shutdown=self._options.drain_seconds,

@@ -81,6 +81,7 @@ class DeskServer:
             log_level="warning",
             access_log=False,  # the one-time key is in an address
             server_header=False,
+            proxy_headers=False,
             ws="none",
             lifespan="off",
             limit_concurrency=_MOST_CONNECTIONS,
