@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -44,8 +45,8 @@ class Served:
         self.port = port
         self.connections = connections
 
-    async def connect(self) -> SocketStream:
-        return await anyio.connect_tcp("127.0.0.1", self.port)
+    async def connect(self, address: str = "127.0.0.1") -> SocketStream:
+        return await anyio.connect_tcp("127.0.0.1", self.port, local_host=address)
 
     async def status(self, *pieces: bytes) -> int:
         """The status of the response to what is sent; 0 if the connection just ends."""
@@ -104,10 +105,12 @@ async def serving(
 
 
 @asynccontextmanager
-async def serving_app(app: Any, folder: Path, limits: Limits = DEFAULT_LIMITS) -> AsyncIterator[Served]:
+async def serving_app(
+    app: Any, folder: Path, limits: Limits = DEFAULT_LIMITS, max_connections: int = 1024
+) -> AsyncIterator[Served]:
     """The web server of ``serve`` around another application."""
     listener = listen("127.0.0.1", 0)
-    options = HttpOptions(limits=limits, replay_bytes=0)
+    options = HttpOptions(limits=limits, replay_bytes=0, max_connections=max_connections)
     config = HttpServer(build_server(Skills(folder, watch=False)), listener, options).config()
     config.app, config.lifespan = app, "off"
     async with serving_config(config, listener) as server:
@@ -251,6 +254,48 @@ def test_one_address_cannot_take_all_connections(mine: str, other: str) -> None:
     connections: Any = Connections(FEW)
     assert [connections.add(Line(mine)) for _ in range(FEW)] == [True] * 4 + [False] * 4
     assert connections.add(Line(other))
+
+
+@rule("Z6")
+def test_a_new_address_always_gets_in() -> None:
+    connections: Any = Connections(FEW)
+    most, fewer = [Line("192.0.2.1") for _ in range(4)], [Line("192.0.2.2") for _ in range(3)]
+    assert all(connections.add(line) for line in [*fewer, *most])
+    new = Line("192.0.2.3")
+    assert connections.add(new)
+    assert [line.was_closed for line in [*most, *fewer]] == [True] + [False] * 6
+    assert not connections.add(Line("192.0.2.1")), "one that has most takes nothing from others"
+    assert connections.add(Line("192.0.2.3"))
+    assert [line.was_closed for line in [*most, *fewer, new]] == [True] + [False] * 3 + [True] + [False] * 3
+
+
+@rule("Z6")
+@pytest.mark.skipif(sys.platform != "linux", reason="needs several loopback addresses")
+async def test_streams_make_room_for_a_new_address(tmp_path: Path) -> None:
+    """Streams of two addresses took all connections."""
+    ended: list[int] = []
+
+    async def endless(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        if scope["client"][0] != "127.0.0.3":
+            await send({"type": "http.response.body", "body": b"a", "more_body": True})
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            ended.append(scope["client"][1])
+        await send({"type": "http.response.body"})
+
+    async with serving_app(endless, tmp_path, max_connections=FEW) as served, AsyncExitStack() as stack:
+        streams: list[SocketStream] = []
+        for n in range(FEW):
+            stream = await stack.enter_async_context(await served.connect(f"127.0.0.{1 + n % 2}"))
+            streams.append(stream)
+            assert await status_after(stream, GET + b"\r\n") == (200 if n < FEW - 1 else 503)
+        for _ in range(2 * FEW):  # those that are refused take no room from others
+            await stack.enter_async_context(await served.connect("127.0.0.1"))
+        async with await served.connect("127.0.0.3") as stream:
+            assert await status_after(stream, GET + b"\r\n") == 200
+        await wait_for_the_end(streams[0])
+        assert len(ended) == 1
 
 
 @rule("Z6")

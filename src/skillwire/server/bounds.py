@@ -10,14 +10,15 @@ uvicorn bounds none of these before an application runs, so its protocol class i
 - A body of twice the allowed size is not read to its end. The application has refused it by then.
 - A client that reads nothing of its response for 30 seconds is disconnected. Its next request waits.
 - 256 MiB wait for clients to read them. Above that, those that read nothing for longest are disconnected.
-- One address has at most half of the connections. Connections that wait for their client make room for new ones.
+- One address has at most half of the connections. Where all are taken, the address that has most makes room for
+  another one: by a connection that waits for its client, or else by its oldest, even if that is a stream.
 - One subject, or one address without a token, has at most a quarter of the sessions of the handshake era.
 """
 
 from __future__ import annotations
 
 import ipaddress
-from collections import defaultdict
+from collections import Counter, defaultdict
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
@@ -54,16 +55,21 @@ class Connections:
     def add(self, new: BoundedProtocol) -> bool:
         """Count ``new``, in the place of another one if need be. False if there is no room for it."""
         address = _network(new.client)
-        crowd = [one for one, its in self._addresses.items() if its == address]
-        if len(crowd) < self._share:
-            crowd = list(self._addresses) if len(self._addresses) >= self._most else []
-        if crowd:
+        counts = Counter(self._addresses.values())
+        crowded = None
+        if counts[address] >= self._share:
+            crowded = address
+        elif len(self._addresses) >= self._most:
+            counts[address] += address in counts  # so that two addresses do not take turns
+            crowded = max(counts, key=lambda each: (counts[each], each == address))
+        if crowded is not None:
+            crowd = [one for one, its in self._addresses.items() if its == crowded]
             waiting = [one for one in crowd if one.is_waiting()]
-            if not waiting:
+            if not waiting and crowded == address:
                 return False
-            longest = min(waiting, key=lambda one: one.waiting_since())
-            self.remove(longest)
-            longest.transport.abort()
+            leaving = min(waiting, key=lambda one: one.waiting_since()) if waiting else crowd[0]
+            self.remove(leaving)
+            leaving.transport.abort()
         self._addresses[new] = address
         return True
 
@@ -114,6 +120,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since = self.loop.time()
         if not self._others.add(self):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
+            self.transport.close()  # at once, because uvicorn counts it, too
             return
         self._check_later()
 
