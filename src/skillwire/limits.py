@@ -49,7 +49,9 @@ class Limits:
 
     # One server that we are a client of (B1-B4).
     max_message_bytes: int = 64 * MIB
-    max_message_values: int = 500_000  # JSON values in one message, or in one document such as an index
+    max_message_values: int = 250_000  # JSON values in one message, or in one document such as an index
+    max_notice_bytes: int = 64 * KIB  # one message that answers no call, such as a notification
+    max_notice_values: int = 1_000
     max_page_bytes: int = 16 * MIB  # one page of a listing
     max_file_bytes: int = 32 * MIB
     max_server_bytes: int = 1024 * MIB

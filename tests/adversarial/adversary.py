@@ -252,9 +252,9 @@ class HostileServer:
             await self._write(writer, chunk)
         writer.close()
 
-    async def notify(self, method: str) -> None:
+    async def notify(self, method: str, **params: Any) -> None:
         """Say something to every process that runs, unasked."""
-        note = json.dumps({"jsonrpc": "2.0", "method": method, "params": {}}).encode()
+        note = json.dumps({"jsonrpc": "2.0", "method": method, "params": params}).encode()
         for pipe in self._pipes:
             await self._write(pipe, note + b"\n")
 

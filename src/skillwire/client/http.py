@@ -7,6 +7,7 @@ may take.
 
 from __future__ import annotations
 
+import re
 import time
 import zlib
 from contextlib import asynccontextmanager
@@ -15,8 +16,10 @@ from typing import TYPE_CHECKING, cast
 
 import anyio
 import httpx2
-from mcp.client.streamable_http import streamable_http_client
+from mcp.client.streamable_http import LAST_EVENT_ID, streamable_http_client
+from mcp.shared.inbound import MCP_METHOD_HEADER
 
+from skillwire.client.meter import LISTEN
 from skillwire.errors import SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ if TYPE_CHECKING:
     from skillwire.limits import Limits
 
 _EVENTS = "text/event-stream"
-_BLANK_LINES = (b"\n\n", b"\r\r", b"\r\n\r\n")
+_EVENT_END = re.compile(rb"(?:\n\n|\r\r|\r\n\r\n)[\r\n]*")
 _GZIP = 31  # zlib's word for "a gzip header"
 _CHUNK = 256 * 1024
 _SILENCE_SECONDS = 300.0
@@ -76,13 +79,19 @@ def trusted() -> ssl.SSLContext:
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """The decoded body of one answer. A stream of events may last, each event has a size; so has every other."""
+    """The decoded body of one answer. A stream of events may last; each event has a size, and so has every other.
 
-    def __init__(self, body: httpx2.AsyncByteStream, meter: Meter, encoding: str, *, is_events: bool) -> None:
+    Of all events only the answer to a call may be large: so one of them, and none where no call waits (B1).
+    """
+
+    def __init__(
+        self, body: httpx2.AsyncByteStream, meter: Meter, encoding: str, *, is_events: bool, has_answer: bool
+    ) -> None:
         self._body = body
         self._meter = meter
         self._encoding = encoding
         self._is_events = is_events
+        self._has_answer = has_answer
         self._tail = b""  # a blank line may come in two pieces
         self._size = 0  # of the message that is arriving
         self._values = meter.values()
@@ -96,32 +105,47 @@ class BoundedBody(httpx2.AsyncByteStream):
         if is_events:
             response.headers["content-type"] = _EVENTS  # always UTF-8: in another charset, values are not counted
         body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
-        return cls(body, meter, encoding, is_events=is_events)
+        return cls(body, meter, encoding, is_events=is_events, has_answer=_has_answer(response.request))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
             decode = _decoder(self._encoding, self._meter)
             begun = time.monotonic()
             async for chunk in self._body:
-                self._meter.count(len(chunk))
+                rest = len(chunk)  # what is compressed counts as what it becomes, or as it is if that is more (B2)
                 for piece in decode(chunk):
+                    self._meter.count(len(piece))
+                    rest -= len(piece)
                     self._measure(piece)
                     self._check_time(begun)
                     yield piece
+                self._meter.count(max(0, rest))
         except (SkillwireError, zlib.error) as error:  # these are the kinds that the SDK turns into an answer
             kind = httpx2.SSEError if self._is_events else httpx2.StreamError
             raise kind(str(error)) from error
 
     def _measure(self, piece: bytes) -> None:
         """B1, after one more piece. A stream of events is many messages: they end in blank lines."""
+        start = 0
         if self._is_events:
-            text = self._tail + piece
+            text, before = self._tail + piece, len(self._tail)
             self._tail = text[-3:]
-            end = max(map(text.rfind, _BLANK_LINES))
-            if end >= 0:
-                rest = text[max(end, len(text) - len(piece)) :]
-                self._meter.check_values(self._values, piece[: len(piece) - len(rest)])
-                self._size, self._values, piece = 0, self._meter.values(), rest
+            for blank in _EVENT_END.finditer(text):
+                end = blank.end() - before
+                if end > start:
+                    self._add(piece[start:end])
+                    self._end_event()
+                    start = end
+        self._add(piece[start:])
+
+    def _end_event(self) -> None:
+        if not self._meter.is_notice(self._size, self._values):
+            if not self._has_answer:
+                raise self._meter.unasked()
+            self._has_answer = False
+        self._size, self._values = 0, self._meter.values()
+
+    def _add(self, piece: bytes) -> None:
         self._size += len(piece)
         self._meter.check_message(self._size)
         self._meter.check_values(self._values, piece)
@@ -133,6 +157,13 @@ class BoundedBody(httpx2.AsyncByteStream):
     async def aclose(self) -> None:
         """Let go of the connection."""
         await self._body.aclose()
+
+
+def _has_answer(request: httpx2.Request) -> bool:
+    """Whether a call waits for what answers ``request``; a stream that goes on after it broke may have one too."""
+    if request.method == "GET":
+        return LAST_EVENT_ID in request.headers
+    return request.headers.get(MCP_METHOD_HEADER) != LISTEN
 
 
 class _decoder:  # noqa: N801 - a function with a memory

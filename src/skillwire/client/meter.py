@@ -27,6 +27,9 @@ _OTHERS = bytes(set(range(256)) - {*b',[{"', *_CONTROL})
 _STRING = re.compile(rb'"[^"\n]*["\n]')
 _SLICE = 256 * 1024
 
+LISTEN = "subscriptions/listen"
+"""A call that waits for notifications, and for no large answer."""
+
 
 class Meter:
     """Counts for one server, over all connections to it."""
@@ -85,6 +88,23 @@ class Meter:
         if values.add(piece):
             raise self.stop(too_many_values("an answer", self.limits))
 
+    def is_notice(self, size: int, values: ValueCounter) -> bool:
+        """B1: whether a message is as small as one has to be that answers no call."""
+        return size <= self.limits.max_notice_bytes and not values.is_above(self.limits.max_notice_values)
+
+    def unasked(self) -> SkillwireError:
+        """B1: a message that answers no call is larger than that."""
+        limits = self.limits
+        return self.stop(
+            LimitError(
+                "message-too-large",
+                f"the server sent a message that answers no call, and that has more than {limits.max_notice_bytes}"
+                f" bytes or {limits.max_notice_values} JSON values",
+                "the server has to be corrected; or raise Limits.max_notice_bytes and Limits.max_notice_values",
+                rule="B1",
+            )
+        )
+
     def stop(self, failure: SkillwireError) -> SkillwireError:
         """Remember why a stream ends; the same error is returned, to be raised."""
         self._failure = failure
@@ -115,14 +135,19 @@ class ValueCounter:
         """Count one more piece; whether there are more than enough now."""
         self._most += _count_marks(piece)
         self._pending.append(piece)
-        if self._most > self._enough:
-            pending, self._pending = self._pending, []
-            for data in pending:
-                for start in range(0, len(data), _SLICE):
-                    self._count_outside_strings(data[start : start + _SLICE])
-                    if self._count > self._enough:
-                        return True
-        return False
+        return self.is_above(self._enough)
+
+    def is_above(self, bound: int) -> bool:
+        """Whether there were more than ``bound`` so far, which is at most ``enough``."""
+        if self._most <= bound:
+            return False
+        pending, self._pending = self._pending, []
+        for data in pending:
+            for start in range(0, len(data), _SLICE):
+                self._count_outside_strings(data[start : start + _SLICE])
+                if self._count > self._enough:
+                    return True
+        return self._count > bound
 
     def _count_outside_strings(self, piece: bytes) -> None:
         text = (self._escape + piece).replace(b"\\\\", b"").replace(b'\\"', b"")

@@ -18,8 +18,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import anyio
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import JSONRPCError, JSONRPCRequest, JSONRPCResponse, RequestId, jsonrpc_message_adapter
+from pydantic_core import from_json
 
+from skillwire.client.meter import LISTEN
 from skillwire.client.servers import program_of
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError
 
@@ -46,10 +48,11 @@ async def open_pipes(
     """Start ``command`` and speak to it in the SDK's messages."""
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
+    awaited: set[RequestId] = set()
     try:
         async with running(command, env, cwd, meter) as child, anyio.create_task_group() as speaking:
-            speaking.start_soon(_read_messages, child.stdout, incoming_in, meter)
-            speaking.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in)
+            speaking.start_soon(_read_messages, child.stdout, incoming_in, awaited, meter)
+            speaking.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in, awaited)
             try:
                 yield incoming, outgoing
             finally:
@@ -118,38 +121,53 @@ async def each_line(stdout: ByteReceiveStream, meter: Meter) -> AsyncGenerator[b
                 meter.check_values(values, part)
 
 
-async def _read_messages(stdout: ByteReceiveStream, send: _Incoming, meter: Meter) -> None:
+async def _read_messages(
+    stdout: ByteReceiveStream, send: _Incoming, awaited: set[RequestId], meter: Meter
+) -> None:
     with send, suppress(SkillwireError, *_GONE):  # the meter remembers ours; the rest: nobody listens any more
         async with aclosing(each_line(stdout, meter)) as lines:
             async for line in lines:
-                await _deliver(line, send, meter)
+                await _deliver(line, send, awaited, meter)
 
 
-async def _deliver(line: bytes, send: _Incoming, meter: Meter) -> None:
-    if not line.strip():
-        return
-    try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
-    except ValueError as error:
-        if b'"jsonrpc"' in line:  # an answer that nobody can read: whoever waits for it should not wait for long
-            raise meter.stop(
-                ProtocolError(
-                    "message-invalid",
-                    "the server sent a message that is not JSON-RPC",
-                    "the server has to be corrected",
-                    rule="B1",
-                )
-            ) from error
+async def _deliver(line: bytes, send: _Incoming, awaited: set[RequestId], meter: Meter) -> None:
+    """One message. Only the answer to a call may be large; where none waits, nothing else is even decoded (B1)."""
+    if b'"jsonrpc"' not in line:
         return  # a server that prints to its stdout; not a message
+    values = meter.values()
+    values.add(line)
+    is_notice = meter.is_notice(len(line), values)
+    if not awaited and not is_notice:
+        raise meter.unasked()
+    try:  # in two steps: the union alone decodes the same text once for each of its kinds
+        message = jsonrpc_message_adapter.validate_python(from_json(line), by_name=False)
+    except ValueError as error:  # an answer that nobody can read: its call should not wait for long
+        raise meter.stop(
+            ProtocolError(
+                "message-invalid",
+                "the server sent a message that is not JSON-RPC",
+                "the server has to be corrected",
+                rule="B1",
+            )
+        ) from error
+    if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in awaited:
+        awaited.discard(message.id)
+    elif not is_notice:
+        raise meter.unasked()
     await send.send(SessionMessage(message))
 
 
 async def _write_lines(
-    stdin: ByteSendStream, receive: MemoryObjectReceiveStream[SessionMessage], send: _Incoming
+    stdin: ByteSendStream,
+    receive: MemoryObjectReceiveStream[SessionMessage],
+    send: _Incoming,
+    awaited: set[RequestId],
 ) -> None:
     try:
         async with receive:
             async for item in receive:
+                if isinstance(item.message, JSONRPCRequest) and item.message.method != LISTEN:
+                    awaited.add(item.message.id)
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stdin.send(text.encode() + b"\n")
     except _GONE:
