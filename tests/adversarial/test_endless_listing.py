@@ -186,3 +186,27 @@ async def test_ls_marks_a_directory_that_never_ends(
     document = json.loads(capsys.readouterr().out)
     assert [child["name"] for child in document["children"]] == ["notes.md"]
     assert {problem["reference"] for problem in document["problems"]} == {"listing-partial", "child-invalid"}
+
+
+def new_names() -> Callable[[Any], dict[str, Any]]:
+    """A directory in which each page has 50 names that were never there, and a cursor."""
+    numbers = count()
+
+    def page(params: dict[str, Any]) -> dict[str, Any]:
+        names = [f"f{next(numbers):04}" for _ in range(50)]
+        return {"resources": [{"uri": f"{params['uri']}/{name}"} for name in names], "nextCursor": names[0]}
+
+    return page
+
+
+@rule("B3", "D1")
+async def test_all_pages_of_a_directory_are_of_one_reading(server: HostileServer) -> None:
+    """Also if the server invents other names whenever it is asked."""
+    server.answers[DIRECTORY] = new_names()
+    async with connected(server, max_pages=5, max_entries=1000) as client:
+        catalog = RemoteCatalog(client)
+        names = [child.name async for child in catalog.children("skill://flat")]
+        assert names == [f"f{number:04}" for number in range(250)]
+        assert server.methods().count(DIRECTORY) == 5
+        first = await catalog.read_directory("skill://flat")
+        assert first.items[0].name == "f0250"  # another walk is another reading

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
-from adversarial.adversary import SMALL
+from adversarial.adversary import EXTENSION, SMALL
 from adversarial.speaking import Refusal
 from gateway.stage import (
     SECONDS,
@@ -23,6 +23,7 @@ from gateway.stage import (
     until_state,
 )
 from host.short import speak_plain
+from host.stage import make_dynamic
 from rules import rule
 from skillwire import LimitError, MemoryCatalog, NotFoundError, UpstreamError
 from skillwire.client.http import too_slow
@@ -314,3 +315,22 @@ async def test_a_skill_that_is_gone_is_gone(state: Path) -> None:
         with pytest.raises(NotFoundError):
             await gateway.catalog.read_file(NOTES)
         assert await paths(gateway.catalog) == []
+
+
+@rule("B3", "D1")
+async def test_pages_of_an_endless_directory_are_of_one_reading(state: Path) -> None:
+    """A client that pages to the end is done, although the upstream has other names whenever it is asked."""
+    server, numbers = hostile(), count()
+    make_dynamic(server)
+    server.capabilities["extensions"][EXTENSION] = {"directoryRead": True}
+
+    def page(_: Any) -> dict[str, Any]:
+        names = [f"f{next(numbers):04}" for _ in range(50)]
+        return {"resources": [{"uri": f"skill://flat/{name}"} for name in names], "nextCursor": names[0]}
+
+    server.answers["resources/directory/read"] = page
+    limits = replace(SMALL, max_pages=5, max_entries=1000)
+    async with gateway_of(state, {"acme": server}, limits=limits) as gateway:
+        names = [child.name async for child in gateway.catalog.children("skill://acme/flat")]
+    assert names == [f"f{number:04}" for number in range(250)]
+    assert server.methods().count("resources/directory/read") == 5

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import binascii
 from bisect import bisect_right
+from collections import OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
@@ -18,7 +19,10 @@ from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
+
+    from skillwire.catalog.contract import DirectoryChild
+    from skillwire.skill.uri import SkillUri
 
 T = TypeVar("T")
 
@@ -54,6 +58,39 @@ def page_of(
     chosen = keys[start:stop]
     more = encode_cursor(listing, chosen[-1]) if stop < len(keys) else None
     return Page([item(key) for key in chosen], more)
+
+
+class DirectoryPages:
+    """Pages of directories that a server reads: all of one directory come from the reading of its first page.
+
+    A server that invents other names whenever it is asked would else give pages without end (B3).
+    """
+
+    def __init__(self, most: int = DEFAULT_LIMITS.max_entries) -> None:
+        self._most = most  # children that are kept, of all directories
+        self._kept: OrderedDict[SkillUri, Mapping[str, DirectoryChild]] = OrderedDict()
+
+    async def page(
+        self,
+        place: SkillUri,
+        read: Callable[[], Awaitable[Mapping[str, DirectoryChild]]],
+        cursor: str | None,
+        limit: int,
+    ) -> Page[DirectoryChild]:
+        """One page of the directory at ``place``; ``read`` is called for the first one, and if none is kept."""
+        listing = f"directory {place.path}"
+        if cursor is not None:
+            decode_cursor(listing, cursor)
+        children = None if cursor is None else self._kept.get(place)
+        if children is None:
+            children = await read()
+        page = page_of(listing, sorted(children), children.__getitem__, cursor, limit)
+        if page.next_cursor is not None:
+            self._kept[place] = children
+            self._kept.move_to_end(place)
+            while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._most:
+                self._kept.popitem(last=False)
+        return page
 
 
 def clamp_limit(limit: int) -> int:

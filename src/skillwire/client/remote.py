@@ -16,7 +16,7 @@ import anyio
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import bad_cursor, page_of
+from skillwire.catalog.cursor import DirectoryPages, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
 from skillwire.client.connection import pause_before
 from skillwire.client.refresh import Refresh, compare, is_same
@@ -49,6 +49,7 @@ class RemoteCatalog(Catalog):
         self._is_current = False
         self._ended: SkillwireError | None = None  # why the listing is partial, if it is
         self._feed = ChangeFeed()
+        self._directories = DirectoryPages()
 
     @property
     def reads_directories(self) -> bool:
@@ -109,18 +110,17 @@ class RemoteCatalog(Catalog):
     ) -> Page[DirectoryChild]:
         """One page of a directory: as the server reads it, or else as the entry's files show it."""
         place = parse_uri(uri)
-        if cursor == "":
-            raise bad_cursor()
-        children: dict[str, DirectoryChild] | None = None
-        if self.reads_directories:
-            try:
-                children = {child.name: child for child in await self._client.read_directory(uri)}
-            except NotFoundError:
-                if await self._client.dialect() != "index":  # there, a packed skill is no directory
-                    raise
-        if children is None:
-            children = await self._children(place)
-        return page_of(f"directory {place.path}", sorted(children), lambda name: children[name], cursor, limit)
+
+        async def read() -> dict[str, DirectoryChild]:
+            if self.reads_directories:
+                try:
+                    return {child.name: child for child in await self._client.read_directory(uri)}
+                except NotFoundError:
+                    if await self._client.dialect() != "index":  # there, a packed skill is no directory
+                        raise
+            return await self._children(place)
+
+        return await self._directories.page(place, read, cursor, limit)
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""

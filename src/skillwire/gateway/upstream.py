@@ -23,7 +23,7 @@ import anyio
 
 from skillwire.catalog.changes import ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import page_of
+from skillwire.catalog.cursor import DirectoryPages, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.client.relocation import Relocation, relabelled
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
@@ -83,6 +83,7 @@ class UpstreamCatalog(Catalog):
         self._is_whole = False  # whether what is held is all that the upstream listed
         self._problems: tuple[Diagnostic, ...] = ()
         self._feed = ChangeFeed()
+        self._directories = DirectoryPages()
         self._flights = Flights()
         self._turned = anyio.Event()
         self._listing = anyio.Lock()
@@ -161,19 +162,26 @@ class UpstreamCatalog(Catalog):
         entry = await self._around(place)
         if entry is None:
             raise no_directory(uri)
-        children = children_in(entry, place)
-        if not entry.is_complete:
+        known = children_in(entry, place)
+
+        async def read() -> dict[str, DirectoryChild]:
             try:
                 asked = await self._flights.share(
                     ("directory", place), lambda: self._link.ask(lambda client: client.read_directory(uri))
                 )
-                children = {child.name: child for child in asked}
             except (NotFoundError, ProtocolError) as error:
-                if not children:
+                if not known:
                     raise no_directory(uri) from error
-        if not children:
+                return known
+            return {child.name: child for child in asked}
+
+        if not entry.is_complete:
+            page = await self._directories.page(place, read, cursor, limit)
+        else:
+            page = page_of(f"directory {place.path}", sorted(known), known.__getitem__, cursor, limit)
+        if not page.items and cursor is None:
             raise no_directory(uri)
-        return page_of(f"directory {place.path}", sorted(children), lambda name: children[name], cursor, limit)
+        return page
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""
