@@ -59,6 +59,8 @@ class Limits:
     max_pages: int = 10_000
     max_entries: int = 100_000
     max_listing_bytes: int = 128 * MIB  # all pages of a listing together
+    max_listing_values: int = 3_000_000  # JSON values in them
+    max_listing_objects: int = 1_000_000  # objects and lists among these, which take most of the memory
     max_listing_seconds: float = 60.0
     max_call_seconds: float = 30.0
     max_connect_attempts: int = 4

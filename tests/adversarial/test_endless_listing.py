@@ -71,7 +71,11 @@ async def test_a_page_that_brings_nothing_new_ends_the_listing(server: HostileSe
 
 
 @rule("B3")
-@pytest.mark.parametrize("bound", [{"max_listing_bytes": 4 * KIB}, {"max_pages": 5}], ids=["bytes", "pages"])
+@pytest.mark.parametrize(
+    "bound",
+    [{"max_listing_bytes": 4 * KIB}, {"max_listing_values": 100}, {"max_listing_objects": 30}, {"max_pages": 5}],
+    ids=["bytes", "values", "objects", "pages"],
+)
 async def test_a_listing_is_bounded_as_a_whole(server: HostileServer, bound: dict[str, Any]) -> None:
     server.answers["skills/list"] = always_more(server)
     async with connected(server, **{"max_pages": 10_000, **bound}) as client:

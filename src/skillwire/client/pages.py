@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from skillwire.limits import Limits
 
 _CORRECT = "the server has to be corrected"
+_STRING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"')
 
 
 async def each_page(
@@ -25,12 +27,12 @@ async def each_page(
     """The items of every page (B3).
 
     It ends with an error at a cursor that repeats, at a page that brings nothing new, and at the bounds on pages,
-    items, bytes and time. What came within the bounds is given before that.
+    items, bytes, JSON values and time. What came within the bounds is given before that.
     """
     limits = connection.limits
     cursors: set[str] = set()
     known: set[str] = set()
-    count = size = 0
+    count = size = values = objects = 0
     seconds = limits.max_listing_seconds
     while True:
         begun = anyio.current_time()
@@ -41,9 +43,17 @@ async def each_page(
             raise _too_long(limits, "max_listing_seconds", method) from None
         seconds -= anyio.current_time() - begun
         items = _items(result, method, field)
-        size += len(json.dumps(items, ensure_ascii=False))
+        text = json.dumps(items, ensure_ascii=False)
+        marks = _STRING.sub("", text)
+        size += len(text)
+        objects += (nested := marks.count("{") + marks.count("["))
+        values += nested + marks.count(",")
         if size > limits.max_listing_bytes:
             raise _too_long(limits, "max_listing_bytes", method)
+        if values > limits.max_listing_values:
+            raise _too_long(limits, "max_listing_values", method)
+        if objects > limits.max_listing_objects:
+            raise _too_long(limits, "max_listing_objects", method)
         yield items[: limits.max_entries - count]
         count += len(items)
         if count > limits.max_entries:

@@ -39,14 +39,12 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
     if frontmatter["name"] != root.segments[-1]:
         raise invalid_entry(f"the name {frontmatter['name']!r:.80} differs from the URI's last segment", "U3")
     resources = _parse_resources(fields.get("resources"), uri, root, sized=sized, limits=limits)
-    return SkillEntry(uri, frontmatter, resources, received=_unknown(fields))
+    return SkillEntry(uri, frontmatter, resources, received=_unknown(fields, limits))
 
 
 def check_frontmatter(frontmatter: Mapping[str, object], limits: Limits = DEFAULT_LIMITS) -> None:
     """B1: what an entry says of a skill is no larger than the frontmatter of a ``SKILL.md`` may be."""
-    text = json.dumps(frontmatter, ensure_ascii=False, separators=(",", ":"))
-    if len(text.encode(errors="surrogatepass")) > limits.max_frontmatter_bytes:
-        raise invalid_entry(f"the frontmatter has more than {limits.max_frontmatter_bytes} bytes", "B1")
+    _check_bytes(frontmatter, "the frontmatter has", limits)
 
 
 def check_name(name: str, rule: str) -> None:
@@ -57,14 +55,28 @@ def check_name(name: str, rule: str) -> None:
         raise invalid_entry(f"the name {name!r:.80} begins or ends with a blank, or has several in a row", rule)
 
 
-def _unknown(fields: dict[str, Any]) -> Mapping[str, Any] | None:
-    """The whole entry, if something in it would be lost otherwise: fields we do not know, files without sizes."""
-    if fields.keys() != _ENTRY_FIELDS:
-        return fields
-    if isinstance(fields["resources"], str):
+def _unknown(fields: dict[str, Any], limits: Limits) -> Mapping[str, Any] | None:
+    """The whole entry, if something in it would be lost otherwise: fields we do not know, files without sizes.
+
+    What we do not know has the bound of a frontmatter (B1).
+    """
+    items = [] if isinstance(fields["resources"], str) else fields["resources"]
+    whole = all(item.keys() == _RESOURCE_FIELDS and item["size"] is not None for item in items)
+    if whole and fields.keys() == _ENTRY_FIELDS:
         return None
-    whole = all(item.keys() == _RESOURCE_FIELDS and item["size"] is not None for item in fields["resources"])
-    return None if whole else fields
+    unknown = [_without(fields, _ENTRY_FIELDS), *(_without(item, _RESOURCE_FIELDS) for item in items)]
+    _check_bytes([each for each in unknown if each], "the fields that we do not know have", limits)
+    return fields
+
+
+def _without(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if key not in known}
+
+
+def _check_bytes(value: object, what: str, limits: Limits) -> None:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    if len(text.encode(errors="surrogatepass")) > limits.max_frontmatter_bytes:
+        raise invalid_entry(f"{what} more than {limits.max_frontmatter_bytes} bytes", "B1")
 
 
 def _parse_resources(
