@@ -111,7 +111,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._since: float | None = None  # when a check found this head or body incomplete for the first time
         self._is_refused = False
         self._check: asyncio.TimerHandle | None = None
-        self._unsent = 0  # bytes that the client had not read when they were last counted
+        self._unsent: int = 0  # bytes that the client had not read when they were last counted
         self.unsent_since = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -209,7 +209,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def unsent(self, now: float) -> int:
         """How many bytes the client has not read. ``unsent_since`` is when they became so many."""
-        unsent = self.transport.get_write_buffer_size()
+        unsent: int = self.transport.get_write_buffer_size()
         if not unsent or unsent != self._unsent:
             self._unsent, self.unsent_since = unsent, now
         return unsent

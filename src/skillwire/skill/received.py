@@ -60,7 +60,7 @@ def _unknown(fields: dict[str, Any], limits: Limits) -> Mapping[str, Any] | None
 
     What we do not know has the bound of a frontmatter (B1).
     """
-    items = [] if isinstance(fields["resources"], str) else fields["resources"]
+    items: list[dict[str, Any]] = [] if isinstance(fields["resources"], str) else fields["resources"]
     whole = all(item.keys() == _RESOURCE_FIELDS and item["size"] is not None for item in items)
     if whole and fields.keys() == _ENTRY_FIELDS:
         return None
