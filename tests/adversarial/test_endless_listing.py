@@ -14,8 +14,11 @@ import pytest
 
 from adversarial.adversary import EXTENSION, KIB, SMALL
 from adversarial.expecting import listed, refused
+from adversarial.speaking import silence
 from rules import rule
 from skillwire import LimitError, ProtocolError, RemoteCatalog, discover_and_build_catalog, list_many
+from skillwire.catalog import verifying
+from skillwire.catalog.verifying import verify_catalog
 from skillwire.cli.finding import find_skill
 from skillwire.cli.ls import list_directory
 from skillwire.cli.printer import Printer
@@ -214,3 +217,27 @@ async def test_all_pages_of_a_directory_are_of_one_reading(server: HostileServer
         assert server.methods().count(DIRECTORY) == 5
         first = await catalog.read_directory("skill://flat")
         assert first.items[0].name == "f0250"  # another walk is another reading
+
+
+@rule("B3", "D1")
+@pytest.mark.parametrize("is_silent", [False, True], ids=["folders without end", "no answer"])
+async def test_endless_directories_of_many_skills_cost_no_more_than_those_of_one(
+    server: HostileServer, is_silent: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """``verify`` reads no directory any more after one with too many entries, or that took too long."""
+    monkeypatch.setattr(verifying, "_SECONDS_PER_SKILL", 0.0)
+    for number in range(10):
+        server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}")})
+
+    def folders(params: dict[str, Any]) -> dict[str, Any]:
+        uris = [f"{params['uri']}/{name}" for name in ("a", "b", "c")]
+        return {"resources": [{"uri": uri, "mimeType": "inode/directory"} for uri in uris]}
+
+    server.answers[DIRECTORY] = silence if is_silent else folders
+    async with connected(server) as client:
+        seconds = 0.2 if is_silent else 60.0
+        limits = replace(client.limits, max_entries=30, max_listing_seconds=seconds)
+        report = await verify_catalog(RemoteCatalog(client), limits=limits)
+    assert [(failure.rule, failure.reference) for failure in report.lies] == [("B3", "listing-too-long")]
+    assert report.skills == report.checked["G1"] == 11
+    assert server.methods().count(DIRECTORY) <= 11

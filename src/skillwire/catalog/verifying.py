@@ -8,22 +8,24 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from math import inf
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from skillwire.errors import SkillwireError
+from skillwire.errors import LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.uri import parse_uri
+from skillwire.skill.uri import SkillUri, parse_uri
 from skillwire.skill.verify import verify_file, verify_frontmatter
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import Callable
 
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Resource, SkillEntry
 
 _AT_ONCE = 8
+_SECONDS_PER_SKILL = 1.0  # for its directories, beside what all have together
 
 
 class Failure(NamedTuple):
@@ -80,6 +82,7 @@ class _Verification:
         self._limits = limits
         self._on_file = on_file
         self._room = anyio.CapacityLimiter(_AT_ONCE)
+        self._seconds = limits.max_listing_seconds  # that are left for directories, of all skills
 
     async def check(self, entry: SkillEntry) -> None:
         """One entry: its shape, its own answer, its files, its directories."""
@@ -97,7 +100,7 @@ class _Verification:
         async with anyio.create_task_group() as group:
             for resource in entry.files:
                 group.start_soon(self._check_file, entry, resource)
-        if entry.is_complete and self._catalog.reads_directories:
+        if entry.is_complete and self._catalog.reads_directories and self._seconds > 0:
             await self._check_directories(entry)
 
     async def _check_get(self, entry: SkillEntry) -> None:
@@ -146,7 +149,7 @@ class _Verification:
         """D1, V2: what the directories show is what the entry lists."""
         listed = {parse_uri(file.uri) for file in entry.files}
         try:
-            walked = {parse_uri(uri) async for uri in self._walked(entry)}
+            walked = await self._walked(entry)
         except SkillwireError as error:
             self._fail("D1", entry.uri, error)
             return
@@ -156,9 +159,30 @@ class _Verification:
         for uri in sorted(map(str, listed - walked)):
             self._lie("D1", "file-hidden", uri, "the entry lists a file that no directory shows")
 
-    async def _walked(self, entry: SkillEntry) -> AsyncIterator[str]:
-        async for child in self._catalog.walk(entry.uri.rpartition("/")[0]):
-            yield child.uri
+    async def _walked(self, entry: SkillEntry) -> set[SkillUri]:
+        """Every file that the directories show. Those of no skill are read any more once a bound is met (B3)."""
+        walked, pending, met = set[SkillUri](), [entry.uri.rpartition("/")[0]], 0
+        self._seconds += _SECONDS_PER_SKILL
+        begun = anyio.current_time()
+        with anyio.move_on_after(self._seconds):
+            while pending and met <= self._limits.max_entries:
+                async for child in self._catalog.children(pending.pop()):
+                    met += 1
+                    if child.is_directory:
+                        pending.append(child.uri)
+                    else:
+                        walked.add(parse_uri(child.uri))
+            if not pending:
+                self._seconds -= anyio.current_time() - begun
+                return walked
+        self._seconds = -inf
+        raise LimitError(
+            "listing-too-long",
+            f"the directories of this skill have more than {self._limits.max_entries} entries, or the directories"
+            " so far took too long; those of the skills after it were not compared",
+            "the server has to be corrected",
+            rule="B3",
+        )
 
     def _fail(self, rule: str, uri: str, error: SkillwireError) -> None:
         self.report.failures.append(Failure(error.rule or rule, error.reference, uri, error.message, error.hint))
