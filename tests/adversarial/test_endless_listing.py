@@ -16,8 +16,16 @@ from adversarial.adversary import EXTENSION, KIB, SMALL
 from adversarial.expecting import listed, refused
 from adversarial.speaking import silence
 from rules import rule
-from skillwire import LimitError, ProtocolError, RemoteCatalog, discover_and_build_catalog, list_many
+from skillwire import (
+    LimitError,
+    MemoryCatalog,
+    ProtocolError,
+    RemoteCatalog,
+    discover_and_build_catalog,
+    list_many,
+)
 from skillwire.catalog import verifying
+from skillwire.catalog.contract import DirectoryChild, Page
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.cli.finding import find_skill
 from skillwire.cli.ls import list_directory
@@ -241,3 +249,16 @@ async def test_endless_directories_of_many_skills_cost_no_more_than_those_of_one
     assert [(failure.rule, failure.reference) for failure in report.lies] == [("B3", "listing-too-long")]
     assert report.skills == report.checked["G1"] == 11
     assert server.methods().count(DIRECTORY) <= 11
+
+
+class Labyrinth(MemoryCatalog):
+    """Each folder has a folder, and no file."""
+
+    async def read_directory(self, uri: str, cursor: str | None = None, limit: int = 100) -> Page[DirectoryChild]:
+        return Page([DirectoryChild(uri, "a", is_directory=True)])
+
+
+@rule("B3", "D1")
+async def test_a_walk_through_folders_without_end_ends() -> None:
+    with refused(LimitError, "listing-too-long", "B3"):
+        [child async for child in Labyrinth([]).walk("skill://flat")]

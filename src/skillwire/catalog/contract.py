@@ -18,7 +18,8 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from skillwire.errors import NotFoundError
+from skillwire.errors import LimitError, NotFoundError
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
@@ -176,9 +177,20 @@ class Catalog(ABC):
         return _all_pages(lambda cursor: self.read_directory(uri, cursor))
 
     async def walk(self, uri: str) -> AsyncIterator[DirectoryChild]:
-        """Every file below a directory, folders first-come, parents before children."""
-        pending = [uri]
+        """Every file below a directory, folders first-come, parents before children.
+
+        A server may have folders in folders without end: there are as many as a skill may have files (B3).
+        """
+        pending, folders = [uri], 0
         while pending:
+            folders += 1
+            if folders > DEFAULT_LIMITS.max_resources:
+                raise LimitError(
+                    "listing-too-long",
+                    f"{uri!r:.300} has more than {DEFAULT_LIMITS.max_resources} folders below it",
+                    "the server has to be corrected",
+                    rule="B3",
+                )
             async for child in self.children(pending.pop()):
                 if child.is_directory:
                     pending.append(child.uri)
