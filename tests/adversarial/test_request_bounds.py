@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 import pytest
@@ -16,6 +16,7 @@ from skillwire.host.runtime import Host
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.server.bounds import Connections
 from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.outlet import Outlet
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.store.memory import MemoryStore
@@ -353,6 +354,61 @@ async def test_responses_that_clients_do_not_read_do_not_pile_up(tmp_path: Path)
             assert await stream.receive(1)
         received = [len(await wait_for_the_end(stream)) for stream in streams]
         assert [size >= len(LONG) for size in received] == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ends"),
+    [
+        pytest.param((1, 20_000, 1, 40_000), False, id="in pieces"),
+        pytest.param((60_000,), True, id="at once, to a client that sends no more"),
+    ],
+)
+async def test_a_long_response_arrives_whole(sizes: tuple[int, ...], ends: bool, tmp_path: Path) -> None:
+    bodies = [bytes(range(251)) * n for n in sizes]
+
+    async def varied(scope: Any, receive: Any, send: Any) -> None:
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"%d" % size)]})
+        for n, body in enumerate(bodies):
+            await send({"type": "http.response.body", "body": body, "more_body": n < len(bodies) - 1})
+
+    size = sum(map(len, bodies))
+    async with serving_app(varied, tmp_path) as served, await served.connect() as stream:
+        await stream.send(GET + b"Connection: close\r\n\r\n")
+        begin = await stream.receive(1)
+        if ends:
+            await stream.send_eof()
+        answer = begin + await wait_for_the_end(stream)
+    assert answer.partition(b"\r\n\r\n")[2] == b"".join(bodies)
+
+
+class Sink:
+    """A connection whose client reads nothing."""
+
+    def __init__(self) -> None:
+        self.outlet: Any = Outlet(cast("Any", self))
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        self.size += len(data)
+        self.outlet.is_full = True
+
+    def is_closing(self) -> bool:
+        return False
+
+    def get_write_buffer_size(self) -> int:
+        return 0  # as if the system had taken everything
+
+
+@rule("Z6")
+def test_a_response_counts_as_a_whole_until_its_last_piece_is_sent() -> None:
+    """Otherwise a client that leaves the end of each response unread takes memory that is not counted."""
+    sink = Sink()
+    sink.outlet.write(b"a" * MIB)
+    held = [sink.outlet.held()]
+    while sink.size < MIB:
+        sink.outlet.resume()
+        held.append(sink.outlet.held())
+    assert held == [MIB, MIB, MIB, 0]
 
 
 @rule("Z6")

@@ -20,7 +20,7 @@ from __future__ import annotations
 import ipaddress
 from collections import Counter, defaultdict
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
@@ -28,6 +28,7 @@ from starlette.responses import PlainTextResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
+from skillwire.server.outlet import Outlet
 
 if TYPE_CHECKING:
     import asyncio
@@ -116,7 +117,8 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first request."""
-        super().connection_made(transport)
+        self._outlet = Outlet(transport)
+        super().connection_made(cast("asyncio.Transport", self._outlet))
         self._since = self.loop.time()
         if not self._others.add(self):
             self._refuse(HTTPStatus.SERVICE_UNAVAILABLE)
@@ -197,22 +199,26 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         """The client has much to read."""
-        super().pause_writing()
-        self._others.add_unread(self)
+        self._outlet.is_full = True
+        if not self.flow.write_paused:
+            super().pause_writing()
+            self._others.add_unread(self)
 
     def resume_writing(self) -> None:
         """The client has read."""
+        if not self._outlet.resume():
+            return
         super().resume_writing()
         self._others.remove_unread(self)
         if self._answering is None:
             self.on_response_complete()
 
     def unsent(self, now: float) -> int:
-        """How many bytes the client has not read. ``unsent_since`` is when they became so many."""
+        """How much memory waits for the client to read. ``unsent_since`` is when it read for the last time."""
         unsent: int = self.transport.get_write_buffer_size()
         if not unsent or unsent != self._unsent:
             self._unsent, self.unsent_since = unsent, now
-        return unsent
+        return self._outlet.held()
 
     def send_400_response(self, msg: str) -> None:
         """Answer what is no HTTP."""

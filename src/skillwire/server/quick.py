@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from skillwire.server.bounds import BoundedProtocol
+from skillwire.server.outlet import PIECE
 from skillwire.server.replay import MAX_BODY
 
 if TYPE_CHECKING:
@@ -89,5 +90,9 @@ class QuickProtocol(BoundedProtocol):
     def _write(self, reply: Reply) -> None:
         headers = [*self.server_state.default_headers, *reply.headers]
         head = b"".join([b"%b: %b\r\n" % header for header in headers])
-        self.transport.write(b"%b%b\r\n%b" % (_OK, head, reply.body))
+        if len(reply.body) <= PIECE:
+            self.transport.write(b"%b%b\r\n%b" % (_OK, head, reply.body))
+        else:  # without a copy
+            self.transport.write(b"%b%b\r\n" % (_OK, head))
+            self.transport.write(reply.body)
         self.on_response_complete()
