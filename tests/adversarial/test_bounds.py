@@ -46,10 +46,11 @@ async def test_an_answer_that_never_ends_is_cut_off(server: HostileServer) -> No
 @rule("B1")
 async def test_a_message_above_the_bound_is_refused_though_it_is_whole(server: HostileServer) -> None:
     """And one just below it is not."""
-    server.entries[0]["x"] = "x" * (MIB - 10 * KIB)
+    page = {"skills": server.entries, "x": "x" * (MIB - 10 * KIB)}
+    server.answers["skills/list"] = page
     async with server.connect(dialect="extension") as client:
         assert await only(client)
-        server.entries[0]["x"] += "x" * 20 * KIB
+        page["x"] += "x" * 20 * KIB
         with refused(LimitError, "message-too-large", "B1"):
             await listed(client)
 

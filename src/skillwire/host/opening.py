@@ -92,15 +92,6 @@ async def known_origins(
     of_file = labelled_servers(_expanded(config)) if config is not None else {}
     named = {**of_file, **(servers or {})}
     added = {origin.label: dict(origin.settings) for origin in await store.origins() if origin.label not in named}
-    spelled: dict[str, str] = {}
-    for label in (*added, *named):
-        if spelled.setdefault(fold(label), label) != label:
-            raise FormatError(
-                "label-duplicate",
-                f"the labels {spelled[fold(label)]!r:.80} and {label!r:.80} differ in case only",
-                "rename one of them",
-                rule="O1",
-            )
     folders = {label: Path(settings["folder"]) for label, settings in added.items() if "folder" in settings}
     return folders, {label: each for label, each in {**added, **named}.items() if label not in folders}
 
