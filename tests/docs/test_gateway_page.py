@@ -29,7 +29,7 @@ def block(language: str) -> str:
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(command, id=f"command-{number}") for number, command in enumerate(COMMANDS, 1)]
+    "command", [pytest.param(command, id=command.removeprefix("skillwire ")) for command in COMMANDS]
 )
 def test_a_command_starts_a_gateway(command: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import signal
+import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +20,7 @@ from e2e.talking import PATIENCE, gateway
 from rules import rule
 from skillwire import NotFoundError, connect
 from skillwire.cli.main import run
-from starting import skillwire_command
+from starting import python_command, skillwire_command
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -90,6 +91,27 @@ def test_on_stdio_it_ends_when_its_host_does(folder: Path) -> None:
     with gateway(folder, "--config", "servers.json") as process:
         process.wait_for_talk("acme: 6 ")
         assert process.wait()[0] == 0
+
+
+def test_on_stdio_signals_are_handled_until_the_process_ends(folder: Path) -> None:
+    """Hosts close its stdin, and send a signal if that takes long: while it ends, that must not kill it."""
+    program = (
+        "import os, signal, sys\n"
+        "from skillwire.cli.main import run\n"
+        "code = run(['gateway', '--config', 'servers.json', '--state', 'state'])\n"
+        "for number in (signal.SIGTERM, signal.SIGINT):\n"
+        "    os.kill(os.getpid(), number)\n"
+        "sys.exit(code)\n"
+    )
+    done = subprocess.run(
+        [*python_command(), "-c", program],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=PATIENCE,
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert b"Traceback" not in done.stderr
 
 
 @rule("A1", "A2")

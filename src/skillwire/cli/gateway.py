@@ -6,7 +6,7 @@ import argparse
 import logging
 import os
 import signal
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,14 +203,24 @@ async def _talk(gateway: Gateway, arguments: argparse.Namespace, printer: Printe
 
 
 async def _leave_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -> None:
-    """A thread waits in a read of stdin that cannot be interrupted: close the upstreams and exit."""
-    import anyio
+    """A thread waits in a read of stdin that cannot be interrupted: close the upstreams and exit.
 
-    with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-        task_status.started()
-        async for _ in signals:
-            await gateway.stop(_GOODBYE_SECONDS)
-            os._exit(Exit.OK)
+    The handlers stay until the process ends. Hosts close stdin, and send a signal if that takes long.
+    """
+    import asyncio
+
+    received, loop = asyncio.Event(), asyncio.get_running_loop()
+
+    def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
+        with suppress(RuntimeError):  # the loop is closed: the process ends already
+            loop.call_soon_threadsafe(received.set)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, handle)
+    task_status.started()
+    await received.wait()
+    await gateway.stop(_GOODBYE_SECONDS)
+    os._exit(Exit.OK)
 
 
 def _with_files(arguments: argparse.Namespace) -> argparse.Namespace:
