@@ -26,7 +26,7 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize(
-    "command", [pytest.param(command, id=f"command-{number}") for number, command in enumerate(COMMANDS, 1)]
+    "command", [pytest.param(command, id=command.removeprefix("skillwire ")) for command in COMMANDS]
 )
 def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None:
     environment = {

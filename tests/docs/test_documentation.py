@@ -86,7 +86,7 @@ def serve_commands() -> list[str]:
 
 
 @pytest.mark.parametrize(
-    "code", [pytest.param(code, id=f"block-{number}") for number, code in enumerate(serve_commands(), 1)]
+    "code", [pytest.param(code, id=code.splitlines()[0].removeprefix("skillwire ")) for code in serve_commands()]
 )
 def test_a_serve_example_starts_a_server(code: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples/skills", tmp_path / "skills")
