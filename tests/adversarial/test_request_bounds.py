@@ -178,7 +178,7 @@ async def test_a_body_that_never_ends_is_read_no_further(tmp_path: Path) -> None
         pytest.param(GET, id="half a head"),
         pytest.param(POST + b"Content-Length: 9\r\n\r\n{", id="half a body"),
         pytest.param(CHUNKED + b"1\r\n{\r\n", id="half a chunked body"),
-        pytest.param(GET + b"\r\n" + GET, id="half a second head"),
+        pytest.param(GET + b"\r\n" + GET, id="half a second head", marks=pytest.mark.slow),  # five seconds
     ],
 )
 async def test_a_request_that_does_not_arrive_in_time_ends_its_connection(sent: bytes, tmp_path: Path) -> None:
