@@ -28,8 +28,10 @@ from skillwire.catalog import verifying
 from skillwire.catalog.contract import DirectoryChild, Page
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.cli.finding import find_skill
+from skillwire.cli.list import print_problems
 from skillwire.cli.ls import list_directory
 from skillwire.cli.printer import Printer
+from skillwire.skill.diagnostics import Diagnostic
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -262,3 +264,11 @@ class Labyrinth(MemoryCatalog):
 async def test_a_walk_through_folders_without_end_ends() -> None:
     with refused(LimitError, "listing-too-long", "B3"):
         [child async for child in Labyrinth([]).walk("skill://flat")]
+
+
+@rule("B6")
+def test_words_of_a_server_stay_on_one_line_of_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    """A name with line ends would look like what the command prints itself."""
+    problem = Diagnostic("entry-invalid", "bad\nname", "", file="x\nverified by your administrator")
+    print_problems([problem], Printer())
+    assert len(capsys.readouterr().err.splitlines()) == 1

@@ -84,12 +84,11 @@ def problems_json(problems: Iterable[Diagnostic]) -> list[dict[str, str]]:
 
 def print_problems(problems: Iterable[Diagnostic], printer: Printer) -> None:
     """What a listing does not have, and why."""
-    from skillwire.cli.printer import visible
+    from skillwire.cli.hosting import line
 
     for problem in problems:
-        printer.talk(
-            f"missing: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}, {problem.rule}]"
-        )
+        where, what = line(problem.file)[:300], line(problem.message)
+        printer.talk(f"missing: {where}: {what} [{problem.reference}, {problem.rule}]")
 
 
 def _print(entries: list[SkillEntry], problems: list[Diagnostic], printer: Printer) -> None:
