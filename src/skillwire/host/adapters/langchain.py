@@ -36,7 +36,7 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
         super().__init__()
         self.tools = [_tool(host, tool) for tool in host.tools("mcp")]
         self._host = host
-        self._open = {*harmless, *(tool.name for tool in self.tools)}
+        self._harmless = frozenset(harmless)
 
     async def awrap_model_call(
         self,
@@ -58,7 +58,8 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
     ) -> ToolMessage | Command[Any]:
         """The tool's result, or why it may not run now."""
         name, call_id = request.tool_call["name"], request.tool_call["id"]
-        refusal = None if name in self._open else await self._host.gate(name)
+        is_ours = any(request.tool is tool for tool in self.tools)  # another tool may have the same name
+        refusal = None if is_ours or name in self._harmless else await self._host.gate(name)
         if refusal is None:
             return await handler(request)
         return ToolMessage(refusal.for_model, name=name, tool_call_id=call_id, status="error")
