@@ -52,7 +52,7 @@ def add_arguments(verbs: Verbs) -> None:
         metavar="FILE",
         help="store the approvals of an export, each for the same origin, skill and content",
     )
-    parser.add_argument("--yes", action="store_true", help="import without a question; what is shown all the same")
+    parser.add_argument("--yes", action="store_true", help="import without asking; the approvals are still shown")
     add_decision_options(parser, "imports them")
     add_state_options(parser)
 

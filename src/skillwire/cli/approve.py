@@ -89,7 +89,7 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
     label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
     shown = fingerprint_of(found.entry)
     if shown:  # host.approve refuses anything else
-        await _demand_review(host, found, arguments, printer)
+        await _demand_review(host, found, shown, arguments, printer)
     askers = await waiting_for(host.store, label, uri, shown)
     fingerprint = await host.approve(
         f"{label}:{uri}",
@@ -110,14 +110,15 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
     return Exit.OK
 
 
-async def _demand_review(host: Host, found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
+async def _demand_review(
+    host: Host, found: NamedEntry, shown: str, arguments: argparse.Namespace, printer: Printer
+) -> None:
     """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
     from skillwire.cli.review import review_request
-    from skillwire.skill.approval import fingerprint_of
 
     words = ["skillwire", "review", arguments.name, *host_words(arguments)]
     if arguments.fingerprint is not None or not can_ask():
-        require_fingerprint(arguments.fingerprint, fingerprint_of(found.entry), found.entry.uri, words)
+        require_fingerprint(arguments.fingerprint, shown, found.entry.uri, words)
     if not can_ask():
         return
     approval = await host.store.approval(found.origin.label, found.entry.uri)
