@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry
 
-pytestmark = pytest.mark.anyio
+pytestmark = [pytest.mark.anyio, pytest.mark.slow]  # as interop: programs of others, recorded
 
 FOLDER = Path(__file__).parents[1] / "recorded"
 EXTENSION = "io.modelcontextprotocol/skills"
