@@ -13,9 +13,10 @@ from mcp.client.extension import ClientExtension, NotificationBinding
 from mcp.shared.exceptions import MCPError
 from mcp_types import NotificationParams
 
-from interaction.native_server import build, native_tree
+from interaction.native_server import build, native_tree, own_server
 from interaction.test_native_servers import caller_of, memory
 from rules import rule
+from skillwire.server.endpoints import Dialects
 from skillwire.server.lowlevel import lowlevel_server
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -25,6 +26,8 @@ from trees import skill_md, write_tree
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
+    from skillwire.server.routing import Endpoint
 
 pytestmark = pytest.mark.anyio
 
@@ -127,3 +130,20 @@ async def test_a_stream_listens_to_only_so_many_files() -> None:
             async with client.listen(resource_subscriptions=files):
                 pass
         assert caught.value.error.data["reference"] == "too-many-subscriptions"
+
+
+@rule("M3", "S1")
+@pytest.mark.parametrize("endpoint", ["extension", "sep-2076", "native"])
+async def test_a_stream_beside_resources_of_a_server_listens_to_nothing_missing(
+    endpoint: Endpoint,
+) -> None:
+    """What the server itself lists, or has a template for, is its own; of skills only files that exist."""
+    server = own_server()
+    Skills(memory(("a", "")), dialects=Dialects(endpoint)).attach(server)
+    theirs, missing = ["config://main", "notes://x"], ["config://other", "skill://b/SKILL.md", "skill://a/gone.md"]
+    async with Client(server) as client, client.listen(resource_subscriptions=[*theirs, *missing]) as stream:
+        assert stream.honored.resource_subscriptions == theirs
+    async with Client(server, mode="legacy") as client:
+        for uri in missing:
+            with pytest.raises(MCPError):
+                await caller_of(client, "legacy").call("resources/subscribe", uri=uri)

@@ -17,12 +17,12 @@ from mcp_types import CallToolResult, EmptyResult, TextContent
 from interaction.native_caller import Caller
 from rotation import every_setting
 from rules import rule
-from skillwire import FormatError, MemoryCatalog, Skill, SkillMeta, connect
+from skillwire import CombinedCatalog, FormatError, MemoryCatalog, Mount, Skill, SkillMeta, connect
 from skillwire.server.endpoints import Dialects
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness
 from starting import python_command
-from trees import skill_md
+from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -274,3 +274,60 @@ async def test_code_that_binds_to_a_skill_that_is_not_there_is_told_so(caplog: p
             assert await caller.tools() == set()
             assert await caller.failed("first") == "no 'first' here"
     assert len([record for record in caplog.records if "'refnuds'" in record.getMessage()]) == 1
+
+
+@rule("M3")
+@pytest.mark.parametrize("how", ["memory", "folder", "combined"])
+@pytest.mark.parametrize("mode", ["auto", "legacy"])
+async def test_m3_what_an_unlisted_skill_binds_is_in_no_list(tmp_path: Path, how: str, mode: str) -> None:
+    """A refusal does not name the skill: it is the answer to a tool that does not exist."""
+    tree = {"SKILL.md": skill_md("quiet", extra="metadata:\n  mcp-tools: secret\n")}
+    source: Any = MemoryCatalog([Skill("x/quiet", tree, meta=SkillMeta(listed=False))])
+    if how == "folder":
+        source = write_tree(tmp_path / "skills", {"x/quiet/SKILL.md": tree["SKILL.md"]})
+        (tmp_path / "skills/skillwire.toml").write_text('[skills."x/quiet"]\nlisted = false\n')
+    if how == "combined":
+        source = CombinedCatalog([Mount(source, "one"), Mount(memory(("a", "")), "two")])
+    skills = Skills(source, dialects=NATIVE)
+    async with Client(skills.attach(low_server(["secret", "free"])), mode=mode) as client:
+        caller = caller_of(client, mode)
+        assert await listed_tools(caller) == {"free"}
+        words = await caller.failed("secret")
+        assert words == (await caller.failed("missing")).replace("missing", "secret")
+        defined = await caller.call("skills/activate", name="x/quiet")
+        assert [tool["name"] for tool in defined["tools"]] == ["secret"]
+        assert await caller.ran("secret") == "ran secret"
+        assert await listed_tools(caller) == {"free"}
+
+
+@rule("M3")
+async def test_m3_what_a_skill_of_a_template_binds_is_hidden_once_it_was_made() -> None:
+    """What code binds is hidden before that. Another caller's activation does not open it."""
+    skills = Skills(dialects=NATIVE)
+
+    @skills.template("docs/{product}", values={"product": ["one", "two"]}, description="Docs.")
+    def docs(product: str) -> dict[str, bytes]:
+        return {"SKILL.md": skill_md(product, extra="metadata:\n  mcp-tools: said gone\n")}
+
+    skills.scope("docs/one").bind(tools=["coded"])
+    server = skills.attach(low_server(["said", "coded", "free"]))
+    async with Client(server) as client, Client(server) as other:
+        caller, stranger = caller_of(client, "auto"), caller_of(other, "auto")
+        assert await listed_tools(caller) == {"said", "free"}
+        await caller.call("skills/activate", name="docs/one")
+        assert await listed_tools(stranger) == await listed_tools(caller) == {"free"}
+        assert await caller.ran("said") == "ran said"
+        words = await stranger.failed("said")
+        assert words == (await stranger.failed("missing")).replace("missing", "said")
+        await stranger.call("skills/activate", name="docs/two")
+        assert await stranger.ran("said") == "ran said"
+
+
+async def listed_tools(caller: Caller) -> set[str]:
+    """All pages."""
+    names, page = set[str](), await caller.call("tools/list")
+    while True:
+        names |= {tool["name"] for tool in page["tools"]}
+        if "nextCursor" not in page:
+            return names
+        page = await caller.call("tools/list", cursor=page["nextCursor"])

@@ -85,6 +85,16 @@ class CombinedCatalog(Catalog):
             return Page(entries)
         return Page(entries, encode_cursor("combined", f"{self.mounts[index].label}\n{inner or ''}"))
 
+    async def unlisted(self) -> list[SkillEntry]:
+        """Those of every source, under their visible URIs."""
+        claims = self._claims()
+        entries: list[SkillEntry] = []
+        for mount in self.mounts:
+            for entry in await mount.catalog.unlisted():
+                visible = await claims.visible_path(mount, mount.outer(entry.path))
+                entries.append(_moved(entry, visible, self._scheme))
+        return entries
+
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, under its visible URI."""
         home = await self._home_of(uri)

@@ -156,6 +156,13 @@ class Catalog(ABC):
         """Whether ``read_directory`` looks at what is there, rather than at what entries list."""
         return True
 
+    async def unlisted(self) -> Sequence[SkillEntry]:
+        """Entries of skills that are served but not listed, as far as they are known.
+
+        For the server that serves the catalog, never for a caller: a view of one caller has none.
+        """
+        return ()
+
     async def problems(self) -> Sequence[Diagnostic]:
         """What is wrong with the source, including what was left out because of it."""
         return ()

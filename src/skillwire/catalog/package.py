@@ -65,6 +65,10 @@ class PackageCatalog(Catalog):
         """They are on this machine."""
         return await self._inner.is_at_hand(uri)
 
+    async def unlisted(self) -> Sequence[SkillEntry]:
+        """Entries of skills that are not listed."""
+        return await self._inner.unlisted()
+
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""
         return await self._inner.suggest(beginning, limit)

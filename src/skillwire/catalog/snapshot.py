@@ -235,6 +235,11 @@ class SnapshotCatalog(Catalog):
             limit,
         )
 
+    async def unlisted(self) -> list[SkillEntry]:
+        """Entries of skills that are not listed."""
+        records = (await self._current()).records()
+        return [record.entry for _, record in records if not record.entry.listed]
+
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """Whether the picture is still the same, or the skill in it that ``uri`` belongs to."""
         snapshot = await self._current()

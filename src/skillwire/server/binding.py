@@ -134,6 +134,20 @@ class Binding:
 
         return listed
 
+    async def their_list(self, ctx: Context, call_next: CallNext, method: str, field: str) -> list[Answer]:
+        """Everything that the server itself lists, all pages."""
+        if not self.served.has(method):
+            return []
+        params = {key: value for key, value in (ctx.params or {}).items() if key == "_meta"}
+        items: list[Answer] = []
+        for _ in range(DEFAULT_LIMITS.max_pages):
+            page = cast("Answer", await call_next(replace(ctx, method=method, params=params)))
+            items.extend(page.get(field, ()))
+            if not page.get("nextCursor"):
+                break
+            params["cursor"] = page["nextCursor"]
+        return items
+
     async def _declare(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         result = cast("Answer", await call_next(ctx))
         capabilities = dict(result.get("capabilities") or {})

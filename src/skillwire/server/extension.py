@@ -22,6 +22,7 @@ from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import format_uri, parse_uri, skill_md_uri
 from skillwire.wire import extension
 from skillwire.wire.errors import resource_unknown, to_rpc_error
+from skillwire.wire.templates import matches_template
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
@@ -57,17 +58,27 @@ class ReadingFiles(Binding):
         """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
         return await lists_file(self.served.catalog_for(ctx), uri, self.served.scheme)
 
-    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:  # noqa: ARG002
-        """To files of skills that the caller may see. Other URIs of our scheme may be the server's own."""
-        if not uri.lower().startswith(f"{self.served.scheme}:"):
-            return None
-        return await self.has_file(ctx, uri) or (self.served.has("resources/read") and not self._is_hidden(uri))
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:
+        """To files of skills that the caller may see, and to what the server itself has."""
+        if await self.has_file(ctx, uri):
+            return True
+        return not self._is_hidden(uri) and await self._is_theirs(ctx, call_next, uri)
 
     def _is_hidden(self, uri: str) -> bool:
         try:
-            return not self.served.sees()(uri)
+            return uri.lower().startswith(f"{self.served.scheme}:") and not self.served.sees()(uri)
         except FormatError:  # no URI of a skill
             return False
+
+    async def _is_theirs(self, ctx: Context, call_next: CallNext, uri: str) -> bool:
+        """Whether the server has subscriptions of its own, and so knows best, or lists ``uri`` or its template."""
+        if self.served.has("resources/subscribe"):
+            return True
+        for method, field in _NONE.items():
+            for item in await self.their_list(ctx, call_next, method, field):
+                if item.get("uri") == uri or matches_template(str(item.get("uriTemplate") or ""), uri):
+                    return True
+        return False
 
     async def skill_around(self, catalog: Catalog, path: str) -> SkillEntry | None:
         """The innermost skill at or around ``path``, as it is known."""

@@ -78,6 +78,7 @@ class Router:
         uris = cast("list[object]", uris)
         try:
             check_subscriptions(len(uris))
+            call_next = _remembering(call_next)
             kept = [uri for uri in uris if await _may_subscribe(ctx, call_next, bindings, uri)]
         except SkillwireError as error:  # too many, or a bad activation token
             raise to_rpc_error(error) from error
@@ -85,13 +86,26 @@ class Router:
         return replace(ctx, params=params)
 
 
+def _remembering(call_next: CallNext) -> CallNext:
+    """What stands behind, asked for each page of a list once, however many URIs are looked for in it."""
+    answers: dict[tuple[str, object], HandlerResult] = {}
+
+    async def asked(ctx: Context) -> HandlerResult:
+        key = (ctx.method, (ctx.params or {}).get("cursor"))
+        if key not in answers:
+            answers[key] = await call_next(ctx)
+        return answers[key]
+
+    return asked
+
+
 async def _may_subscribe(ctx: Context, call_next: CallNext, bindings: Sequence[Binding], uri: object) -> bool:
-    """The answer of the first binding that knows the URI; what none of them knows is the server's own."""
+    """The answer of the first binding that knows the URI."""
     for binding in bindings if isinstance(uri, str) else ():
         may = await binding.may_subscribe(ctx, call_next, cast("str", uri))
         if may is not None:
             return may
-    return True
+    return not isinstance(uri, str)  # the SDK refuses what is no text
 
 
 def endpoint_of(ctx: Context, default: Endpoint) -> Endpoint:

@@ -70,11 +70,15 @@ class ActiveSkills:
         return frozenset(key for key, paths in keys.items() if not any(map(sees, self._uris(paths))))
 
     async def refusal(self, ctx: Context, paths: tuple[str, ...]) -> list[SkillEntry] | None:
-        """``None`` if one of ``paths`` lets the caller in; else those of them that it may see, to be activated."""
+        """``None`` if one of ``paths`` lets the caller in; else the listed ones that it may see and activate.
+
+        A refusal does not tell of skills that are not listed, and makes none.
+        """
         if not paths or await self._usable(ctx, paths):
             return None
-        catalog = self._served.catalog_for(ctx)
-        return [entry for path in paths if (entry := await self._peek(catalog, path)) is not None]
+        catalog, made = self._served.catalog_for(ctx), (await self.scoped.current()).made
+        entries = [await self._peek(catalog, path) for path in paths if path not in made]
+        return [entry for entry in entries if entry is not None and entry.listed]
 
     async def binders(self, kind: Kind, key: str) -> tuple[Bound, tuple[str, ...]]:
         """Who binds ``key``, exactly."""

@@ -157,6 +157,7 @@ class NativeBinding(Guarding):
                 listed = await self.their_list(ctx, call_next, method, field)
                 items = {canonical_key(kind, str(item.get(key))): item for item in listed}
                 defined[field] = [item for name, item in items.items() if name in wanted]
+                await self.active.scoped.learn(entry, kind, wanted & items.keys())
                 self._report(entry, field, wanted - items.keys())
         return defined
 

@@ -15,7 +15,6 @@ from mcp.shared.exceptions import MCPError
 
 from skillwire.catalog.snapshot import no_file
 from skillwire.errors import ProtocolError
-from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.binding import OWN, Answer
 from skillwire.server.extension import ReadingFiles
 from skillwire.server.native.active import ActiveSkills, is_hidden
@@ -168,20 +167,6 @@ class Guarding(ReadingFiles):
         owner = await self.skill_around(catalog, path)
         if owner is not None:
             raise to_rpc_error(refused("resources", uri, [await self.label(ctx, owner)]))
-
-    async def their_list(self, ctx: Context, call_next: CallNext, method: str, field: str) -> list[Answer]:
-        """Everything that the server itself lists, all pages."""
-        if not self.served.has(method):
-            return []
-        params = {key: value for key, value in (ctx.params or {}).items() if key == "_meta"}
-        items: list[Answer] = []
-        for _ in range(DEFAULT_LIMITS.max_pages):
-            page = cast("Answer", await call_next(replace(ctx, method=method, params=params)))
-            items.extend(page.get(field, ()))
-            if not page.get("nextCursor"):
-                break
-            params["cursor"] = page["nextCursor"]
-        return items
 
 
 async def as_unknown(ctx: Context, call_next: CallNext, key: str, renamed: Renamed) -> HandlerResult:
