@@ -8,7 +8,7 @@ import pytest
 
 from adversarial.adversary import HostileServer
 from adversarial.expecting import refused
-from adversarial.named_servers import GUIDE, speak_native, speak_sep2076
+from adversarial.named_servers import speak_native, speak_sep2076
 from gateway.stage import flat_skill
 from host.stage import SECONDS, Person, StagedHost, hosting, reference
 from http_server import serving_http
@@ -19,6 +19,9 @@ from skillwire.host.approvals import Policy, Rule
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from skillwire.skill.digest import digest_of
+from skillwire.wire.meta import DIGEST, SIZE, URI
+from trees import skill_md
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -57,10 +60,10 @@ async def test_a_skill_without_promises_is_loaded_by_choice(
             assert "mcp:acme" in loaded.text
         await host.relist("acme")
         assert (person.kinds, list(await host.store.approvals())) == (["dynamic", "dynamic"], [])
-        read = await host.read("refunds", "guide")
-        assert read.is_error is (dialect == "native")
-        assert ("# Guide" in read.text) is (dialect == "sep-2076")
-        assert server.read_uris().count(GUIDE) == (dialect == "sep-2076")
+        path, words = {"sep-2076": ("guide", "# Guide"), "native": ("rules", "No refunds on Sundays.")}[dialect]
+        read = await host.read("refunds", path)
+        assert not read.is_error, read.text
+        assert words in read.text
         assert (await host.read("refunds", "other.md")).is_error
         assert (await host.read("refunds", "docs://elsewhere/x")).is_error
 
@@ -74,15 +77,18 @@ async def test_a_server_object_of_this_process_is_loaded_from(dialect: str, stat
         await host.settle(SECONDS)
         loaded = await host.load("flat")
         assert "Do it." in loaded.text, loaded.text
-        assert person.kinds == ["load" if dialect == "sep-2076" else "dynamic"]
+        assert person.kinds == ["load"]
 
 
-@rule("V1", "A1", "A2", "C1")
-async def test_what_has_digests_is_verified_approved_and_remembered(state: Path, person: Person) -> None:
-    """Servers of this package promise digests in ``sep-2076`` too: such a skill is one like any other."""
+@rule("V1", "A1", "A2", "C1", "M2", "P2")
+@pytest.mark.parametrize("dialect", SPEAK)
+async def test_what_has_digests_is_verified_approved_and_remembered(
+    dialect: str, state: Path, person: Person
+) -> None:
+    """Servers of this package promise digests in every dialect: such a skill is one like any other."""
     catalog = MemoryCatalog([flat_skill()])
     async with serving_http(build_server(Skills(catalog))) as url:
-        target = {"acme": f"{url}/sep-2076"}
+        target = {"acme": f"{url}/{dialect}"}
         async with StagedHost.open(servers=target, state=state, ask=person) as host:
             await host.settle(SECONDS)
             loaded = await host.load("flat")
@@ -106,3 +112,33 @@ async def test_what_has_digests_is_verified_approved_and_remembered(state: Path,
     async with StagedHost.open(servers={"acme": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)
         assert (await host.load("flat")).is_error
+
+
+@rule("V1", "M2")
+@pytest.mark.parametrize("lies", [False, True], ids=["honest", "lying"])
+async def test_a_native_server_is_held_to_the_digests_of_its_activation(
+    lies: bool, state: Path, person: Person
+) -> None:
+    """One that only the activation promises: the listing has none."""
+    home, text = "skill://x/refunds/SKILL.md", skill_md("refunds", "Pays back.", "Pay back.\n")
+    server = HostileServer("http", "modern")
+    speak_native(server)
+    promised = {DIGEST: digest_of(text), SIZE: len(text)}
+    server.answers["skills/activate"] = {
+        "instructions": "Pay back.",
+        "resources": [
+            {"uri": home, "name": "SKILL.md", "_meta": promised},
+            {"uri": "rules://refunds", "name": "r"},
+        ],
+        "_meta": {URI: home},
+    }
+    served = text.replace(b"Pay", b"Lie") if lies else text
+    server.answers["resources/read"] = lambda _: {"contents": [{"uri": home, "text": served.decode()}]}
+    async with hosting(state, {"acme": server}, ask=person) as host:
+        loaded = await host.load("refunds")
+        assert person.kinds == ["load"]
+        if lies:
+            assert reference(loaded) == ("digest-mismatch", "V1")
+        else:
+            assert "Pay back." in loaded.text
+            assert "\nnote: " not in loaded.text

@@ -20,6 +20,7 @@ from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
 from skillwire.server.lowlevel import lowlevel_server
+from skillwire.skill.digest import digest_of
 from skillwire.wire.extension import EXTENSION_ID
 from skillwire.wire.meta import DIGEST, SIZE, URI
 from starting import python_command
@@ -103,14 +104,16 @@ def opened(setting: Setting, root: Path) -> Open:
 
 @rule("M1")
 async def test_m1_the_listing_is_light_and_paged(opened: Open, setting: Setting) -> None:
-    """Names, descriptions, where the skill is; nothing of what it holds, and no extension."""
+    """Names, descriptions, where the skill is and what its ``SKILL.md`` hashes to; no files, and no extension."""
     async with opened() as caller:
         listing = await caller.call("skills/list")
         [refunds] = [skill for skill in listing["skills"] if skill["name"] == "refunds"]
+        text = native_tree()["acme/refunds/SKILL.md"]
+        promised = {DIGEST: digest_of(text), SIZE: len(text)}
         assert refunds == {
             "name": "refunds",
             "description": "Pays back.",
-            "_meta": {URI: "skill://acme/refunds/SKILL.md"},
+            "_meta": {URI: "skill://acme/refunds/SKILL.md", **promised},
         }
         assert (listing.get("cacheScope"), listing.get("ttlMs")) == (
             (None, None) if setting.era == "legacy" else ("private", 0)

@@ -88,7 +88,7 @@ class Relocation:
         if entry.is_named and entry.uri not in self._places:  # it was asked for in an earlier run
             self.moved(await client.get_skill(entry.uri))
         theirs = self._places.get(entry.uri, {}).get(place, uri)
-        return (await client.read_unverified(theirs)).data
+        return (await client.read_unverified(theirs, entry.uri)).data
 
 
 def _is_by_name(entry: SkillEntry) -> bool:

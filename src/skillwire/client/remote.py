@@ -189,7 +189,7 @@ class RemoteCatalog(Catalog):
 
     async def _read(self, entry: SkillEntry, uri: str) -> SkillFile:
         if self._allow_unverified and not _is_promised(entry, uri):
-            return SkillFile(*await self._client.read_unverified(uri))
+            return SkillFile(*await self._client.read_unverified(uri, entry.uri))
         file = await self._client.read_resource(entry, uri)
         return SkillFile(file.uri, file.data)
 

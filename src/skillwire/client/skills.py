@@ -174,8 +174,10 @@ class SkillsClient:
         """Any file of any skill, verified, knowing its URI only: its skill's entry is asked for first."""
         return await self.read_resource(await self.find_skill(uri), uri)
 
-    async def read_unverified(self, uri: str) -> UnverifiedFile:
+    async def read_unverified(self, uri: str, skill: str = "") -> UnverifiedFile:
         """The bytes at ``uri`` as the server gives them, compared with nothing. For a person's explicit choice.
+
+        ``native`` servers give a file only while its skill is active: ``skill`` is the URI of that skill (M3).
 
         A ``file:`` URI names a file of the server, such as one in ``files`` of a ``NamedSkill`` (P4): the server
         is asked for it, and this machine's disk is not looked at.
@@ -183,7 +185,7 @@ class SkillsClient:
         if uri[:5].lower() == "file:" and len(uri) <= self.limits.max_uri_length:
             return UnverifiedFile(uri, await read_content(self.connection, uri, self.limits.max_file_bytes))
         parse_uri(uri)
-        return UnverifiedFile(uri, await (await self._need()).read(uri, self.limits.max_file_bytes))
+        return UnverifiedFile(uri, await (await self._need()).read(uri, self.limits.max_file_bytes, skill))
 
     async def find_skill(self, uri: str) -> SkillEntry:
         """The entry of the innermost skill around the file at ``uri``, by asking upwards."""
@@ -256,7 +258,7 @@ class SkillsClient:
         promised = None if resource is None else resource.size
         at_most = self.limits.max_file_bytes if promised is None else promised
         try:
-            return await (await self._need()).read(uri if resource is None else resource.uri, at_most)
+            return await (await self._need()).read(uri if resource is None else resource.uri, at_most, entry.uri)
         except LimitError as error:
             if error.reference != "file-too-large" or promised is None:
                 raise

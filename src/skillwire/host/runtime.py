@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Ask
     from skillwire.host.cache import ContentCache
     from skillwire.host.tools import ToolShape
+    from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
     from skillwire.store.contract import Happening, Store
 
@@ -395,8 +396,7 @@ class Host:
         self._windows.load(replace(skill, shown=None), found.name)
         notes = ["read from the cache: the origin cannot be reached"] if content.offline else []
         if not has_contents(found.entry):
-            why = "generated when read" if found.entry.is_dynamic else "its server promises no digests"
-            notes.append(f"{why}: nothing about it could be verified")
+            notes.append(_why_unverified(found.entry))
         block = context.skill_block(found.name, found.origin, found.entry, body, mark=_mark(), notes=notes)
         return LoadedSkill(found.name, found.origin.label, found.entry.uri, block, content.offline)
 
@@ -574,3 +574,11 @@ def _readable(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError:
         return f"(not text: {len(data)} bytes)"
+
+
+def _why_unverified(entry: SkillEntry) -> str:
+    """What a model is told about a skill that is not verified as a whole (V7)."""
+    if any(file.digest for file in entry.files):
+        return "its server promises digests for some of its files only: the others could not be verified"
+    why = "generated when read" if entry.is_dynamic else "its server promises no digests"
+    return f"{why}: nothing about it could be verified"

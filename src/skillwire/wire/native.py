@@ -63,7 +63,9 @@ def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
     """M1: a skill in the listing: what it is called and what it does."""
     title = entry.frontmatter.get("title", _metadata(entry.frontmatter).get("title"))
     titled = {"title": title} if isinstance(title, str) else {}
-    return {"name": label, **titled, "description": entry.description, "_meta": {URI: entry.uri}}
+    own = entry.resource(entry.uri)
+    meta = {URI: entry.uri, **({} if own is None else _promised(own))}
+    return {"name": label, **titled, "description": entry.description, "_meta": meta}
 
 
 def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
@@ -111,10 +113,15 @@ def _metadata(frontmatter: Mapping[str, Any]) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", metadata) if isinstance(metadata, dict) else {}
 
 
+def _promised(file: Resource) -> dict[str, Any]:
+    """What a client needs to verify a file (E3)."""
+    known = {DIGEST: file.digest, SIZE: file.size}
+    return {key: value for key, value in known.items() if value is not None}
+
+
 def _file(entry: SkillEntry, file: Resource) -> dict[str, Any]:
     """A file of a skill as a resource, with what a client needs to verify it (E3)."""
-    known = {DIGEST: file.digest, SIZE: file.size}
-    meta = {**entry.meta.meta, **{key: value for key, value in known.items() if value is not None}}
+    meta = {**entry.meta.meta, **_promised(file)}
     if file.uri == entry.uri:
         return {**skill_resource(entry), "_meta": meta}
     path = parse_uri(file.uri).path.removeprefix(f"{entry.path}/")

@@ -49,8 +49,8 @@ class Dialect(ABC):
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, as the server gives it now, with all that it promises."""
 
-    async def read(self, uri: str, at_most: int) -> bytes:
-        """The bytes at ``uri``, unverified."""
+    async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002 - native needs it
+        """The bytes at ``uri``, unverified; ``skill`` is the URI of the skill around them, if that is known."""
         return await read_content(self.connection, uri, at_most)
 
     @property

@@ -87,14 +87,14 @@ class IndexDialect(Dialect):
             self._unpacked.pop(skill.archive, None)  # nothing says whether it is still the same
         return _with_files(skill.entry, await self._files(skill.archive), skill.archive)
 
-    async def read(self, uri: str, at_most: int) -> bytes:
+    async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
         """From the archive if the skill is packed, else as any resource."""
         place = parse_uri(uri)
         skills = self._skills if self._skills is not None else await self._load()
         for depth in range(len(place.segments) - 1, 0, -1):
-            skill = skills.get(SkillUri(place.scheme, place.segments[:depth]))
-            if skill is not None and skill.archive is not None:
-                data = (await self._files(skill.archive)).get("/".join(place.segments[depth:]))
+            packed = skills.get(SkillUri(place.scheme, place.segments[:depth]))
+            if packed is not None and packed.archive is not None:
+                data = (await self._files(packed.archive)).get("/".join(place.segments[depth:]))
                 if data is None:
                     raise NotFoundError(
                         "file-unknown",

@@ -7,7 +7,7 @@ program, never sent to the server. Nothing is promised about instructions: what 
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,19 +15,20 @@ import anyio
 
 from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
-from skillwire.client.shapes import as_list, as_object, as_text
+from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
-from skillwire.skill.uri import NAMED_SCHEME, parse_path, parse_uri, refuse_file, skill_md_uri
+from skillwire.skill.uri import NAMED_SCHEME, SKILL_MD, parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_LIST
-from skillwire.wire.meta import ACTIVATION
+from skillwire.wire.meta import ACTIVATION, DIGEST, SIZE, URI
 from skillwire.wire.native import SKILLS_ACTIVATE, SKILLS_DEACTIVATE
 from skillwire.wire.templates import matches_template
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable, Mapping
+    from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
 
     from skillwire.client.connection import Connection
     from skillwire.skill import Diagnostic
@@ -75,6 +76,28 @@ class NamedDialect(Dialect):
                     return entry
         return named_entry({"name": name})  # unlisted: all that is known is that the server answered for it
 
+    def _with_files(self, fields: dict[str, Any], files: Sequence[Mapping[str, Any]]) -> SkillEntry:
+        """The entry of a skill with these files (P4)."""
+        usable = {file.uri: file for file in map(_promised_file, files) if file.uri and self._is_usable(file.uri)}
+        names = {as_text(file.get("uri")): as_text(file.get("name")) for file in files}
+        return named_entry(fields, tuple(usable.values())[: self.limits.max_resources], names, self.limits)
+
+    def _is_usable(self, uri: str) -> bool:
+        """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
+        try:
+            parse_uri(uri)
+        except FormatError as error:
+            self.leave_out(error, uri)
+            return False
+        return True
+
+
+def _promised_file(file: Mapping[str, Any]) -> Resource:
+    """A file, with what its ``_meta`` promises (R4): servers of this package say its digest."""
+    said = as_object(file.get("_meta"))
+    digest = said.get(DIGEST)
+    return Resource(as_text(file.get("uri")), digest if is_digest(digest) else None, as_size(said.get(SIZE)))
+
 
 def named_entry(
     item: dict[str, Any],
@@ -109,6 +132,7 @@ class Activation:
     skills: tuple[Mapping[str, Any], ...]
     connection: Connection
     templates: tuple[Mapping[str, Any], ...] = ()
+    home: str = ""  # where a server of this package has the SKILL.md
 
     @property
     def meta(self) -> dict[str, Any]:
@@ -155,20 +179,45 @@ class NativeDialect(NamedDialect):
         super().__init__(connection, report)
         self._active: dict[str, Activation] = {}
         self._turn = anyio.Lock()  # an answer has the token that the next request needs
+        self._borrowing = anyio.Lock()  # a skill that is active for a moment is not deactivated under a reader
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry from the listing. What a skill holds is known only once it is activated."""
+        """The listed skill, with the files that its activation names: what a skill holds is known only then (M2).
+
+        A server of this package names every file with its digest, the ``SKILL.md`` too. What else a skill brings
+        is no file of it.
+        """
         name = name_of(uri)
-        async for page in self.pages():
-            for entry in page:
-                if entry.name == name:
-                    return entry
-        raise NotFoundError("skill-unknown", f"the server lists no skill named {name!r:.80}", "list the skills")
+        fields = dict((await self._listed(name)).frontmatter)
+        async with self._activated(name) as activation:
+            files, home = activation.resources, activation.home
+        if home:
+            inside = f"{home.removesuffix(SKILL_MD)}"
+            said = next((as_object(file.get("_meta")) for file in files if file.get("uri") == home), {})
+            fields["_meta"] = {**as_object(fields.get("_meta")), **said, URI: home}
+            files = tuple(file for file in files if as_text(file.get("uri")).startswith(inside))
+            files = tuple(file for file in files if file.get("uri") != home)
+        return self._with_files(fields, files)
 
     async def activate(self, name: str) -> Activation:
         """M2: ``skills/activate``."""
-        self._active[name] = activation = await self._activate(name)
+        async with self._borrowing:
+            self._active[name] = activation = await self._activate(name)
         return activation
+
+    @asynccontextmanager
+    async def _activated(self, name: str) -> AsyncGenerator[Activation]:
+        """The skill, active at least meanwhile; one that was not active is not so afterwards."""
+        if name in self._active:
+            yield self._active[name]
+            return
+        async with self._borrowing:
+            activation = await self._activate(name)
+            try:
+                yield activation
+            finally:
+                with suppress(NotFoundError, ProtocolError):  # not every server can
+                    await self._change(SKILLS_DEACTIVATE, name)
 
     async def _activate(self, name: str) -> Activation:
         result = await self._change(SKILLS_ACTIVATE, name)
@@ -183,24 +232,24 @@ class NativeDialect(NamedDialect):
             parts["messages"] = ({"role": "user", "content": {"type": "text", "text": instructions}},)
         elif isinstance(instructions, list):
             parts["messages"] = tuple(map(as_object, as_list(cast("object", instructions))))
-        return Activation(name, **parts, connection=self.connection, templates=templates)
+        home = as_text(as_object(result.get("_meta")).get(URI))
+        return Activation(name, **parts, connection=self.connection, templates=templates, home=home)
 
     async def deactivate(self, name: str) -> None:
         """M3: hide the scoped primitives again."""
-        await self._change(SKILLS_DEACTIVATE, name)
-        self._active.pop(name, None)
+        async with self._borrowing:
+            await self._change(SKILLS_DEACTIVATE, name)
+            self._active.pop(name, None)
 
-    async def read(self, uri: str, at_most: int) -> bytes:
-        """The instructions. The only way to them is to activate the skill; one that was not active is so again."""
-        if parse_uri(uri).scheme != SCHEME:
+    async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:
+        """The instructions, or a file of ``skill``: a server gives either only while the skill is active (M3)."""
+        is_instructions = parse_uri(uri).scheme == SCHEME
+        if not is_instructions and not skill:
             return await super().read(uri, at_most)
-        name = name_of(uri)
-        activation = self._active.get(name)
-        if activation is None:
-            activation = await self._activate(name)
-            with suppress(NotFoundError, ProtocolError):  # not every server can
-                await self._change(SKILLS_DEACTIVATE, name)
-        return bounded(activation.instructions, uri, at_most)
+        async with self._activated(name_of(uri if is_instructions else skill)) as activation:
+            if is_instructions:
+                return bounded(activation.instructions, uri, at_most)
+            return await super().read(uri, at_most)
 
     async def _change(self, method: str, name: str) -> dict[str, Any]:
         """Ask, and keep the token in the answer. One that has expired is dropped, and the server asked again."""

@@ -58,7 +58,7 @@ class PlainDialect(Dialect):
         files = await self._manifest(root_of(uri))
         return await entry_from_skill_md(self.connection, uri, files)
 
-    async def read(self, uri: str, at_most: int) -> bytes:
+    async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
         """The bytes at ``uri``. A manifest has paths: its server may spell their URIs in another way (U7)."""
         try:
             return await super().read(uri, at_most)

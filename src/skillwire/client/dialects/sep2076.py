@@ -11,14 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillwire.client.dialects.contract import root_of
-from skillwire.client.dialects.named import SCHEME, NamedDialect, bounded, name_of, named_entry
-from skillwire.client.shapes import as_list, as_object, as_size, as_text
-from skillwire.errors import FormatError, ProtocolError
-from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import Resource
+from skillwire.client.dialects.named import SCHEME, NamedDialect, bounded, name_of
+from skillwire.client.shapes import as_list, as_object, as_text
+from skillwire.errors import ProtocolError
 from skillwire.skill.uri import parse_uri
 from skillwire.wire.extension import SKILLS_GET
-from skillwire.wire.meta import DIGEST, SIZE, URI
+from skillwire.wire.meta import URI
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
@@ -30,13 +28,6 @@ if TYPE_CHECKING:
 def wants_arguments(skill: Mapping[str, Any]) -> bool:
     """P2: whether ``skills/get`` needs arguments for this skill of the listing."""
     return any(as_object(argument).get("required") for argument in as_list(skill.get("arguments")))
-
-
-def _promised(file: Mapping[str, Any]) -> Resource:
-    """A file of ``skills/get``, with what its ``_meta`` promises (R4): servers of this package say its digest."""
-    said = as_object(file.get("_meta"))
-    digest = said.get(DIGEST)
-    return Resource(as_text(file.get("uri")), digest if is_digest(digest) else None, as_size(said.get(SIZE)))
 
 
 def _home(entry: SkillEntry) -> str:
@@ -79,11 +70,7 @@ class Sep2076Dialect(NamedDialect):
         if wants_arguments(entry.frontmatter):
             return entry  # nobody has given them yet
         skill = await self.get_named(name)
-        files = {file.uri: file for file in map(_promised, skill.files) if file.uri and self._is_usable(file.uri)}
-        names = {as_text(file.get("uri")): as_text(file.get("name")) for file in skill.files}
-        return named_entry(
-            dict(entry.frontmatter), tuple(files.values())[: self.limits.max_resources], names, self.limits
-        )
+        return self._with_files(dict(entry.frontmatter), skill.files)
 
     async def _name_at(self, uri: str) -> str:
         """The name behind a URI of ours, or behind the one that a listed skill has in the extension."""
@@ -97,15 +84,6 @@ class Sep2076Dialect(NamedDialect):
                     if _home(entry) == wanted:
                         return entry.name
         return (self._homes or {}).get(wanted) or name_of(uri)
-
-    def _is_usable(self, uri: str) -> bool:
-        """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
-        try:
-            parse_uri(uri)
-        except FormatError as error:
-            self.leave_out(error, uri)
-            return False
-        return True
 
     async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
         """P2: ``skills/get`` with arguments."""
@@ -123,7 +101,7 @@ class Sep2076Dialect(NamedDialect):
         description = as_text(result.get("description"))
         return NamedSkill(name, instructions, files, as_object(result.get("dependencies")), description)
 
-    async def read(self, uri: str, at_most: int) -> bytes:
+    async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
         """The instructions for a URI of ours, else a file of the server's."""
         if parse_uri(uri).scheme != SCHEME:
             return await super().read(uri, at_most)
