@@ -64,7 +64,10 @@ class NotFoundError(SkillwireError):
 
 
 class ProtocolError(SkillwireError):
-    """A message that breaks the protocol, sent by us (``local``) or by the other side (``remote``)."""
+    """A message that breaks the protocol, sent by us (``local``) or by the other side (``remote``).
+
+    ``missing`` are the names of arguments that the request needs.
+    """
 
     def __init__(
         self,
@@ -74,9 +77,11 @@ class ProtocolError(SkillwireError):
         *,
         side: Literal["local", "remote"] = "remote",
         rule: str = "",
+        missing: tuple[str, ...] = (),
     ) -> None:
         super().__init__(reference, message, hint, rule=rule)
         self.side = side
+        self.missing = missing
 
 
 class VerificationError(SkillwireError):

@@ -119,6 +119,25 @@ async def test_a_skill_that_needs_arguments_is_got_without_asking_for_it(server:
     assert "skills/get" not in server.methods()
 
 
+@rule("P2", "P4")
+async def test_a_skill_that_needs_arguments_is_got_with_them(server: HostileServer) -> None:
+    """Its files are those of these arguments."""
+    speak_sep2076(server)
+    asked: list[Any] = []
+
+    def get(params: dict[str, Any]) -> Any:
+        asked.append(params.get("arguments"))
+        return {"instructions": "Do.", "files": [{"uri": GUIDE, "name": "guide"}]}
+
+    server.answers["skills/get"] = get
+    async with server.connect(dialect="sep-2076") as client:
+        entry = await client.get_skill(WEATHER, {"city": "Bern"})
+        assert [file.uri for file in entry.files] == [GUIDE]
+        assert (entry.arguments, asked) == ({"city": "Bern"}, [{"city": "Bern"}])
+        with refused(ProtocolError, "argument-missing", "P2"):
+            await client.get_skill(WEATHER, {"town": "Bern"})
+
+
 @rule("P4", "O3")
 @pytest.mark.parametrize("uri", ["FILE:/etc/passwd", "no uri"], ids=["file", "no-uri"])
 async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str) -> None:

@@ -142,3 +142,31 @@ async def test_a_native_server_is_held_to_the_digests_of_its_activation(
         else:
             assert "Pay back." in loaded.text
             assert "\nnote: " not in loaded.text
+
+
+@rule("P2", "V7")
+@pytest.mark.parametrize("era", ERAS)
+async def test_a_skill_that_needs_arguments_is_loaded_with_them(era: Any, state: Path, person: Person) -> None:
+    """Without them nobody is asked, and the refusal names the one that is missing."""
+    server = HostileServer("http", era)
+    speak_sep2076(server)
+    async with hosting(state, {"acme": server}, ask=person, policy=ASK_DYNAMIC) as host:
+        for given in ({}, {"arguments": {"town": "Bern"}}):
+            refusal = await host.call("load_skill", {"name": "weather", **given})
+            assert reference(refusal) == ("argument-missing", "P2")
+            assert "city" in refusal.text
+        assert person.kinds == []
+        loaded = await host.call("load_skill", {"name": "weather", "arguments": {"city": "Bern"}})
+        assert "The weather in Bern." in loaded.text, loaded.text
+        assert person.kinds == ["dynamic"]
+        other = await host.call("load_skill", {"name": "weather", "arguments": {"city": 7}})
+        assert reference(other)[0] == "argument-invalid"
+
+
+@rule("P2")
+async def test_a_skill_of_another_dialect_takes_no_arguments(state: Path, person: Person) -> None:
+    catalog = MemoryCatalog([flat_skill()])
+    async with StagedHost.open(servers={"acme": build_server(Skills(catalog))}, state=state, ask=person) as host:
+        await host.settle(SECONDS)
+        refusal = await host.call("load_skill", {"name": "flat", "arguments": {"city": "Bern"}})
+        assert reference(refusal) == ("argument-unknown", "P2")

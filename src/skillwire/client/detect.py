@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 from skillwire.client.content import read_if_there
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.index import INDEX_URI, IndexDialect, parse_index
-from skillwire.client.dialects.named import NativeDialect
+from skillwire.client.dialects.named import NativeDialect, required_arguments
 from skillwire.client.dialects.plain import PlainDialect
-from skillwire.client.dialects.sep2076 import Sep2076Dialect, wants_arguments
+from skillwire.client.dialects.sep2076 import Sep2076Dialect
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError
 from skillwire.skill.uri import SKILL_MD
@@ -109,7 +109,7 @@ async def _by_listing(connection: Connection) -> DialectName | None:
     skills = list(map(as_object, as_list(listed["skills"])))
     if any("uri" in skill and "frontmatter" in skill for skill in skills):
         return "extension"
-    plain = next((skill for skill in skills if not wants_arguments(skill)), None)
+    plain = next((skill for skill in skills if not required_arguments(skill)), None)
     if plain is None:
         return "sep-2076" if skills or await _knows(connection, SKILLS_GET, name="") else "native"
     answer = await _answer(connection, SKILLS_GET, name=as_text(plain.get("name")))

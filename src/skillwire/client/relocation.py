@@ -17,6 +17,7 @@ from collections import OrderedDict
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from skillwire.client.dialects.named import bounded, given_arguments, name_of
 from skillwire.client.shapes import as_object, as_size, as_text
 from skillwire.errors import FormatError
 from skillwire.skill.digest import is_digest
@@ -44,7 +45,8 @@ def relabelled(entry: SkillEntry, *, verifiable: bool = False) -> SkillEntry:
     promised = _promised(entry)[:1] if verifiable else ()
     others = tuple(file for file in entry.files if file.uri != entry.uri)
     own = tuple(file for file in entry.files if file.uri == entry.uri)  # it was relabelled before
-    return replace(entry, frontmatter=fields, resources=Partial((*(promised or own), *others)))
+    files = (*(promised or own), *others)
+    return replace(entry, frontmatter=fields, resources=Partial(files, arguments=entry.arguments))
 
 
 def skill_md_of(entry: SkillEntry, instructions: bytes) -> bytes:
@@ -78,17 +80,27 @@ class Relocation:
         self._places.move_to_end(entry.uri)
         while len(self._places) > _MOST_SKILLS:
             self._places.popitem(last=False)
-        return relabelled(replace(entry, resources=Partial(tuple(files))), verifiable=verifiable)
+        inside = Partial(tuple(files), arguments=entry.arguments)
+        return relabelled(replace(entry, resources=inside), verifiable=verifiable)
 
     async def read(self, client: SkillsClient, entry: SkillEntry, uri: str) -> bytes:
         """The bytes of a file of ``entry``, unverified."""
         place = parse_uri(uri)
         if place == parse_uri(entry.uri) and _is_by_name(entry) and entry.resource(uri) is None:
-            return skill_md_of(entry, (await client.read_unverified(entry.uri)).data)
+            return skill_md_of(entry, await _instructions(client, entry))
         if entry.is_named and entry.uri not in self._places:  # it was asked for in an earlier run
-            self.moved(await client.get_skill(entry.uri))
+            self.moved(await client.get_skill(entry.uri, given_arguments(entry)))
         theirs = self._places.get(entry.uri, {}).get(place, uri)
         return (await client.read_unverified(theirs, entry.uri)).data
+
+
+async def _instructions(client: SkillsClient, entry: SkillEntry) -> bytes:
+    """What the server says for the arguments that were given (P2)."""
+    arguments = given_arguments(entry)
+    if not arguments:
+        return (await client.read_unverified(entry.uri)).data
+    text = (await client.get_named(name_of(entry.uri), arguments)).instructions
+    return bounded(text, entry.uri, client.limits.max_file_bytes)
 
 
 def _is_by_name(entry: SkillEntry) -> bool:

@@ -151,8 +151,13 @@ class SkillsClient:
             return Listing(tuple(entries), error)
         return Listing(tuple(entries))
 
-    async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry of one skill as it is now, listed or not (G1)."""
+    async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
+        """The entry of one skill as it is now, listed or not (G1).
+
+        ``arguments`` are for a skill of a ``sep-2076`` server that takes some (P2).
+        """
+        if arguments:
+            return await (await self._as(Sep2076Dialect)).get_skill(uri, arguments)
         try:
             return await (await self._need()).get_skill(uri)
         except ProtocolError as error:

@@ -34,7 +34,7 @@ from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.store.contract import SeenEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
     from skillwire.client.opening import ConnectTarget
@@ -102,9 +102,11 @@ class ServerOrigin(Origin):
     short: dict[str, SkillEntry] = field(default_factory=dict[str, "SkillEntry"], repr=False)
     running: anyio.CancelScope | None = field(default=None, repr=False)
 
-    async def get_skill(self, client: SkillsClient, uri: str) -> SkillEntry:
+    async def get_skill(
+        self, client: SkillsClient, uri: str, arguments: Mapping[str, str] | None = None
+    ) -> SkillEntry:
         """The entry that the server gives now. If all its files have digests, exactly these are the skill (V2)."""
-        got = self.relocation.moved(await client.get_skill(uri), verifiable=True)
+        got = self.relocation.moved(await client.get_skill(uri, arguments), verifiable=True)
         if got.resource(got.uri) is None or "digest" in got.gaps:
             return got
         return replace(got, resources=got.files)

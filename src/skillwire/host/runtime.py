@@ -13,16 +13,18 @@ import shlex
 import time
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio import to_thread
 
+from skillwire.client.dialects.named import given_arguments
 from skillwire.errors import (
     ApprovalError,
     FormatError,
     NotFoundError,
     OriginError,
+    ProtocolError,
     SkillwireError,
     StoreError,
 )
@@ -198,7 +200,10 @@ class Host:
             words = {key: _text(arguments, key) for key in keys if arguments.get(key) is not None}
             match name:
                 case "load_skill":
-                    outcome = await self.load_skill(words.get("name", ""), origin=words.get("origin"))
+                    given = _texts(arguments.get("arguments"))
+                    outcome = await self.load_skill(
+                        words.get("name", ""), origin=words.get("origin"), arguments=given
+                    )
                 case "read_skill_file":
                     outcome = await self.read_skill_file(
                         words.get("name", ""), words.get("path", ""), origin=words.get("origin")
@@ -218,12 +223,19 @@ class Host:
             return ToolResult(outcome.for_model, outcome)
         return ToolResult(outcome if isinstance(outcome, str) else outcome.text)
 
-    async def load_skill(self, name: str, *, origin: str | None = None) -> LoadedSkill | Refusal:
-        """A skill by name or URI: approved, fetched, verified, and from now on acted on (W1)."""
+    async def load_skill(
+        self, name: str, *, origin: str | None = None, arguments: Mapping[str, str] | None = None
+    ) -> LoadedSkill | Refusal:
+        """A skill by name or URI: approved, fetched, verified, and from now on acted on (W1).
+
+        ``arguments`` are for a skill that takes some (P2). Such a skill is ``dynamic``.
+        """
         found: NamedEntry | None = None
         try:
             found = await self._named(name, origin)
-            return await self._load(await self._wanted(found))
+            wanted = await self._wanted(found, arguments)
+            given_arguments(wanted.entry)  # nobody is asked about a skill that cannot be loaded
+            return await self._load(wanted)
         except SkillwireError as error:
             if isinstance(error, ApprovalError):
                 await self._look()  # a person may have declined it just now
@@ -454,8 +466,19 @@ class Host:
             rule="G1",
         )
 
-    async def _wanted(self, found: NamedEntry) -> NamedEntry:
-        return replace(found, entry=await self.origins.wanted(found.origin, found.entry))
+    async def _wanted(self, found: NamedEntry, arguments: Mapping[str, str] | None = None) -> NamedEntry:
+        if not arguments:
+            return replace(found, entry=await self.origins.wanted(found.origin, found.entry))
+        client = found.origin.client if isinstance(found.origin, ServerOrigin) else None
+        if not isinstance(found.origin, ServerOrigin) or client is None or not found.entry.is_named:
+            raise ProtocolError(
+                "argument-unknown",
+                f"the skill {found.name!r:.80} takes no arguments, or its server cannot be reached now",
+                "load it without arguments",
+                side="local",
+                rule="P2",
+            )
+        return replace(found, entry=await found.origin.get_skill(client, found.entry.uri, arguments))
 
     async def _held(self, name: str) -> NamedEntry:
         """The skill as it is known: what a person looked at is what they say yes to, if nobody asks in between."""
@@ -567,6 +590,16 @@ def _text(arguments: Mapping[str, Any], key: str) -> str:
     if not isinstance(value, str):
         raise FormatError("argument-invalid", f"'{key}' is not text", "call the tool as its schema says")
     return value
+
+
+def _texts(given: object) -> dict[str, str]:
+    """The arguments for a skill, as the model gave them."""
+    values = cast("dict[str, Any]", given) if isinstance(given, dict) else {}
+    if given is not None and (not isinstance(given, dict) or not all(isinstance(v, str) for v in values.values())):
+        raise FormatError(
+            "argument-invalid", "'arguments' is not an object of texts", "call the tool as its schema says"
+        )
+    return values
 
 
 def _readable(data: bytes) -> str:

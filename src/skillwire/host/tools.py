@@ -21,6 +21,11 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
                 "type": "string",
                 "description": "The server's label, if a URI that is not in the list needs one.",
             },
+            "arguments": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "Only for a skill that needs arguments: a refusal to load it names them.",
+            },
         },
         ["name"],
     ),

@@ -46,10 +46,15 @@ class Resource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Files that a server named without promising that they are all; ``names`` by URI, where it gave any."""
+    """Files that a server named without promising that they are all; ``names`` by URI, where it gave any.
+
+    ``arguments`` are those that were given for a skill that takes some (P2); ``None`` for a required one that is
+    still missing.
+    """
 
     known: tuple[Resource, ...] = ()
     names: Mapping[str, str] = field(default_factory=dict[str, str], compare=False)
+    arguments: Mapping[str, str | None] = field(default_factory=dict[str, "str | None"], compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,11 @@ class SkillEntry:
     def is_dynamic(self) -> bool:
         """Whether the bytes are made on reading, so that nothing about them can be claimed."""
         return self.resources == DYNAMIC
+
+    @property
+    def arguments(self) -> Mapping[str, str | None]:
+        """The arguments that were given for it; ``None`` for a required one that is missing (P2)."""
+        return self.resources.arguments if isinstance(self.resources, Partial) else {}
 
     @property
     def is_named(self) -> bool:

@@ -7,6 +7,7 @@ program, never sent to the server. Nothing is promised about instructions: what 
 
 from __future__ import annotations
 
+import re
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
@@ -18,6 +19,7 @@ from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.declared import ARGUMENT_NAME
 from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
 
 SCHEME = NAMED_SCHEME
 LIST_CHANGED = "notifications/skills/list_changed"
+_ARGUMENT = re.compile(ARGUMENT_NAME)  # a model may be told of it
 
 
 def uri_of(name: str) -> str:
@@ -76,11 +79,17 @@ class NamedDialect(Dialect):
                     return entry
         return named_entry({"name": name})  # unlisted: all that is known is that the server answered for it
 
-    def _with_files(self, fields: dict[str, Any], files: Sequence[Mapping[str, Any]]) -> SkillEntry:
+    def _with_files(
+        self,
+        fields: dict[str, Any],
+        files: Sequence[Mapping[str, Any]],
+        arguments: Mapping[str, str | None] | None = None,
+    ) -> SkillEntry:
         """The entry of a skill with these files (P4)."""
         usable = {file.uri: file for file in map(_promised_file, files) if file.uri and self._is_usable(file.uri)}
         names = {as_text(file.get("uri")): as_text(file.get("name")) for file in files}
-        return named_entry(fields, tuple(usable.values())[: self.limits.max_resources], names, self.limits)
+        known = tuple(usable.values())[: self.limits.max_resources]
+        return named_entry(fields, known, names, self.limits, arguments)
 
     def _is_usable(self, uri: str) -> bool:
         """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
@@ -104,6 +113,7 @@ def named_entry(
     files: tuple[Resource, ...] = (),
     names: Mapping[str, str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    arguments: Mapping[str, str | None] | None = None,
 ) -> SkillEntry:
     """A skill as its server lists it. Every field is kept; none is promised to be the author's."""
     name = item.get("name")
@@ -114,7 +124,15 @@ def named_entry(
     if not isinstance(frontmatter["description"], str):
         raise invalid_entry("'description' is not text", "P1")
     check_frontmatter(frontmatter, limits)
-    return SkillEntry(uri_of(name), frontmatter, Partial(files, names or {}), whole_frontmatter=False)
+    given = {**dict.fromkeys(required_arguments(item)), **(arguments or {})}
+    return SkillEntry(uri_of(name), frontmatter, Partial(files, names or {}, given), whole_frontmatter=False)
+
+
+def required_arguments(skill: Mapping[str, Any]) -> list[str]:
+    """P2: the arguments that ``skills/get`` needs for this skill of the listing."""
+    arguments = map(as_object, as_list(skill.get("arguments")))
+    names = [as_text(argument.get("name")) for argument in arguments if argument.get("required")]
+    return [name for name in names if _ARGUMENT.fullmatch(name)][: DEFAULT_LIMITS.max_arguments]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +284,23 @@ class NativeDialect(NamedDialect):
             if isinstance(token, str) and len(token) <= self.limits.max_cursor_length:
                 carried[ACTIVATION] = token
         return result
+
+
+def given_arguments(entry: SkillEntry) -> dict[str, str]:
+    """P2: the arguments that were given for ``entry``; ``ProtocolError`` names those that are missing."""
+    missing = [name for name, value in entry.arguments.items() if value is None]
+    if missing:
+        names = ", ".join(f"{name!r:.80}" for name in missing[:10])
+        example = ", ".join(f"{name[:80]!r}: 'text'" for name in missing[:10])
+        raise ProtocolError(
+            "argument-missing",
+            f"the skill {entry.path!r:.80} needs {'arguments' if len(missing) > 1 else 'the argument'} {names}",
+            f"give it: arguments={{{example}}}",
+            side="local",
+            rule="P2",
+            missing=tuple(missing),
+        )
+    return {name: value for name, value in entry.arguments.items() if value is not None}
 
 
 def bounded(text: str, uri: str, at_most: int) -> bytes:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from skillwire.client.dialects.contract import root_of
-from skillwire.client.dialects.named import SCHEME, NamedDialect, bounded, name_of
+from skillwire.client.dialects.named import SCHEME, NamedDialect, bounded, given_arguments, name_of, named_entry
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import ProtocolError
 from skillwire.skill.uri import parse_uri
@@ -23,11 +23,6 @@ if TYPE_CHECKING:
 
     from skillwire.client.connection import Connection
     from skillwire.skill import Diagnostic, SkillEntry
-
-
-def wants_arguments(skill: Mapping[str, Any]) -> bool:
-    """P2: whether ``skills/get`` needs arguments for this skill of the listing."""
-    return any(as_object(argument).get("required") for argument in as_list(skill.get("arguments")))
 
 
 def _home(entry: SkillEntry) -> str:
@@ -63,14 +58,20 @@ class Sep2076Dialect(NamedDialect):
             yield page
         self._homes = homes
 
-    async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry with the files that ``skills/get`` names (P4)."""
+    async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
+        """The entry with the files that ``skills/get`` names (P4), with ``arguments`` for the skill (P2).
+
+        A skill whose required arguments nobody gave is as it is listed.
+        """
         name = await self._name_at(uri)
         entry = await self._listed(name)
-        if wants_arguments(entry.frontmatter):
-            return entry  # nobody has given them yet
-        skill = await self.get_named(name)
-        return self._with_files(dict(entry.frontmatter), skill.files)
+        if arguments:
+            entry = named_entry(dict(entry.frontmatter), limits=self.limits, arguments=arguments)
+            given_arguments(entry)
+        if None in entry.arguments.values():
+            return entry
+        skill = await self.get_named(name, arguments)
+        return self._with_files(dict(entry.frontmatter), skill.files, arguments)
 
     async def _name_at(self, uri: str) -> str:
         """The name behind a URI of ours, or behind the one that a listed skill has in the extension."""
