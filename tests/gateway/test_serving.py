@@ -22,6 +22,7 @@ from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill import digest_of
 from skillwire.skill.hidden import is_seen
+from skillwire.wire.extension import EXTENSION_ID
 from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, UNSEEN, skill_md, small_tree, write_tree
 
@@ -311,3 +312,30 @@ async def test_tools_and_prompts_show_a_model_no_character_that_people_do_not_se
             read = await client.call_tool("read_skill_file", {"skill": "flat", "path": f"no{path}"})
             assert is_seen(read.content[0].text)
             assert read.content[1].text == "notes\n"
+
+
+@rule("D1")
+async def test_an_empty_directory_of_an_upstream_is_empty_and_a_missing_one_unknown(
+    state: Path, tmp_path: Path
+) -> None:
+    root = write_tree(tmp_path / "skills", {"flat/SKILL.md": skill_md("flat")})
+    (root / "flat/empty/inner").mkdir(parents=True)
+    servers = {"acme": build_server(Skills(root))}
+    async with gateway_of(state, servers) as gateway, client_of(gateway) as client:
+        assert await client.read_directory("skill://acme/flat/empty/inner") == []
+        assert [child.name for child in await client.read_directory("skill://acme/flat/empty")] == ["inner"]
+        for missing in ("gone", "SKILL.md"):
+            with pytest.raises(NotFoundError):
+                await client.read_directory(f"skill://acme/flat/{missing}")
+
+
+@rule("D1", "W3")
+async def test_a_directory_of_an_upstream_adds_no_file_to_a_complete_list(state: Path) -> None:
+    server = hostile()
+    server.capabilities["extensions"][EXTENSION_ID] = {"directoryRead": True}
+    child = {"uri": "skill://flat/new/evil.md", "name": "evil.md"}
+    server.answers["resources/directory/read"] = lambda params: {"resources": [child]}
+    async with gateway_of(state, {"acme": server}) as gateway, client_of(gateway) as client:
+        assert await client.read_directory("skill://acme/flat/new") == []
+        names = [child.name for child in await client.read_directory("skill://acme/flat")]
+        assert names == ["SKILL.md", "notes.md"]

@@ -157,7 +157,10 @@ class UpstreamCatalog(Catalog):
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of a directory, as the entry's files show it; without a list of files, it is asked for."""
+        """One page of a directory, as the entry's files show it; what they do not show is asked for.
+
+        That is every directory of a skill without a list of files, and else one that holds no files (D1).
+        """
         place = parse_uri(uri)
         entry = await self._around(place)
         if entry is None:
@@ -173,15 +176,12 @@ class UpstreamCatalog(Catalog):
                 if not known:
                     raise no_directory(uri) from error
                 return known
-            return {child.name: child for child in asked}
+            # W3: a directory read adds no file to a complete list
+            return {child.name: child for child in asked if child.is_directory or not entry.is_complete}
 
-        if not entry.is_complete:
-            page = await self._directories.page(place, read, cursor, limit)
-        else:
-            page = page_of(f"directory {place.path}", sorted(known), known.__getitem__, cursor, limit)
-        if not page.items and cursor is None:
-            raise no_directory(uri)
-        return page
+        if known and entry.is_complete:
+            return page_of(f"directory {place.path}", sorted(known), known.__getitem__, cursor, limit)
+        return await self._directories.page(place, read, cursor, limit)
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""
