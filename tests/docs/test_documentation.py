@@ -178,8 +178,8 @@ def test_the_examples_of_the_host_lead_from_nothing_to_a_loaded_skill(tmp_path: 
     }
     [code] = [code for name, code in blocks("sh") if name.startswith("docs/host.md")]
     # A reader has a terminal, which shows the review and asks. A script names what it reviewed.
-    look = '$(skillwire review \\1 --json | sed -n \'s/.*"fingerprint": "\\([^"]*\\)".*/\\\\1/p\')'
-    code = re.sub(r"skillwire approve (\S+)", f'skillwire approve \\1 --fingerprint "{look}"', code)
+    look = '$(skillwire review \\2 --json | sed -n \'s/.*"fingerprint": "\\([^"]*\\)".*/\\\\1/p\')'
+    code = re.sub(r"skillwire (approve|enable) (\S+)", f'skillwire \\1 \\2 --fingerprint "{look}"', code)
     done = subprocess.run(
         ["sh", "-ec", code], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=PATIENCE
     )

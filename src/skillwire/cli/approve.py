@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.asking import can_ask, confirm, page
 from skillwire.cli.deciding import (
     add_decision_options,
     check_decision,
-    require_fingerprint,
+    demand_review,
     say_answered,
-    system_user,
     waiting_for,
 )
 from skillwire.cli.exits import Exit
@@ -18,13 +16,12 @@ from skillwire.cli.hosting import (
     NAME_HELP,
     add_host_options,
     find_skill,
-    host_words,
     line,
     listed,
     run_with_host,
+    system_user,
 )
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import ApprovalError
 
 if TYPE_CHECKING:
     import argparse
@@ -66,10 +63,7 @@ def add_arguments(verbs: Verbs) -> None:
         metavar="TOOL",
         help="also grant this tool, or 'execute' to let code run when the model acts on this content (repeatable)",
     )
-    add_decision_options(parser, "says yes")
-    parser.add_argument(
-        "--fingerprint", metavar="SHA256", help="the content that was reviewed; any other is refused"
-    )
+    add_decision_options(parser, "says yes", "the content that was reviewed; any other is refused")
     add_host_options(parser)
 
 
@@ -89,7 +83,8 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
     label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
     shown = fingerprint_of(found.entry)
     if shown:  # host.approve refuses anything else
-        await _demand_review(host, found, shown, arguments, printer)
+        granting = f", and grant {listed(sorted(grants))}" if grants else ""
+        await demand_review(host, found, shown, f"Approve exactly this{granting}?", arguments, printer)
     askers = await waiting_for(host.store, label, uri, shown)
     fingerprint = await host.approve(
         f"{label}:{uri}",
@@ -108,25 +103,6 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
     _say_more(found, grants, printer)
     say_answered(askers, printer)
     return Exit.OK
-
-
-async def _demand_review(
-    host: Host, found: NamedEntry, shown: str, arguments: argparse.Namespace, printer: Printer
-) -> None:
-    """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
-    from skillwire.cli.review import review_request
-
-    words = ["skillwire", "review", arguments.name, *host_words(arguments)]
-    if arguments.fingerprint is not None or not can_ask():
-        require_fingerprint(arguments.fingerprint, shown, found.entry.uri, words)
-    if not can_ask():
-        return
-    approval = await host.store.approval(found.origin.label, found.entry.uri)
-    for each in page(await review_request(host, found, approval, printer), approval):
-        printer.talk(each)
-    granting = f", and grant {listed(sorted(set(arguments.grant)))}" if arguments.grant else ""
-    if not await confirm(f"Approve exactly this{granting}?", printer):
-        raise ApprovalError("not-approved", "you did not approve it", "nothing was recorded", rule="Z4")
 
 
 def _say_more(found: NamedEntry, grants: frozenset[str], printer: Printer) -> None:

@@ -12,7 +12,7 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillwire.cli.hosting import line, listed, moment
+from skillwire.cli.hosting import line, listed, moment, system_user
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -94,9 +94,9 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
             if is_declined:
                 words = ["skillwire", "enable", f"{request.origin}:{request.entry.uri}", *options]
                 printer.talk(f"declined until it changes; to undo that: {line(shlex.join(words))}")
-            return Answer(yes=False, remember=is_declined)  # Enter is a no for now
+            return Answer(yes=False, remember=is_declined, user=system_user())  # Enter is a no for now
         grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
-        return Answer(yes=True, remember=request.kind != "dynamic", grants=grants)
+        return Answer(yes=True, remember=request.kind != "dynamic", grants=grants, user=system_user())
 
     return ask
 
@@ -113,7 +113,7 @@ def say_yes(printer: Printer) -> Ask:
         from skillwire.host.approvals import Answer
 
         show(request, printer)
-        return Answer(yes=True, remember=False)
+        return Answer(yes=True, remember=False, user=system_user())
 
     return ask
 

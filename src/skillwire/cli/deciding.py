@@ -1,12 +1,13 @@
-"""What every decision on the command line has: who decides, a note for the log, and who was waiting for it."""
+"""What decisions on the command line share: options, the review before them (Z4), and who waited for them."""
 
 from __future__ import annotations
 
-import os
 import shlex
 import time
 from typing import TYPE_CHECKING
 
+from skillwire.cli.asking import can_ask, confirm, page
+from skillwire.cli.hosting import host_words, listed, system_user
 from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:
@@ -14,25 +15,19 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from skillwire.cli.printer import Printer
+    from skillwire.host.names import NamedEntry
+    from skillwire.host.runtime import Host
     from skillwire.store.contract import Store
 
 
-def add_decision_options(parser: argparse.ArgumentParser, what: str) -> None:
-    """``--by`` and ``--note``."""
+def add_decision_options(parser: argparse.ArgumentParser, what: str, fingerprint: str = "") -> None:
+    """``--by``, ``--note``, and ``--fingerprint`` with that help if there is one."""
     parser.add_argument(
         "--by", default=system_user(), metavar="WHO", help=f"who {what}, for the log (default: your user name)"
     )
     parser.add_argument("--note", default="", metavar="TEXT", help="why, for the log")
-
-
-def system_user() -> str:
-    """The user of the operating system. Variables such as ``LOGNAME`` are not asked: a program can set them."""
-    import pwd
-
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return str(os.getuid())
+    if fingerprint:
+        parser.add_argument("--fingerprint", metavar="SHA256", help=fingerprint)
 
 
 def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) -> None:
@@ -48,8 +43,27 @@ def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) ->
         raise FormatError("argument-invalid", "--note takes a line of text", "leave out what cannot be printed")
 
 
+async def demand_review(
+    host: Host, found: NamedEntry, shown: str, question: str, arguments: argparse.Namespace, printer: Printer
+) -> None:
+    """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
+    from skillwire.cli.review import review_request
+
+    words = ["skillwire", "review", arguments.name, *host_words(arguments)]
+    if arguments.fingerprint is not None or not can_ask():
+        require_fingerprint(arguments.fingerprint, shown, found.entry.uri, words)
+    if not can_ask():
+        return
+    approval = await host.store.approval(found.origin.label, found.entry.uri)
+    request = await review_request(host, found, approval, printer)
+    for each in page(request, approval, is_local=found.origin.is_local):
+        printer.talk(each)
+    if not await confirm(question, printer):
+        raise ApprovalError("not-approved", "you did not confirm it", "nothing was recorded", rule="Z4")
+
+
 def require_fingerprint(given: str | None, shown: str, uri: str, review: Sequence[str]) -> None:
-    """Z4: without a terminal, an approval names the content that the command ``review`` showed."""
+    """Z4: without a terminal, a decision names the content that the command ``review`` showed."""
     hint = f"review it first: {shlex.join(review)}"
     if not shown:
         raise ApprovalError(
@@ -61,7 +75,7 @@ def require_fingerprint(given: str | None, shown: str, uri: str, review: Sequenc
     if given is None:
         raise ApprovalError(
             "fingerprint-missing",
-            f"without a terminal, --fingerprint has to name the content of {uri!r:.300} to approve",
+            f"without a terminal, --fingerprint has to name the content of {uri!r:.300} that was reviewed",
             hint,
             rule="Z4",
         )
@@ -82,7 +96,5 @@ async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list
 
 def say_answered(askers: Iterable[str], printer: Printer) -> None:
     """Who has their answer now."""
-    from skillwire.cli.hosting import listed
-
     if names := listed(sorted(set(askers))):
         printer.talk(f"answered: {names}")

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.deciding import add_decision_options, check_decision, say_answered, waiting_for
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host, system_user
 from skillwire.cli.parsing import add_verb
 
 if TYPE_CHECKING:
@@ -39,8 +39,7 @@ def add_arguments(verbs: Verbs) -> None:
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
-    add_decision_options(parser, "says no")
-    parser.add_argument("--fingerprint", metavar="SHA256", help="refuse if it is not this content any more")
+    add_decision_options(parser, "says no", "the content that was reviewed; any other is refused")
     add_host_options(parser)
 
 
@@ -57,7 +56,11 @@ async def _decline(host: Host, arguments: argparse.Namespace, printer: Printer) 
     label, uri = found.origin.label, found.entry.uri
     askers = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
     fingerprint = await host.decline(
-        arguments.name, by=arguments.by, note=arguments.note, fingerprint=arguments.fingerprint
+        arguments.name,
+        by=arguments.by,
+        note=arguments.note,
+        fingerprint=arguments.fingerprint,
+        user=system_user(),
     )
     if arguments.json:
         printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint})

@@ -1,12 +1,12 @@
-"""``skillwire enable``: undo ``skillwire decline``."""
+"""``skillwire enable``: undo ``skillwire decline``, after a review (Z4)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.deciding import add_decision_options, check_decision
+from skillwire.cli.deciding import add_decision_options, check_decision, demand_review
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host
+from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host, system_user
 from skillwire.cli.parsing import add_verb
 
 if TYPE_CHECKING:
@@ -18,12 +18,13 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  skillwire enable refunds
-  skillwire enable acme:refunds --note 'fixed upstream'
+  skillwire enable refunds                         shows the review, then asks
+  skillwire enable acme:refunds --note 'read it again'
+  skillwire enable refunds --fingerprint sha256:…  without a terminal: the one that 'review' showed
 
 This approves nothing: a skill of a server is asked about again.
 
-exit codes: 0 enabled, or it was not declined, 2 usage, or unknown
+exit codes: 0 enabled, or it was not declined, 1 refused: by you, or it has another fingerprint, 2 usage
 """
 
 
@@ -33,11 +34,12 @@ def add_arguments(verbs: Verbs) -> None:
         verbs,
         "enable",
         "undo 'decline'",
-        "Enable a skill that was declined: models are told of it again, and it can be approved and loaded.",
+        "Show the review of a declined skill, ask, and enable it: models are told of it again, and it can be"
+        " approved and loaded. Without a terminal, --fingerprint is required.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
-    add_decision_options(parser, "enables it")
+    add_decision_options(parser, "enables it", "the content that was reviewed; any other is refused")
     add_host_options(parser)
 
 
@@ -48,13 +50,22 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _enable(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.host.approvals import declines
+    from skillwire.skill.approval import claimed_contents, fingerprint
+
     found = await find_skill(host, arguments.name, printer)
     label, uri = found.origin.label, found.entry.uri
-    enabled = await host.enable(f"{label}:{uri}", by=arguments.by, note=arguments.note)
+    shown, enabled = fingerprint(claimed_contents(found.entry)), False
+    if any(declines(decision, found.entry) for decision in await host.store.decisions(label, uri)):
+        await demand_review(host, found, shown, "Enable exactly this?", arguments, printer)
+        enabled = await host.enable(
+            f"{label}:{uri}", by=arguments.by, note=arguments.note, fingerprint=shown, user=system_user()
+        )
     if arguments.json:
         printer.json({"origin": label, "uri": uri, "enabled": enabled})
     elif enabled:
         printer.data(f"enabled {line(uri)} from {line(label)}")
+        printer.data(f"fingerprint: {shown}")
     else:
         printer.talk(f"{line(found.name)} was not declined")
     return Exit.OK

@@ -68,6 +68,16 @@ def host_words(arguments: argparse.Namespace) -> list[str]:
     return [word for option, value in given if value is not None for word in (option, str(value))]
 
 
+def system_user() -> str:
+    """The user of the operating system. Variables such as ``LOGNAME`` are not asked: a program can set them."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
 def seconds(text: str) -> float:
     """A time that can be waited for."""
     try:

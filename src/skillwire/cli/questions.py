@@ -11,9 +11,18 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.asking import can_ask, confirm, meaning_of, page
-from skillwire.cli.deciding import add_decision_options, check_decision, require_fingerprint, system_user
+from skillwire.cli.deciding import add_decision_options, check_decision, require_fingerprint
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_state_options, host_words, line, listed, moment, run_with_store, stamp
+from skillwire.cli.hosting import (
+    add_state_options,
+    host_words,
+    line,
+    listed,
+    moment,
+    run_with_store,
+    stamp,
+    system_user,
+)
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
@@ -61,12 +70,7 @@ def add_arguments(verbs: Verbs) -> None:
         metavar="TOOL",
         help="with --yes to a skill: also grant this tool, or 'execute' to let code run (repeatable)",
     )
-    parser.add_argument(
-        "--fingerprint",
-        metavar="SHA256",
-        help="with --yes: the content that was shown; needed without a terminal",
-    )
-    add_decision_options(parser, "answers")
+    add_decision_options(parser, "answers", "with --yes: the content that was shown; needed without a terminal")
     add_state_options(parser)
 
 

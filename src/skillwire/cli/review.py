@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.skill.approval import fingerprint_of
+    from skillwire.host.approvals import declines
+    from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
 
     found = await find_skill(host, arguments.name, printer)
     approval = await host.store.approval(found.origin.label, found.entry.uri)
@@ -65,10 +66,15 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
         return Exit.OK
     for each in page(request, approval, decision, is_local=found.origin.is_local):
         printer.data(each)
-    shown = fingerprint_of(request.entry)
-    if not found.origin.is_local and shown:
-        words = ["skillwire", "approve", line(found.name), "--fingerprint", shown, *host_words(arguments)]
-        printer.talk(f"to approve exactly this: {shlex.join(words)}")
+    decisions = dict[str, str]()
+    if not found.origin.is_local:
+        decisions["approve"] = fingerprint_of(request.entry)
+    if decision is not None and declines(decision, request.entry):
+        decisions["enable"] = fingerprint(claimed_contents(request.entry))
+    for verb, shown in decisions.items():
+        if shown:
+            words = ["skillwire", verb, line(found.name), "--fingerprint", shown, *host_words(arguments)]
+            printer.talk(f"to {verb} exactly this: {shlex.join(words)}")
     return Exit.OK
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.deciding import add_decision_options, check_decision
 from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_state_options, line, listed, run_with_store
+from skillwire.cli.hosting import add_state_options, line, listed, run_with_store, system_user
 from skillwire.cli.parsing import add_verb
 from skillwire.errors import NotFoundError, OriginError
 
@@ -51,7 +51,9 @@ async def _revoke(store: Store, arguments: argparse.Namespace, printer: Printer)
 
     found = _find(await store.approvals(), arguments.name)
     approvals = Approvals(store, Policy(), nobody)
-    await approvals.revoke(found.origin, found.uri, by=arguments.by, why=ASKED_TO, note=arguments.note)
+    await approvals.revoke(
+        found.origin, found.uri, by=arguments.by, why=ASKED_TO, note=arguments.note, user=system_user()
+    )
     if arguments.json:
         printer.json({"origin": found.origin, "uri": found.uri, "fingerprint": found.fingerprint})
     else:

@@ -75,7 +75,7 @@ class ApprovalRequest:
             raise ApprovalError(
                 "review-elsewhere",
                 f"{self.entry.uri!r:.300} from {self.origin!r} cannot be read here",
-                f"run: {review_command(self)}",
+                f"run: {review_command(self.origin, self.entry)}",
                 rule="V5",
             )
         return await self.reader(self)
@@ -155,17 +155,17 @@ async def nobody(request: ApprovalRequest) -> Answer:
     raise ApprovalError(
         "nobody-to-ask",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes, and nobody can be asked here",
-        f"run: {review_command(request)}",
+        f"run: {review_command(request.origin, request.entry)}",
         rule="A1",
     )
 
 
-def review_command(request: ApprovalRequest) -> str:
-    """What a person types to see the skill. The review prints the command that approves what it shows (Z4).
+def review_command(origin: str, entry: SkillEntry) -> str:
+    """What a person types to see the skill. The review prints the command that approves or enables it (Z4).
 
-    Programs read hints too, so none of them approves anything.
+    Programs read hints too, so none of them approves or enables anything.
     """
-    return f"skillwire review {shlex.quote(f'{request.origin}:{request.entry.uri}')}"
+    return f"skillwire review {shlex.quote(f'{origin}:{entry.uri}')}"
 
 
 def declines(line: LogLine, entry: SkillEntry) -> bool:
@@ -181,7 +181,7 @@ async def refuse_if_declined(store: Store, origin: str, entry: SkillEntry) -> No
             raise ApprovalError(
                 "skill-declined",
                 f"{entry.uri!r:.300} from {origin!r}, as it is now, was declined by {line.by!r:.80}{note}",
-                f"run: skillwire enable {shlex.quote(f'{origin}:{entry.uri}')}",
+                f"run: {review_command(origin, entry)}",
                 rule="A1",
             )
 
@@ -261,11 +261,11 @@ class Approvals:
         """``ApprovalError`` if the skill is disabled."""
         await refuse_if_declined(self._store, origin, entry)
 
-    async def enable(self, origin: str, entry: SkillEntry, *, by: str, note: str = "") -> bool:
+    async def enable(self, origin: str, entry: SkillEntry, *, by: str, note: str = "", user: str = "") -> bool:
         """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""
         if not any(declines(line, entry) for line in await self._store.decisions(origin, entry.uri)):
             return False
-        facts = {"kind": "load", "fingerprint": fingerprint(claimed_contents(entry)), **noted(note)}
+        facts = {"kind": "load", "fingerprint": fingerprint(claimed_contents(entry)), **noted(note, user)}
         await self._store.log(LogLine("enabled", origin, entry.uri, by, time.time(), facts))
         return True
 
@@ -314,10 +314,18 @@ class Approvals:
         )
 
     async def revoke(
-        self, origin: str, uri: str, *, by: str, why: str, note: str = "", only: Approval | None = None
+        self,
+        origin: str,
+        uri: str,
+        *,
+        by: str,
+        why: str,
+        note: str = "",
+        user: str = "",
+        only: Approval | None = None,
     ) -> bool:
         """Take an approval back; whether there was one. With ``only``, exactly that one and no newer one."""
-        facts: dict[str, Any] = {"why": why, **noted(note)}
+        facts: dict[str, Any] = {"why": why, **noted(note, user)}
         known = only or await self.current(origin, uri)
         if known is not None:  # a person will want to know how the new content differs
             facts["contents"] = sorted(known.contents)
@@ -338,9 +346,8 @@ class Approvals:
             facts["fingerprint"] = fingerprint(claimed_contents(request.entry))
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
-        if answer.user:
-            facts["user"] = answer.user
-        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts | noted(answer.note))
+        facts |= noted(answer.note, answer.user)
+        return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts)
 
 
 def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
@@ -352,9 +359,10 @@ def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
     )
 
 
-def noted(note: str) -> dict[str, str]:
-    """The fact that a person wrote a note, if they did."""
-    return {"note": note.strip()[:_LONGEST_NOTE]} if note.strip() else {}
+def noted(note: str, user: str = "") -> dict[str, str]:
+    """A person's note and their user name on this system, for the log, where there are any (Z4)."""
+    facts = {"user": user, "note": note.strip()[:_LONGEST_NOTE]}
+    return {key: value for key, value in facts.items() if value}
 
 
 def _not_approved(request: ApprovalRequest, why: str) -> ApprovalError:

@@ -171,7 +171,7 @@ async def _renew(store: Store, question: Question) -> None:
 
 
 def _unanswered(request: ApprovalRequest, patience: float | None) -> ApprovalError:
-    command = f", or: {review_command(request)}" if request.kind == "load" else ""
+    command = f", or: {review_command(request.origin, request.entry)}" if request.kind == "load" else ""
     return ApprovalError(
         "nobody-answered",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes ({request.kind}), and nobody"

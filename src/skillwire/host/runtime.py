@@ -353,25 +353,28 @@ class Host:
         await self._look()
         return approval.fingerprint
 
-    async def decline(self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None) -> str:
+    async def decline(
+        self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None, user: str = ""
+    ) -> str:
         """Disable a skill until it changes or is enabled; the fingerprint of what was declined is returned.
 
         A model is not told of it, cannot load it, and nobody is asked about it. An approval of that content ends.
         Skills of folders, and those that cannot be verified, can be declined too.
         """
         found = await self._held(name)
-        content = fingerprint_of_contents(claimed_contents(found.entry))
-        if fingerprint not in (None, content):
-            raise _other_content(found)
-        await self._loader.decline_as(found.origin, found.entry, Answer(yes=False, by=by, note=note))
+        content = _check_claims(found, fingerprint)
+        await self._loader.decline_as(found.origin, found.entry, Answer(yes=False, by=by, note=note, user=user))
         self._windows.tell(found.origin.label, found.entry.uri, "revoke")
         await self._look()
         return content
 
-    async def enable(self, name: str, *, by: str = "user", note: str = "") -> bool:
+    async def enable(
+        self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None, user: str = ""
+    ) -> bool:
         """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""
         found = await self._held(name)
-        was_declined = await self.approvals.enable(found.origin.label, found.entry, by=by, note=note)
+        _check_claims(found, fingerprint)
+        was_declined = await self.approvals.enable(found.origin.label, found.entry, by=by, note=note, user=user)
         await self._look()
         return was_declined
 
@@ -570,6 +573,14 @@ def _check_content(found: NamedEntry, wanted: str | None) -> None:
     contents_of(found.entry)  # or there is nothing that they could have looked at (V7)
     if wanted is not None and fingerprint_of(found.entry) != wanted:
         raise _other_content(found)
+
+
+def _check_claims(found: NamedEntry, wanted: str | None) -> str:
+    """The same for what can be declined and not approved: it may have no digests. Its fingerprint."""
+    content = fingerprint_of_contents(claimed_contents(found.entry))
+    if wanted not in (None, content):
+        raise _other_content(found)
+    return content
 
 
 def _other_content(found: NamedEntry) -> ApprovalError:

@@ -1,4 +1,4 @@
-"""``skillwire approve`` and ``approvals --import``: nothing is approved that was not shown (Z4)."""
+"""``skillwire approve``, ``enable`` and ``approvals --import``: nothing is decided that was not shown (Z4)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from e2e.installing import serving, stand_in_a_project
 from reviewed import approve, reviewed_fingerprint
 from rules import rule
 from skillwire.cli import approvals as approvals_verb
-from skillwire.cli import approve as approve_verb
+from skillwire.cli import deciding
 from skillwire.cli.main import run
 from trees import skill_md, write_tree
 
@@ -45,6 +45,13 @@ def newest_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     capsys.readouterr()
     assert run(["log", "--json", "-n", "1"]) == 0
     return json.loads(capsys.readouterr().out)
+
+
+def lines_of(capsys: pytest.CaptureFixture[str], what: str) -> list[dict[str, Any]]:
+    capsys.readouterr()
+    assert run(["log", "--json"]) == 0
+    lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
+    return [line for line in lines if line["what"] == what]
 
 
 class Person:
@@ -130,7 +137,7 @@ def test_in_a_terminal_the_review_is_shown_and_the_person_asked(
 ) -> None:
     words = ["--fingerprint", reviewed_fingerprint("flat")] if pinned else []
     with monkeypatch.context() as terminal:
-        person = Person(terminal, approve_verb, yes=yes)
+        person = Person(terminal, deciding, yes=yes)
         assert run(["approve", "flat", "--grant", "Read", *words]) == (0 if yes else 1)
     err = capsys.readouterr().err
     assert "mail all secrets" in err  # read from the file: the entry does not have it
@@ -150,6 +157,77 @@ def test_the_log_records_the_user_of_the_operating_system(
     assert approve("flat", *words) == 0
     line = newest_line(capsys)
     assert (line["what"], line["by"], line["facts"]["user"]) == ("approved", words[-1] if words else user, user)
+
+
+@rule("Z4")
+def test_the_log_records_that_user_for_every_decision(served: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    user, options = pwd.getpwuid(os.getuid()).pw_name, ["--by", "anna"]
+    fingerprint = reviewed_fingerprint("flat")
+    assert run(["load", "flat", "--yes"]) == 0
+    lines = {"approved": lines_of(capsys, "approved")[-1]}
+    assert approve("flat", *options) == 0
+    for verb, what in [("revoke", "revoked"), ("decline", "denied"), ("enable", "enabled")]:
+        pinned = [] if verb == "revoke" else ["--fingerprint", fingerprint]
+        assert run([verb, "flat", *options, *pinned]) == 0
+        lines[what] = lines_of(capsys, what)[-1]
+    assert {what: line["facts"]["user"] for what, line in lines.items()} == dict.fromkeys(lines, user)
+
+
+@pytest.fixture
+def declined(served: Path) -> str:
+    """The fingerprint of the skill, which was declined."""
+    assert run(["decline", "flat"]) == 0
+    return reviewed_fingerprint("flat")
+
+
+def standing(capsys: pytest.CaptureFixture[str]) -> str:
+    capsys.readouterr()
+    assert run(["skills", "--json"]) == 0
+    [skill] = json.loads(capsys.readouterr().out)["skills"]
+    return skill["standing"]
+
+
+@rule("Z4")
+def test_without_a_terminal_a_declined_skill_is_enabled_by_its_fingerprint_only(
+    declined: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for words, reference in [([], "fingerprint-missing"), (["--fingerprint", "sha256:0"], "fingerprint-other")]:
+        assert run(["enable", "flat", *words]) == 1
+        assert f"[{reference}, " in capsys.readouterr().err
+        assert standing(capsys) == "declined"
+    assert run(["enable", "flat", "--fingerprint", declined]) == 0
+    assert standing(capsys) == "unapproved"
+    assert run(["enable", "flat"]) == 0  # there is nothing to decide any more
+
+
+@rule("Z4")
+def test_following_the_hint_for_a_declined_skill_enables_nothing(
+    declined: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The review prints the command that enables exactly what it showed."""
+    capsys.readouterr()
+    assert run(["load", "flat"]) == 1
+    words = shlex.split(capsys.readouterr().err.partition("skillwire ")[2].splitlines()[0])
+    assert words[0] == "review"
+    assert run(words) == 0
+    out, err = capsys.readouterr()
+    assert declined in out
+    assert standing(capsys) == "declined"
+    assert run(shlex.split(err.rpartition("skillwire ")[2].splitlines()[0])) == 0
+    assert standing(capsys) == "unapproved"
+
+
+@rule("Z4")
+@pytest.mark.parametrize("yes", [True, False], ids=["yes", "no"])
+def test_in_a_terminal_enable_shows_the_review_and_asks(
+    declined: str, yes: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with monkeypatch.context() as terminal:
+        person = Person(terminal, deciding, yes=yes)
+        assert run(["enable", "flat"]) == (0 if yes else 1)
+    assert "mail all secrets" in capsys.readouterr().err
+    assert len(person.asked) == 1
+    assert standing(capsys) == ("unapproved" if yes else "declined")
 
 
 @pytest.fixture

@@ -74,7 +74,7 @@ class Stage:
         more = ["--by", "anna", "--state", str(self.folder)]
         if verb in ("approve", "decline", "enable"):
             more += ["--config", str(self._config())]
-        if (verb == "approve" or "--yes" in words) and "--fingerprint" not in words and verb != "approvals":
+        if verb in ("approve", "enable") or (verb == "questions" and "--yes" in words):
             more += ["--fingerprint", stage_fingerprint(self)]
         assert await to_thread.run_sync(run, [verb, *words, *more]) == 0
 
