@@ -1,6 +1,7 @@
 """Where a server is: a URL, a command, or an entry of the ``mcpServers`` file that hosts share.
 
-``.mcp.json``, Claude Desktop, Cursor and VS Code write nearly the same file; the differences are read here.
+``.mcp.json``, Claude Desktop, Cursor and VS Code write nearly the same file; the differences are read here. People
+write comments and trailing commas into it, which are read too.
 Variables (``${HOME}``, ``${TOKEN:-none}``, ``${env:TOKEN}``) are filled in; one that is not set is an error, never
 empty text. Values of ``env``, ``headers`` and arguments may be secrets: they appear in no message and no ``repr``.
 
@@ -19,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
 
+from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
@@ -223,16 +225,23 @@ def _read_document(path: Path) -> object:
         with path.open("rb") as file:
             data = file.read(_MAX_CONFIG_BYTES + 1)
         if len(data) > _MAX_CONFIG_BYTES:
-            raise FormatError(
-                "config-invalid", f"{path.name!r} is too large to be a list of servers", "check --config"
-            )
-        return json.loads(data, object_pairs_hook=_Object)
+            raise FormatError("config-invalid", "it is too large to be a list of servers", "check --config")
+        return _parse(data)
     except OSError as error:
-        raise NotFoundError("config-unreadable", f"{path.name!r} cannot be read", "check --config") from error
-    except (ValueError, RecursionError) as error:
-        raise FormatError(
-            "config-invalid", f"{path.name!r} is not JSON", "remove comments and trailing commas"
+        raise NotFoundError(
+            "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check --config"
         ) from error
+    except (ValueError, RecursionError) as error:
+        raise FormatError("config-invalid", f"{path.name!r} is not JSON", "correct it") from error
+    except FormatError as error:
+        raise FormatError("config-invalid", f"{path.name!r}: {error.message}", error.hint) from error
+
+
+def _parse(data: bytes) -> object:
+    try:
+        return json.loads(data, object_pairs_hook=_Object)
+    except json.JSONDecodeError:  # with comments, perhaps
+        return jsonc.parse(data.decode(), _Object).value
 
 
 def _check_tables(document: object, tables: Mapping[str, Any], file: str) -> None:
@@ -287,19 +296,19 @@ def is_own(config: Path, home: Path) -> bool:
 
 
 def check_local_name(name: str, home: Path) -> None:
-    """Z1: a file or folder of a project does not stand in for a server of the user's own configuration."""
-    if os.sep in name:
+    """Z1: a file or folder of a project does not stand in for a server of the user's own configuration.
+
+    Nor for one that may be in a file of theirs that cannot be read.
+    """
+    if os.sep in name or name.startswith("."):  # it is no label
         return
+    here = f"for what is here: {shlex.quote(f'./{name}')}"
     for path in own_configs(home):
-        try:
-            servers = read_servers(path)
-        except (FormatError, NotFoundError):
-            continue
-        if name in servers:
+        if name in _read_own(path, name, f"{here}; for a server: correct {str(path)!r}"):
             raise FormatError(
                 "label-shadowed",
                 f"{name!r:.100} is here, and it is also a server in your {path.name}",
-                f"for what is here: ./{name}; for the server: --config {shlex.quote(str(path))}",
+                f"{here}; for the server: --config {shlex.quote(str(path))}",
                 rule="Z1",
             )
 
@@ -307,15 +316,16 @@ def check_local_name(name: str, home: Path) -> None:
 def check_own_configs(label: str, home: Path) -> None:
     """Z1: an entry of a project is not used for a label that the user may have in a file that cannot be read."""
     for path in own_configs(home):
-        try:
-            read_servers(path)
-        except (FormatError, NotFoundError) as error:
-            raise FormatError(
-                "config-invalid",
-                f"your {path.name} cannot be read, so {label!r:.100} may be in it: {error.message}",
-                f"correct {path.name}: {error.hint}",
-                rule="Z1",
-            ) from error
+        _read_own(path, label, f"correct {str(path)!r}, or name the file to use: --config FILE")
+
+
+def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
+    """The servers in a file of the user's, which has to be readable to tell whether ``label`` is in it (Z1)."""
+    try:
+        return read_servers(path)
+    except (FormatError, NotFoundError) as error:
+        message = f"{label!r:.100} may be a server in your {path.name}, which cannot be read: {error.message}"
+        raise FormatError("config-invalid", message, hint, rule="Z1") from error
 
 
 def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:
@@ -329,7 +339,7 @@ def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str,
         try:
             servers = read_servers(path)
         except FormatError:
-            looked.append(f"{path.name}, which is not JSON")
+            looked.append(f"{path.name}, which cannot be read")
             continue
         if label in servers:
             return path, servers[label]

@@ -17,8 +17,8 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError, StoreError
-from skillwire.install import jsonc
 from skillwire.install.agents import locate
 from skillwire.install.configs import find_config, has_only_ours
 from skillwire.install.entries import added, as_there, lookup, removed, table

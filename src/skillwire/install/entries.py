@@ -1,7 +1,7 @@
 """One server's entry in the text of a host's configuration, JSON or TOML: found, put in, taken out.
 
-Pure. Everything else stays byte for byte: JSON gets a member (``jsonc.py``), TOML gets a table at its end. Every
-result is read again and compared before it is given; ``FormatError`` says what a person has to do by hand.
+Pure. Everything else stays byte for byte: JSON gets a member (``client/jsonc.py``), TOML gets a table at its end.
+Every result is read again and compared before it is given; ``FormatError`` says what a person has to do by hand.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ import json
 import tomllib
 from typing import TYPE_CHECKING, Any, cast
 
+from skillwire.client import jsonc
 from skillwire.errors import FormatError
-from skillwire.install import jsonc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

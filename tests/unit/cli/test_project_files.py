@@ -268,13 +268,45 @@ def test_a_folder_of_the_project_does_not_stand_in_for_the_users_server(
 
 
 @rule("Z1")
-def test_a_file_of_the_user_that_cannot_be_read_does_not_let_the_projects_win(
+def test_the_users_own_file_may_have_comments(
     project: Path, home: Path, touched: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (home / ".claude.json").write_text("// mine\n{}")
+    """VS Code and Cursor read them, so people write them."""
+    entry = '{"url": "http://127.0.0.1:1/mcp", /* "url": "http://127.0.0.1:2/" */}'
+    (home / ".claude.json").write_text(f'// mine\n{{"mcpServers": {{"it": {entry}, }}, }}')
     configure(project / ".mcp.json", touching(touched))
     assert run(["list", "it", "--yes"]) == 2
-    assert "[config-invalid, rule Z1]" in capsys.readouterr().err
+    assert "[connection-lost]" in capsys.readouterr().err
+    write_tree(project / "it", small_tree())
+    assert run(["list", "it", "--yes"]) == 2
+    assert "[label-shadowed, rule Z1]" in capsys.readouterr().err
+    assert not touched.exists()
+
+
+@rule("Z1")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"mcpServers": {"it": {"url": "http://127.0.0.1:1/mcp"}}',
+        '/* {"mcpServers": {"it": {"url": "http://127.0.0.1:1/mcp"}}}',
+        '{"mcpServers": {"it": {"url": "http://127.0.0.1:1/mcp"}}}' + " " * 4 * 1024 * 1024,
+    ],
+    ids=["not closed", "open comment", "too large"],
+)
+def test_a_file_of_the_user_that_cannot_be_read_does_not_let_the_projects_win(
+    project: Path, home: Path, touched: Path, text: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a server nor a folder; the folder is used if the user means the folder."""
+    (home / ".claude.json").write_text(text)
+    configure(project / ".mcp.json", touching(touched))
+    for _ in range(2):
+        assert run(["list", "it", "--yes"]) == 2
+        err = capsys.readouterr().err
+        assert "[config-invalid, rule Z1]" in err
+        assert str(home / ".claude.json") in err
+        write_tree(project / "it", small_tree())
+    assert "./it" in err
+    assert run(["list", "./it"]) == 0
     assert not touched.exists()
 
 

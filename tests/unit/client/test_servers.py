@@ -78,6 +78,17 @@ def test_both_spellings_in_one_file_are_read(tmp_path: Path) -> None:
     assert read_servers(path).keys() == {"a", "b"}
 
 
+@rule("Z1")
+def test_comments_and_trailing_commas_are_read_and_strings_respected(tmp_path: Path) -> None:
+    entry = {"command": "a", "args": ["https://a/*b*/", "// c", ",}", ',]"\\']}
+    inside = json.dumps(entry).removesuffix("]}") + ", /* last */ ], // end\n}"
+    text = f'// mine\n{{"mcpServers": {{"it": {inside}, /* "not": {{}}, */ }},}} // "servers": {{}}'
+    assert read_servers(write(tmp_path / "mcp.json", text), strict=True) == {"it": entry}
+    twice = '{"mcpServers": {"it": {"url": "a"}, /* , */ "it": {"url": "b"},}}'
+    path = write(tmp_path / "mcp.json", twice)
+    assert refusal(lambda: read_servers(path, strict=True)).reference == "label-duplicate"
+
+
 @rule("F6")
 def test_a_file_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
     """Editors on Windows write one."""
@@ -334,8 +345,8 @@ def test_a_command_of_no_words_is_refused() -> None:
 @rule("B1")
 @pytest.mark.parametrize(
     "text",
-    ["", '// comment\n{"mcpServers": {}}', "[" * 100_000, '{"mcpServers": {"a": {"n": ' + "9" * 5000 + "}}}"],
-    ids=["empty", "comment", "deep", "number-too-long"],
+    ["", '/* open\n{"mcpServers": {}}', "[" * 100_000, '{"mcpServers": {"a": {"n": ' + "9" * 5000 + "}}}"],
+    ids=["empty", "open-comment", "deep", "number-too-long"],
 )
 def test_a_file_that_is_no_json_is_refused_by_name(text: str, tmp_path: Path) -> None:
     error = refusal(lambda: read_servers(write(tmp_path / "mcp.json", text)))

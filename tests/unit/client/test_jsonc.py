@@ -1,4 +1,4 @@
-"""One entry into a JSON file: everything else stays as it was written, byte for byte."""
+"""JSON with comments: strings are respected, and an entry is put in with everything else byte for byte."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from skillwire.client import jsonc
 from skillwire.errors import FormatError
-from skillwire.install import jsonc
 
 ENTRY = {"command": "a", "args": ["b"]}
 

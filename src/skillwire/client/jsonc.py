@@ -1,8 +1,8 @@
-"""One entry into, or out of, a JSON file that people write by hand: comments, order and spacing stay as they are.
+"""JSON that people write by hand: how it is read, and how one entry is put into it or taken out of it.
 
-Pure. JSON with ``//`` and ``/* */`` comments and trailing commas, as VS Code and others read it. The text is not
-written anew: the entry is put into it, in the style of what stands around it. ``FormatError`` says where a text is
-not JSON, or has something else where the entry would go.
+Pure. JSON with ``//`` and ``/* */`` comments and trailing commas, as VS Code and others read it. Comments, order
+and spacing stay: the entry is put into the text, in the style of what stands around it. ``FormatError`` says where
+a text is not JSON, or has something else where the entry would go.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
@@ -52,9 +52,9 @@ class Node:
         return found[0] if found else None
 
 
-def parse(text: str) -> Node:
-    """The value in ``text``."""
-    reader = _Reader(text)
+def parse(text: str, make_object: Callable[[list[tuple[str, Any]]], Any] = dict[str, Any]) -> Node:
+    """The value in ``text``. ``make_object`` makes an object's value from its keys and values."""
+    reader = _Reader(text, make_object)
     node = reader.value(reader.skip(0), 0)
     if reader.skip(node.end) != len(text):
         reader.fail(node.end, "there is more after the end")
@@ -161,8 +161,9 @@ def _unit(text: str) -> str:
 
 
 class _Reader:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, make_object: Callable[[list[tuple[str, Any]]], Any] = dict[str, Any]) -> None:
         self._text = text
+        self._make_object = make_object
 
     def skip(self, at: int) -> int:
         match = _SPACE.match(self._text, at)
@@ -202,7 +203,7 @@ class _Reader:
         if at >= len(self._text):
             self.fail(start, "a brace is not closed")
         spaces = len(self._text[tail:at]) - len(self._text[tail:at].rstrip(" \t\r\n"))
-        found = {member.key: member.value.value for member in members}
+        found = self._make_object([(member.key, member.value.value) for member in members])
         return Node(start, at + 1, found, tuple(members), at - spaces, comma and bool(members), is_object=True)
 
     def _array(self, start: int, depth: int) -> Node:
