@@ -42,6 +42,7 @@ def small_tree() -> Tree:
 UNSEEN = (
     "\U000e0041\U000e007f\x07\x9b\u202e\u2066\u061c\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800\u034f"
     "\u00ad\u200b\u200c\u200d\u200e\u2060\ufeff\ufe0f\u180f\U000e0100\ufff9"
+    "\U0001107f\U00013430\U0001345f\U00016fe4\U00040000\U000f0041\U0010fffd\ue000\ufdd0"
 )
 SMALL_TREE_SKILLS = [
     "acme/billing/refunds",

@@ -19,6 +19,8 @@ from yaml import cyaml
 from yaml.error import MarkedYAMLError, YAMLError
 from yaml.events import (
     AliasEvent,
+    CollectionEndEvent,
+    CollectionStartEvent,
     MappingEndEvent,
     MappingStartEvent,
     ScalarEvent,
@@ -30,7 +32,7 @@ from skillwire.errors import FormatError
 from skillwire.skill.values import Json, Position
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
 _WORDS: dict[str, Json] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,
@@ -44,6 +46,8 @@ _HEXADECIMAL = re.compile(r"0x[0-9a-fA-F]+\Z")
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\Z")
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 
+_COMMENT = re.compile(r"#[ \t]*([^\r\n]*)")
+_DEEPEST = 64  # far more than frontmatter may nest
 _MANY_DIGITS = 400  # more than the largest double has: what is finite and longer begins with zeros
 _LARGEST = int(sys.float_info.max)
 
@@ -87,6 +91,37 @@ def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> Yam
         ) from error
     finally:
         reader.close()
+
+
+def find_comments(text: str) -> Iterator[tuple[int, str]]:
+    """The comments in ``text``, each with its place: every ``#`` that is not part of a value begins one.
+
+    Where ``text`` is no YAML, the rest of it is searched line by line.
+    """
+    if "#" not in text:
+        return
+    parser = cast("Any", cyaml).CParser(text.translate(_HIDE))
+    at = depth = 0
+    try:
+        while (event := parser.get_event()) is not None and depth <= _DEEPEST:
+            if type(event) is not ScalarEvent:
+                depth += isinstance(event, CollectionStartEvent) - isinstance(event, CollectionEndEvent)
+                continue
+            start, end = event.start_mark.index, event.end_mark.index
+            yield from _comments(text, at, start)
+            if event.style in ("|", ">"):
+                yield from _comments(text, start, min(text.find("\n", start) % (len(text) + 1), end))
+            at = max(at, end)
+    except (YAMLError, UnicodeDecodeError):
+        pass
+    finally:
+        parser.dispose()
+    yield from _comments(text, at, len(text))
+
+
+def _comments(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
+    for match in _COMMENT.finditer(text, start, end):
+        yield match.start(), match[1]
 
 
 def _with_many_zeros(text: str) -> int:

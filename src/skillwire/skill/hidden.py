@@ -1,10 +1,11 @@
 """Text that a person does not see and a model does (B6).
 
 Unicode tag characters spell ASCII invisibly; control characters, and those that turn the direction of writing,
-make text read differently from what it says; runs of zero-width characters and variation selectors carry bits.
-A rendered page shows neither comments, declarations and processing instructions, nor elements that are hidden by
-their name, an attribute or their style, nor the text in attributes. Each is reported with its kind and with what
-it says, so that the person who approves has read it too. Hidden parts of Markdown itself: ``markdown.py``.
+make text read differently from what it says; zero-width characters and variation selectors in a run, or spread
+over ordinary letters, carry bits. A rendered page shows neither comments, declarations and processing
+instructions, nor elements that are hidden by their name, an attribute, their class or their style (``style.py``),
+nor words in attributes and in tags that no browser knows. Each is reported with its kind and with what it says, so
+that the person who approves has read it too. Hidden parts of Markdown itself: ``markdown.py``.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from enum import StrEnum
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
+
+from skillwire.skill.style import hides, hides_colour, style_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -35,6 +38,7 @@ class HiddenKind(StrEnum):
     BIDI = "bidi-controls", "bidirectional control characters"
     SELECTORS = "variation-selectors", "a run of variation selectors"
     ZERO_WIDTH = "zero-width", "a run of zero-width characters"
+    SCATTERED = "scattered-characters", "invisible characters between ordinary letters"
     SINGLE = "invisible-character", "an invisible character"
     COMMENT = "html-comment", "an HTML comment"
     DECLARATION = "html-declaration", "an HTML declaration"
@@ -42,11 +46,19 @@ class HiddenKind(StrEnum):
     CDATA = "cdata", "a CDATA section"
     UNCLOSED_TAG = "unclosed-tag", "an HTML tag without an end"
     ATTRIBUTE = "attribute-text", "text in an HTML attribute"
-    HIDDEN_ATTRIBUTE = "hidden-attribute", "an element with the attribute 'hidden'"
+    TAG_WORDS = "tag-words", "words in tags that browsers do not know"
+    HIDDEN_ATTRIBUTE = "hidden-attribute", "an element hidden by an attribute"
     HIDDEN_STYLE = "hidden-style", "an element hidden by its style"
+    HIDDEN_CLASS = "hidden-class", "an element hidden by its class"
+    CLOSED = "closed-element", "text that is shown only after a click"
     UNRENDERED = "unrendered-element", "an element that browsers do not show"
     DEFINITION = "unused-definition", "a link definition that no link uses"
     TITLE = "link-title", "the title of a link"
+    EMPTY_LINK = "empty-link", "a link without text"
+    LINK_WORDS = "link-words", "words in the address or the label of a link"
+    ALT = "alt-text", "a long text in place of an image"
+    CODE_INFO = "code-info", "words after the language of a code block"
+    YAML_COMMENT = "yaml-comment", "a comment in the frontmatter"
     UNREAD = "unread", "too large to look for hidden text in it"
     MORE = "more", "there is more hidden text: look at the whole skill"
 
@@ -91,9 +103,12 @@ _FILLERS = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 _JOINERS = "\u200c\u200d"
 _WIDTHLESS = (  # without the joiners; U+2800 has a width and no dots
     f"{_FILLERS}\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u2800\ufeff\ufff0-\ufff8"
-    "\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
+    "\U0001107f\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
+    # Planes without characters, what is unassigned beside the tags, and the private planes.
+    "\U00040000-\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U0010ffff"
 )
-_OTHERS = "\x80-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff"
+# The last three: not characters, and private use, which only a font of its own shows.
+_OTHERS = "\x80-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff\ufdd0-\ufdef\ue000-\uf8ff\U0001fffe\U0001ffff"
 _PATTERN = re.compile(
     f"(?P<tag>[{_TAGS}]+)"
     f"|(?P<control>[{_CONTROLS}]+)"
@@ -103,9 +118,21 @@ _PATTERN = re.compile(
     f"|(?P<zero>[{_WIDTHLESS}{_JOINERS}{_SELECTORS}]{{3,}}|[{_WIDTHLESS}{_JOINERS}]{{2,}})"
     f"|(?P<filler>[{_FILLERS}])"
 )
+# Where no script and no emoji has them: joiners after Latin letters, selectors after what has no variants. A digit
+# has one, the keycap. A soft hyphen and the two marks of direction have their use after Latin letters.
+_LATIN = " -~\u00a0-\u024f\u1e00-\u1eff"
+_IDEOGRAPHS = "\u2e80-\u9fff\uf900-\ufaff\U00016f00-\U00018dff\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
+_STRAY = (
+    f"(?<=[{_LATIN}])(?:[{_JOINERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
+    "|(?<![#*0-9\u00a9\u00ae])[\ufe0e\ufe0f]|\ufeff)"
+    "|(?<=[\U0001f000-\U0001faff])[\ufe00-\ufe0d]"
+    f"|(?<![{_IDEOGRAPHS}])[\U000e0100-\U000e01ef]"
+)
+_SCATTERED = re.compile(f"(?:{_STRAY})(?![{_SELECTORS}{_WIDTHLESS}{_JOINERS}])")
+_FEW = 3
 # One alone is often innocent, so that no check reports it; whoever shows text marks it all the same. Not the
 # joiners and selectors that emoji and many scripts are written with.
-_ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_WIDTHLESS}{_OTHERS}])")
+_ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_WIDTHLESS}{_OTHERS}]|{_STRAY})")
 _UNSEEN = re.compile(f"[{_TAGS}{_CONTROLS}{_BIDI}{_SELECTORS}{_WIDTHLESS}{_JOINERS}{_OTHERS}]")
 _KINDS = {
     "tag": HiddenKind.TAG_CHARACTERS,
@@ -141,43 +168,74 @@ _MARKUP_KINDS = {
 }
 _ATTRIBUTE = re.compile(r"""([^\s/=>][^\s/=>]*)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?""")
 _TAG = re.compile(r"<[^>]*>")
+_SUMMARY = re.compile(r"<summary\b.*?(?:</summary\s*>|\Z)", re.DOTALL | re.IGNORECASE)
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
 )
-# Browsers show nothing of these, or only what a script or a person opens. Those in the second set hold text only:
-# a tag inside means nothing.
+# Browsers show nothing of these, or only what a script opens. Those in the second set hold text only: a tag inside
+# means nothing. Inside an SVG or a formula, some more are not shown.
 _UNRENDERED = frozenset({
-    "audio", "canvas", "datalist", "head", "iframe", "noembed", "noframes", "noscript", "object", "script",
-    "style", "template", "title", "video",
+    "audio", "canvas", "datalist", "head", "iframe", "meter", "noembed", "noframes", "noscript", "object",
+    "progress", "rp", "script", "style", "template", "title", "video",
 })  # fmt: skip
 _RAW = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "title"})
-# Attributes that hold several words as a rule, or are shown.
-_WORDY = frozenset({
-    "allow", "alt", "class", "d", "media", "placeholder", "points", "rel", "sandbox", "sizes", "srcset",
-    "style", "transform", "value", "values", "viewbox",
+_DRAWINGS = frozenset({"math", "svg"})
+_UNDRAWN = frozenset({
+    "annotation", "annotation-xml", "clippath", "defs", "desc", "filter", "lineargradient", "marker", "mask",
+    "metadata", "pattern", "radialgradient", "symbol",
 })  # fmt: skip
+# Elements and attributes that a browser knows. What else a tag says, it says to a model only.
+_ELEMENTS = frozenset(
+    """a abbr acronym address animate area article aside b base basefont bdi bdo big blink blockquote body br
+    button caption center circle cite code col colgroup data dd del details dfn dialog dir div dl dt ellipse em
+    embed fieldset figcaption figure font footer foreignobject form frame frameset g
+    h1 h2 h3 h4 h5 h6 header hgroup hr
+    html i image img input ins kbd label legend li line link main map mark marquee math menu meta mfrac mi mn mo
+    mrow msqrt msub msup mtext nav nobr ol optgroup option output p param path picture plaintext polygon polyline
+    pre q rb rect ruby rt rtc s samp search section select semantics slot small source span stop strike strong sub
+    summary sup svg switch table tbody td text textarea textpath tfoot th thead time tr track tspan tt u ul use var
+    view wbr xmp""".split()  # noqa: SIM905 - a list of this length is read as words
+) | _UNRENDERED | _UNDRAWN  # fmt: skip
+_ATTRIBUTES = frozenset(
+    """abbr accept accept-charset accesskey action align alink allow allowfullscreen alt archive async
+    autocapitalize autocomplete autocorrect autofocus autoplay axis background bgcolor border bordercolor capture
+    cellpadding cellspacing char charset checked cite class classid clear code codebase codetype color cols colspan
+    compact content contenteditable controls controlslist coords crossorigin cx cy d data datetime declare decoding
+    default defer dir dirname disabled download draggable dx dy enctype enterkeyhint face fetchpriority fill
+    fill-opacity fill-rule for form formaction formenctype formmethod formnovalidate formtarget frame frameborder
+    gradienttransform gradientunits headers height hidden high href hreflang hspace http-equiv id inert inputmode
+    integrity is ismap itemid itemprop itemref itemscope itemtype kind label lang language link list loading loop
+    low marginheight marginwidth markdown max maxlength media method min minlength multiple muted name nohref nonce
+    noresize noshade novalidate nowrap object offset opacity open optimum part pathlength pattern ping placeholder
+    playsinline points popover popovertarget poster preload preserveaspectratio profile r readonly referrerpolicy
+    rel required rev reversed role rotate rows rowspan rules rx ry sandbox scheme scope scoped scrolling selected
+    shape size sizes slot span spellcheck src srcdoc srclang srcset standby start step stop-color stop-opacity
+    stroke stroke-dasharray stroke-linecap stroke-linejoin stroke-miterlimit stroke-opacity stroke-width style
+    summary tabindex target text text-anchor title transform translate type usemap valign value values valuetype
+    version viewbox vlink vspace width wrap x x1 x2 xlink:href xml:lang xml:space xmlns xmlns:xlink y y1 y2
+    clip-path clip-rule display dominant-baseline fill-opacity filter font-family font-size font-style font-weight
+    letter-spacing marker-end marker-start mask overflow property visibility""".split()  # noqa: SIM905 - a list of this length is read as words
+)
+# Attributes that hold several words as a rule: only ordinary words count, and not those that belong there.
+_WORDY = frozenset({
+    "allow", "class", "d", "font-family", "media", "points", "preserveaspectratio", "rel", "sandbox", "sizes",
+    "srcset", "stroke-dasharray", "transform", "values", "viewbox",
+})  # fmt: skip
+_TOKENS = frozenset(
+    """nofollow noopener noreferrer external ugc sponsored me tag author license screen and only not print all
+    accelerometer autoplay camera fullscreen geolocation gyroscope microphone payment usb""".split()  # noqa: SIM905 - a list of this length is read as words
+)
+_FEW_WORDS = 2
 _MANY_WORDS = 3
-_CSS_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)", re.DOTALL)
-_CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
-_ZERO = r"[0.]++(?:[a-z]+|%)?"
-_HIDING_STYLES = {
-    "display": r"none",
-    "visibility": r"hidden|collapse",
-    "content-visibility": r"hidden",
-    "opacity": r"0*+(?:\.0\d*)?%?",
-    "zoom|scale|line-height": _ZERO,
-    "transform": r".*scale[xy3d]*\(\s*[0.]++\s*[,)].*",
-    "font-size": rf"{_ZERO}|[0.]*+1?(?:\.\d+)?px",
-    "width|height|max-width|max-height": rf"{_ZERO}|0*+1px",
-    "color|-webkit-text-fill-color": r"transparent|white|#f{3,4}|#f{6}|#f{8}|#[0-9a-f]{3}0|#[0-9a-f]{6}00"
-    r"|(?:rgb|hsl)a?\((?:[^,]*,){3}\s*[0.]++%?\s*\)|(?:rgb|hsl)a?\(.*/\s*[0.]++%?\s*\)"
-    r"|rgba?\(\s*255[\s,]+255[\s,]+255\b.*",
-    "clip": r"rect\(.*",
-    "clip-path": r"inset\(.*|circle\(\s*0.*|polygon\(.*",
-    "text-indent|left|top|right|bottom|margin|margin-left|margin-top|inset|translate": r"(?:.*\s)?-\d{3,}.*",
-}
-_HIDING_STYLE = re.compile(
-    "|".join(rf"(?:{names})\s*:\s*(?:{values})" for names, values in _HIDING_STYLES.items()), re.DOTALL
+_MORE_WORDS = 4
+_MOST_ALT_WORDS = 8
+_WORD = re.compile(r"[^\W\d_]{2,}")
+# Attributes of SVG that are properties of CSS.
+_PRESENTED = ("display", "visibility", "opacity", "font-size", "letter-spacing")
+_TYPED = frozenset({"", "button", "email", "number", "reset", "search", "submit", "tel", "text", "url"})
+_HIDING_CLASS = re.compile(
+    r"(?:[a-z]+[-_:])?(?:hidden|invisible|hide|d-none|display-none|off-?screen|sr-?only|opacity-0|text-transparent"
+    r"|screen-?reader(?:-text|-only)?|visually-?hidden|a11y-hidden)"
 )
 
 
@@ -185,6 +243,12 @@ def find_hidden_characters(text: str) -> Iterator[HiddenText]:
     """Invisible and reordering characters, in any text."""
     for run in _runs(_PATTERN, text):
         yield HiddenText(run.kind, run.start, run.says)
+    if text.isascii():
+        return
+    strays = list(_SCATTERED.finditer(text))
+    if len(strays) >= _FEW:
+        says = _spell("single", "".join(match[0] for match in strays))
+        yield HiddenText(HiddenKind.SCATTERED, strays[0].start(), f"{len(strays)} of them: {says}")
 
 
 def find_hidden_runs(text: str) -> Iterator[HiddenRun]:
@@ -233,6 +297,8 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
     A hidden element may begin in one piece and end in another. What is hidden inside it is not told again.
     """
     hiding: _Hiding | None = None
+    unknown = _UnknownTags(text)
+    drawing = 0
     for piece in pieces:
         offset, html = piece
         for match in _MARKUP.finditer(html):
@@ -243,21 +309,35 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
             tag = _read_tag(match, offset)
             if not match["end"]:
                 yield HiddenText(HiddenKind.UNCLOSED_TAG, tag.start, one_line(match[0]))
-            if not tag.closes:
+            elif hiding is None or hiding.tag.name not in _RAW:
+                yield from unknown.after(tag, offset + match.end())
                 yield from _hidden_attributes(tag)
+            if tag.name in _DRAWINGS:
+                drawing = max(drawing + (-1 if tag.closes else 1), 0)
             if hiding is not None:
                 hiding = hiding.after(tag)
                 if hiding.depth:
                     continue
                 yield from hiding.told(text, piece, match.start())
                 hiding = None
-            elif not tag.closes and (kind := _hiding_kind(tag)) is not None:
+            elif not tag.closes and (kind := _hiding_kind(tag, drawing > 0)) is not None:
                 if tag.name in _VOID:
                     yield HiddenText(kind, tag.start, one_line(match[0]))
                 else:
                     hiding = _Hiding(kind, tag, piece, match.end())
+    yield from unknown.told()
     if hiding is not None:
         yield from hiding.told(text, (len(text), ""), 0)
+
+
+def count_words(text: str) -> int:
+    """How many words of letters ``text`` has; hyphens and the like separate them."""
+    return len(_WORD.findall(text))
+
+
+def is_long_alt(words: str) -> bool:
+    """Whether the text in place of an image is more than a name for it."""
+    return count_words(words) > _MOST_ALT_WORDS
 
 
 def one_line(text: str) -> str:
@@ -270,6 +350,7 @@ class _Tag(NamedTuple):
     start: int
     closes: bool
     attributes: dict[str, str]
+    pairs: list[tuple[str, str]]  # also those that a browser ignores, since their name came before
 
 
 class _Hiding(NamedTuple):
@@ -293,46 +374,119 @@ class _Hiding(NamedTuple):
         inside = html[self.begins : end]
         if last is not self.piece:
             inside = html[self.begins :] + text[offset + len(html) : last[0]] + last[1][:end]
-        shown = _TAG.sub(" ", inside) if self.kind is HiddenKind.UNRENDERED else inside
+        if self.kind is HiddenKind.CLOSED:
+            inside = _SUMMARY.sub(" ", inside, count=1)
+        shown = _TAG.sub(" ", inside) if self.kind in (HiddenKind.UNRENDERED, HiddenKind.CLOSED) else inside
         if shown.strip():
             yield HiddenText(self.kind, self.tag.start, one_line(inside))
 
 
+class _UnknownTags:
+    """Tags in a row that no browser knows: a page shows nothing of them. One is a placeholder, many are words."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start = self._end = -1
+        self._words: list[str] = []
+
+    def after(self, tag: _Tag, end: int) -> Iterator[HiddenText]:
+        if self._words and self._text[self._end : tag.start].strip():
+            yield from self.told()
+        if tag.name in _ELEMENTS or tag.closes or tag.name in ("http:", "https:") or "@" in tag.name:
+            return
+        if not self._words:
+            self._start = tag.start
+        self._words.append(" ".join((tag.name, *(name for name, _ in tag.pairs))))
+        self._end = end
+
+    def told(self) -> Iterator[HiddenText]:
+        words, self._words = self._words, []
+        said = " ".join(words)
+        one_tag = any(len(said.split()) >= _MANY_WORDS for said in words)
+        if one_tag or len(words) >= _MORE_WORDS or count_words(said) > _MORE_WORDS:
+            yield HiddenText(HiddenKind.TAG_WORDS, self._start, said)
+
+
 def _read_tag(match: re.Match[str], offset: int) -> _Tag:
-    attributes: dict[str, str] = {}
-    for name, *values in _ATTRIBUTE.findall(match["attributes"]):
-        attributes.setdefault(name.lower(), unescape("".join(values)))  # of two, a browser takes the first
-    name, closes = match["name"].lower(), bool(match["close"])
-    return _Tag(name, offset + match.start(), closes, attributes)
+    pairs = [
+        (name.lower(), unescape("".join(values))) for name, *values in _ATTRIBUTE.findall(match["attributes"])
+    ]
+    attributes = dict(reversed(pairs))  # of two, a browser takes the first
+    return _Tag(match["name"].lower(), offset + match.start(), bool(match["close"]), attributes, pairs)
 
 
 def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
-    for name, value in tag.attributes.items():
-        words = len(value.split())
-        if (words >= _MANY_WORDS and name not in _WORDY) or (words and name == "title"):
-            yield HiddenText(HiddenKind.ATTRIBUTE, tag.start, f"{name}={one_line(value)}")
+    """Words in the attributes of a tag, each with its name."""
+    found: list[str] = []
+    unknown: list[str] = []
+    seen: set[str] = set()
+    for name, value in tag.pairs:
+        said = f"{name}={one_line(value)}" if value.strip() else name
+        if tag.closes or name in seen:  # a browser ignores both
+            found.append(said)
+        elif not _is_attribute(name):
+            unknown.append(said)
+        elif name == "alt" and tag.name in ("area", "img", "input"):
+            if is_long_alt(value):
+                yield HiddenText(HiddenKind.ALT, tag.start, one_line(value))
+        elif name == "style":
+            if count_words(style_words(value)) >= _MORE_WORDS:
+                found.append(said)
+        elif _has_words(tag, name, value):
+            found.append(said)
+        seen.add(name)
+    if tag.name not in _ELEMENTS:  # the names are told with the tag's
+        unknown = [said for said in unknown if len(said.partition("=")[2].split()) >= _MANY_WORDS]
+    if count_words(" ".join(unknown)) >= _FEW_WORDS:
+        found += unknown
+    if found:
+        yield HiddenText(HiddenKind.ATTRIBUTE, tag.start, " ".join(found))
 
 
-def _hiding_kind(tag: _Tag) -> HiddenKind | None:
+def _is_attribute(name: str) -> bool:
+    prefix, dash, rest = name.partition("-")
+    if dash and prefix in ("aria", "data"):
+        return count_words(rest) < _MORE_WORDS
+    return name in _ATTRIBUTES or (name.startswith("on") and name.isalpha())
+
+
+def _has_words(tag: _Tag, name: str, value: str) -> bool:
+    if name == "title":
+        return bool(value.strip())
+    if name in ("placeholder", "value") and (
+        tag.name == "textarea" or (tag.name == "input" and tag.attributes.get("type", "").lower() in _TYPED)
+    ):
+        return False
+    pieces = value.split()
+    if name not in _WORDY:
+        return len(pieces) >= _MANY_WORDS
+    words = [
+        word
+        for word in (piece.strip(".,;:!?()'\"").lower() for piece in pieces)
+        if name == "class" or word not in _TOKENS
+    ]
+    plain = sum(len(word) > 1 and word.isalpha() for word in words)
+    return plain >= _MORE_WORDS or any(count_words(word) > _MORE_WORDS for word in words if "/" not in word)
+
+
+def _hiding_kind(tag: _Tag, in_drawing: bool) -> HiddenKind | None:
     attributes = tag.attributes
-    if "hidden" in attributes or (tag.name == "input" and attributes.get("type", "").lower() == "hidden"):
+    if not attributes.keys().isdisjoint(("hidden", "popover")) or (
+        tag.name == "input" and attributes.get("type", "").lower() == "hidden"
+    ):
         return HiddenKind.HIDDEN_ATTRIBUTE
-    if _hides(attributes.get("style", "")):
+    presented = ";".join(f"{name}:{attributes[name]}" for name in _PRESENTED if name in attributes)
+    if hides(f"{attributes.get('style', '')};{presented}") or hides_colour(attributes.get("color", "")):
         return HiddenKind.HIDDEN_STYLE
-    if tag.name in _UNRENDERED or (tag.name == "dialog" and "open" not in attributes):
+    if any(map(_HIDING_CLASS.fullmatch, attributes.get("class", "").lower().split())):
+        return HiddenKind.HIDDEN_CLASS
+    if tag.name in _UNRENDERED or (in_drawing and tag.name in _UNDRAWN):
         return HiddenKind.UNRENDERED
+    if tag.name == "dialog" and "open" not in attributes:
+        return HiddenKind.UNRENDERED
+    if tag.name == "select" or (tag.name == "details" and "open" not in attributes):
+        return HiddenKind.CLOSED
     return None
-
-
-def _hides(style: str) -> bool:
-    """Whether a ``style`` takes an element out of sight: also spelled with comments and escapes."""
-    style = _CSS_ESCAPE.sub(_css_character, _CSS_COMMENT.sub("", style)).lower().replace("!important", "")
-    return any(_HIDING_STYLE.fullmatch(declaration.strip()) for declaration in style.split(";"))
-
-
-def _css_character(match: re.Match[str]) -> str:
-    number = int(match[1], 16) if match[1] else 0
-    return match[2] or (chr(number) if number <= 0x10FFFF else "")
 
 
 def _runs(pattern: re.Pattern[str], text: str) -> Iterator[HiddenRun]:

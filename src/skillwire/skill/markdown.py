@@ -11,8 +11,18 @@ import re
 from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
-from skillwire.skill.hidden import HiddenKind, HiddenText, find_hidden_characters, find_hidden_html, one_line
+from skillwire.skill.coreyaml import find_comments
+from skillwire.skill.hidden import (
+    HiddenKind,
+    HiddenText,
+    count_words,
+    find_hidden_characters,
+    find_hidden_html,
+    is_long_alt,
+    one_line,
+)
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
@@ -27,8 +37,15 @@ _MAX_READ = 256 * 1024
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BRACKETS = re.compile(r"[\[\]]|\n[ \t]*\r?\n")  # or the end of a paragraph
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
+_PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
+_FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
+_MANY_WORDS = 3
+_MORE_WORDS = 4
+_MOST_WORDS = 6
+_SETTING = re.compile(r"""[\w-]++=(?:"[^"]*+"|'[^']*+'|\S*)""")
 _PLAIN_LABEL = re.compile(r"\[([^\[\]]{1,999})\]")
 _PLAIN_DEFINITION = re.compile(r"^[ \t>]*\[([^\[\]]{1,999})\]:.*(?:\n[^\n\[]+)*", re.MULTILINE)
+_IMAGE = "\ufffc"  # in place of an image without words
 
 
 class Link(NamedTuple):
@@ -69,7 +86,12 @@ def read_text(file: str, text: str) -> MarkdownFacts:
     """The links of a file of a skill, if it is Markdown, and all hidden text in it, in order (B6)."""
     facts = MarkdownFacts([], [])
     if file.lower().endswith((".md", ".markdown")):
-        facts = read_markdown(_blank_frontmatter(text) if file == SKILL_MD else text)
+        end = _frontmatter_end(text) if file == SKILL_MD else 0
+        # Emptied, with the same offsets: YAML is not Markdown.
+        facts = read_markdown(re.sub(r"[^\n]", " ", text[:end]) + text[end:])
+        start = text.find("\n", 0, end) + 1
+        for offset, comment in find_comments(text[start : max(end - len("---"), start)]):
+            facts.hidden.append(HiddenText(HiddenKind.YAML_COMMENT, start + offset, one_line(comment)))
     facts.hidden.extend(find_hidden_characters(text))
     facts.hidden.sort(key=lambda item: item.offset)
     return facts
@@ -77,7 +99,9 @@ def read_text(file: str, text: str) -> MarkdownFacts:
 
 def read_markdown(text: str) -> MarkdownFacts:
     """The links of ``text``, and what a rendered page does not show of it, with their places."""
-    if "[" not in text and "<" not in text:  # nothing to find: many files, and reading costs
+    if (
+        "[" not in text and "<" not in text and not any(_hidden_info(text))
+    ):  # nothing to find: many files, and reading costs
         return MarkdownFacts([], [])
     if not is_tame(text):
         return _search_plainly(text)
@@ -98,6 +122,8 @@ def read_markdown(text: str) -> MarkdownFacts:
             written = text[start:end]
             is_plain = _LINE_END.sub("\n", written).strip() == token.content.strip()
             html.append((start, written if is_plain else token.content))
+        elif token.type == "fence":
+            facts.hidden.extend(_info(start, token.info))
         elif token.type == "inline":
             _Inline(text, start, end, facts, html, used).read(token.children or ())
     facts.hidden.extend(find_hidden_html(html, text))
@@ -117,15 +143,11 @@ def _definitions(env: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, An
         yield None, definition
 
 
-def _blank_frontmatter(text: str) -> str:
-    """The same text, same offsets, with the frontmatter emptied: YAML is not Markdown."""
+def _frontmatter_end(text: str) -> int:
     if not text.lstrip("\ufeff").startswith("---"):
-        return text
+        return 0
     end = text.find("\n---", 3)
-    if end < 0:
-        return text
-    end += 4
-    return "".join("\n" if character == "\n" else " " for character in text[:end]) + text[end:]
+    return end + 4 if end >= 0 else 0
 
 
 def is_tame(text: str) -> bool:
@@ -147,20 +169,29 @@ class _Inline:
         self._used = used  # labels of definitions
 
     def read(self, pieces: Sequence[Token]) -> None:
-        closing: list[tuple[str, list[str]]] = []
+        closing: list[tuple[Token, list[str]]] = []
         for piece in pieces:
             if piece.type == "html_inline":
                 self._html.append((self._find(piece.content), piece.content))
+                if closing and piece.content.lower().startswith(("<img", "<svg", "<picture")):
+                    closing[-1][1].append(_IMAGE)
             elif piece.type == "image":
                 self.read(piece.children or ())
                 self._link(str(piece.attrGet("src") or ""), piece.content)
-                self._refer(piece)
+                self._refer(piece, "src", piece.content)
+                if is_long_alt(piece.content):
+                    self._hide(HiddenKind.ALT, piece.content)
+                if closing:
+                    closing[-1][1].append(piece.content or _IMAGE)
             elif piece.type == "link_open":
-                self._refer(piece)
-                closing.append((str(piece.attrGet("href") or ""), []))
+                closing.append((piece, []))
             elif piece.type == "link_close" and closing:
-                target, words = closing.pop()
-                self._link(target, "".join(words))
+                opening, parts = closing.pop()
+                target, words = str(opening.attrGet("href") or ""), "".join(parts)
+                self._link(target, words.replace(_IMAGE, ""))
+                self._refer(opening, "href", words)
+                if target and not words.strip():
+                    self._hide(HiddenKind.EMPTY_LINK, target)
             elif piece.type in ("text", "code_inline") and piece.content:
                 self._find(piece.content)
                 if closing:
@@ -177,13 +208,24 @@ class _Inline:
             self._at = found + len(target)
         self._facts.links.append(Link(target, found if found >= 0 else self._at, words))
 
-    def _refer(self, piece: Token) -> None:
-        """A title is shown to a mouse that rests on the link, and nowhere else."""
-        if "label" in piece.meta:
-            self._used.add(piece.meta["label"])
+    def _refer(self, piece: Token, address: str, words: str) -> None:
+        """Title and address are shown to a mouse that rests on the link; a label is not shown."""
+        label = piece.meta.get("label", "")
+        if label:
+            self._used.add(label)
+            many = len(label.split()) >= _MANY_WORDS or count_words(label) > _MOST_WORDS
+            if many and one_line(label).casefold() != one_line(words).casefold():
+                self._hide(HiddenKind.LINK_WORDS, label)
         title = str(piece.attrGet("title") or "")
         if title.strip():
-            self._facts.hidden.append(HiddenText(HiddenKind.TITLE, self._at, one_line(title)))
+            self._hide(HiddenKind.TITLE, title)
+        target = str(piece.attrGet(address) or "")
+        is_wordy = len(target.split()) >= _MANY_WORDS or len(unquote(target).split()) >= _MORE_WORDS
+        if is_wordy and (words.strip() or address == "src"):
+            self._hide(HiddenKind.LINK_WORDS, unquote(target))
+
+    def _hide(self, kind: HiddenKind, says: str) -> None:
+        self._facts.hidden.append(HiddenText(kind, self._at, one_line(says)))
 
     def _find(self, content: str) -> int:
         found = self._text.find(content, self._at, self._end)
@@ -191,6 +233,19 @@ class _Inline:
             return self._at
         self._at = found + len(content)
         return found
+
+
+def _info(offset: int, info: str) -> Iterator[HiddenText]:
+    """Words after the language of a code block: no page shows them."""
+    language, _, rest = info.strip().partition(" ")
+    words = count_words(_SETTING.sub("", rest))
+    if words >= _MANY_WORDS or count_words(rest) > _MOST_WORDS or count_words(language) >= _MORE_WORDS:
+        yield HiddenText(HiddenKind.CODE_INFO, offset, one_line(info))
+
+
+def _hidden_info(text: str) -> Iterator[HiddenText]:
+    for match in _FENCE.finditer(text):
+        yield from _info(match.start(), match[1])
 
 
 def _bracket_depth(text: str) -> int:
@@ -210,4 +265,8 @@ def _search_plainly(text: str) -> MarkdownFacts:
         for match in _PLAIN_DEFINITION.finditer(text)
         if labels[one_line(match[1]).casefold()] == 1
     )
-    return MarkdownFacts(links, [*find_hidden_html([(0, text)], text), *definitions])
+    empty = (
+        HiddenText(HiddenKind.EMPTY_LINK, match.start(), one_line(match[1].strip("<>")))
+        for match in _PLAIN_EMPTY.finditer(text)
+    )
+    return MarkdownFacts(links, [*find_hidden_html([(0, text)], text), *definitions, *empty, *_hidden_info(text)])

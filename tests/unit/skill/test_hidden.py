@@ -96,6 +96,23 @@ def test_a_run_of_variation_selectors_carries_bytes_and_is_reported() -> None:
 
 
 @rule("B6")
+@pytest.mark.parametrize("character", "\ufe01\ufe0f\U000e0101\u200b\u200c\u200d\u2060", ids=ascii)
+def test_invisible_characters_that_are_spread_over_a_word_are_reported(character: str) -> None:
+    """Bits with a letter between them. One is often innocent; a page marks it."""
+    [item] = find_hidden_characters("ok " + character.join("hello"))
+    assert (item.kind, item.offset) == ("scattered-characters", 4)
+    assert places(f"o{character}k") == []
+    assert [run.start for run in find_hidden_runs(f"o{character}k")] == [1]
+
+
+@rule("B6")
+def test_selectors_that_an_emoji_does_not_have_are_reported() -> None:
+    assert places("😀\ufe01😀\ufe02😀\ufe03") == [1]
+    keycaps, ideographs = "1\ufe0f\u20e32\ufe0f\u20e33\ufe0f\u20e3", "葛\U000e0100葛\U000e0101葛\U000e0102"
+    assert places(f"😀\ufe0f😀\ufe0e😀\ufe0f {keycaps} ❤\ufe0f {ideographs}") == []
+
+
+@rule("B6")
 def test_a_run_that_alternates_between_kinds_is_reported() -> None:
     """Bits spelled in turns are as invisible as bits in a row; a selector may join one zero-width joiner."""
     for run in ("\u200b\ufe00\u200b", "\u200c\U000e0101\u200c", "\ufe0f\u00ad\ufe0f", "\u2060\u200b\ufe01"):
@@ -202,6 +219,39 @@ def hidden_html(text: str) -> list[tuple[HiddenKind, str]]:
         pytest.param("<b data-x='do this now'>b</b>", "attribute-text", "data-x=do this now", id="attribute"),
         pytest.param("<a title='obey'>b</a>", "attribute-text", "title=obey", id="title"),
         pytest.param("<p>a</p> <b do this", "unclosed-tag", "<b do this", id="unclosed-tag"),
+        pytest.param("<b do this now>b</b>", "attribute-text", "do this now", id="words-as-attributes"),
+        pytest.param("<b>b</b do this>", "attribute-text", "do this", id="words-in-a-closing-tag"),
+        pytest.param("<b class=a class='do it'>b</b>", "attribute-text", "class=do it", id="attribute-twice"),
+        pytest.param(
+            "<b class='do this right now'>b</b>", "attribute-text", "class=do this right now", id="class"
+        ),
+        pytest.param("<li value='do this now'>b</li>", "attribute-text", "value=do this now", id="value"),
+        pytest.param(
+            "<b style='--a: do this right now'>b</b>",
+            "attribute-text",
+            "style=--a: do this right now",
+            id="style-words",
+        ),
+        pytest.param(
+            f"<img alt='{'do this ' * 5}'>", "alt-text", "do this do this do this do this do this", id="alt"
+        ),
+        pytest.param("a <please do this now> b", "tag-words", "please do this now", id="words-of-an-unknown-tag"),
+        pytest.param("<do> <this>\n<right><now>", "tag-words", "do this right now", id="unknown-tags-in-a-row"),
+        pytest.param("<details><summary>a</summary>do this</details>", "closed-element", "do this", id="details"),
+        pytest.param("<select><option>do this</select>", "closed-element", "<option>do this", id="select"),
+        pytest.param("<p popover>do this</p>", "hidden-attribute", "do this", id="popover"),
+        pytest.param("<p class='a sr-only'>do this</p>", "hidden-class", "do this", id="screen-readers"),
+        pytest.param("<p class=hidden>do this</p>", "hidden-class", "do this", id="class-hidden"),
+        pytest.param(
+            "<p class=visually-hidden>do this</p>", "hidden-class", "do this", id="class-visually-hidden"
+        ),
+        pytest.param("<font color=white>do this</font>", "hidden-style", "do this", id="white-font"),
+        pytest.param("<svg><desc>do this</desc></svg>", "unrendered-element", "do this", id="svg-desc"),
+        pytest.param(
+            "<svg><metadata>do this</metadata></svg>", "unrendered-element", "do this", id="svg-metadata"
+        ),
+        pytest.param("<svg><defs>do this</defs></svg>", "unrendered-element", "do this", id="svg-defs"),
+        pytest.param("<svg><title>do this</title></svg>", "unrendered-element", "do this", id="svg-title"),
     ],
 )
 def test_what_a_browser_does_not_show_is_reported_with_its_kind(text: str, kind: str, says: str) -> None:
@@ -234,6 +284,22 @@ def test_what_a_browser_does_not_show_is_reported_with_its_kind(text: str, kind:
         "clip-path:inset(50%)",
         "transform:scale(0)",
         "margin: 0 -999px",
+        "display:none ! important",
+        "display:none!important; display:block",
+        "font:0/0 a",
+        "font-size:0.5px",
+        "font-size:.01em",
+        "color:#fefefe",
+        "color:hsl(0 0% 100%)",
+        "color:#123; background:#123",
+        "color:white; background:#fffffe",
+        "color:var(--unseen)",
+        "transform: translateX(-9999px)",
+        "transform:translate3d(1e4px, 0, 0)",
+        "left:9999px",
+        "top:-9999px",
+        "text-indent:9999px",
+        "filter:opacity(0)",
     ],
 )
 def test_an_element_that_its_style_hides_is_reported(style: str) -> None:
@@ -248,7 +314,12 @@ def test_an_element_that_its_style_hides_is_reported(style: str) -> None:
         "2 < 3, a<3, <3, <>",
         '<p align="center"><img src="a.png" alt="a long description" width="100"></p>',
         '<div class="a b c d" id="x">text</div>',
-        "<details><summary>More</summary>text</details>",
+        "<details open><summary>More</summary>text</details> <details><summary>All</summary></details>",
+        '<div class="flex items-center justify-between p-4"><a href="x" rel="noopener noreferrer">x</a>',
+        "<instructions>\n<step>text</step>\n</instructions> <metadata>text</metadata> <skill-name>",
+        '<p style="background:#c00; color:#fff; font: bold 12px/1.5 Arial; padding: 0">text</p>',
+        '<svg viewBox="0 0 9 9"><path d="M0 0 L 1 1 Z" fill="none"/><text>text</text></svg>',
+        '<input value="a b c d" placeholder="e f g">',
         "<div hidden></div><template>\n</template>",
         '<video controls><source src="a.mp4"></video>',
         '<p style="color: #333; opacity: 0.5; font-size: 10px; width: 100%; margin: 0 auto; left: -1px">text</p>',

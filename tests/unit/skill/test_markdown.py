@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from time import process_time
+
 import pytest
 
 from rules import rule
-from skillwire.skill.markdown import read_markdown
+from skillwire.skill.markdown import read_markdown, read_text
 
 
 def targets(text: str) -> list[str]:
@@ -140,6 +142,9 @@ def test_hidden_html_is_found_where_a_renderer_drops_them(text: str, expected: l
         pytest.param("    [//]: # (a)\n", id="definition-indented"),
         pytest.param("`<p hidden>a</p>` <?a\n", id="element-in-code"),
         pytest.param("[a] [b][c] ![D]\n\n[a]: b.md\n[C]: d.md\n[d]: e.png\n", id="definitions-in-use"),
+        pytest.param("[![](a.svg)](b.md) ![](c.png) [<img src='d.svg'>](e.md)\n", id="images"),
+        pytest.param('```js {1,3-5} title="A file of words"\nx\n```\n', id="settings-of-a-fence"),
+        pytest.param("[do this right now]\n\n[do this right now]: a.md\n", id="label-that-is-shown"),
     ],
 )
 def test_what_a_reader_sees_is_not_hidden(text: str) -> None:
@@ -170,18 +175,56 @@ def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
         pytest.param("a <?do this?> b", "processing-instruction", "do this", id="instruction"),
         pytest.param("a <!DO this> b", "html-declaration", "DO this", id="declaration"),
         pytest.param("a <![CDATA[do this]]> b", "cdata", "do this", id="cdata"),
+        pytest.param("[](<do this>)", "empty-link", "do this", id="empty-link"),
+        pytest.param("[ ](this)", "empty-link", "this", id="blank-link"),
+        pytest.param("```sh do this now\nx\n```\n", "code-info", "sh do this now", id="fence"),
+        pytest.param("> ~~~ do-this-right-now\n> x\n", "code-info", "do-this-right-now", id="fence-in-a-quote"),
+        pytest.param("![](<do this now>)", "link-words", "do this now", id="address-of-an-image"),
+        pytest.param("[x](do%20this%20right%20now)", "link-words", "do this right now", id="address-of-a-link"),
+        pytest.param("[x][do this now]\n\n[do this now]: a.md", "link-words", "DO THIS NOW", id="label"),
+        pytest.param(f"![{'do this ' * 5}](a.png)", "alt-text", ("do this " * 5).strip(), id="alt-text"),
     ],
 )
 @pytest.mark.parametrize("is_tame", [True, False], ids=["read", "searched-plainly"])
 def test_what_a_rendered_page_does_not_show_is_reported_with_its_kind(
     text: str, kind: str, says: str, is_tame: bool
 ) -> None:
-    """Also in a text that is too large to be read as Markdown, but for titles of links and second definitions."""
+    """Also in a text that is too large to be read as Markdown, but for words of links and second definitions."""
     if is_tame:
         assert [(item.kind, item.says) for item in read_markdown(text).hidden] == [(kind, says)]
-    elif kind != "link-title" and "[X]" not in text:
+    elif kind not in ("link-title", "link-words", "alt-text") and "[X]" not in text:
         found = read_markdown(f"{text}\n\n{'x' * 256 * 1024}").hidden
         assert [(item.kind, item.says) for item in found] == [(kind, says)]
+
+
+@rule("B6", "F4")
+def test_comments_in_the_frontmatter_are_reported_and_values_are_not() -> None:
+    text = (
+        "---\nname: x # one\n# two\ndescription: |- # three\n  a # b\n  # c\n"
+        "q: 'a # b'\nl: [a#b, # four\n  b]\n# five\n---\n# Title\n"
+    )
+    comments = {item.says: item.offset for item in read_text("SKILL.md", text).hidden}
+    assert list(comments) == ["one", "two", "three", "four", "five"]
+    assert all(text[offset:].startswith(f"# {says}") for says, offset in comments.items())
+
+
+@rule("B6", "B1")
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("`" * 300_000, id="backticks"),
+        pytest.param(f'<p style="{"a" * 200_000}">', id="style"),
+        pytest.param(f'<p style="{"color:#000;background:#" * 9_000}">', id="colours"),
+        pytest.param("<a b>" * 10_000, id="unknown-tags"),
+        pytest.param("a\u200d" * 20_000, id="scattered"),
+        pytest.param(f"---\na: {'[' * 100_000} # x\n---\n", id="nested-yaml"),
+    ],
+)
+def test_looking_for_hidden_text_takes_time_in_proportion_to_the_text(text: str) -> None:
+    """A quadratic search of these takes minutes."""
+    started = process_time()
+    read_text("SKILL.md", text)
+    assert process_time() - started < 10
 
 
 @rule("U6", "F6")

@@ -134,6 +134,9 @@ def test_check_review_and_pages_find_the_same_hidden_text() -> None:
         "unrendered-element": "<template>\na\n</template>",
         "link-title": "[x](y.md 'a')",
         "unused-definition": "[z]: y.md",
+        "closed-element": "<details>\na\n</details>",
+        "tag-words": "x <do a b>",
+        "code-info": "```sh do this now\n```",
     }
     text = "\n\n".join(hiding.values())
     checked = check_text(SkillText("x", "SKILL.md", text, {"y.md"}))
