@@ -15,15 +15,21 @@ from mcp import Client
 
 from interaction.conftest import Wire
 from rules import rule
+from skillwire import RemoteCatalog, connect
+from skillwire.catalog.packed import FORMS
 from skillwire.client.dialects.index import parse_index_entry
 from skillwire.errors import FormatError
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
+from skillwire.skill.archive import archive_format, unpack_tree
 from skillwire.skill.digest import digest_of
+from skillwire.skill.packing import pack
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from skillwire.skill.archive import ArchiveFormat
 
 pytestmark = pytest.mark.anyio
 
@@ -128,6 +134,30 @@ async def test_archives_keep_the_executable_bit_and_empty_folders(root: Path) ->
         "output/empty/": (True, 0o755),
         "run.sh": (False, 0o755),
     }
+
+
+@rule("I2")
+@pytest.mark.parametrize("form", FORMS)
+async def test_an_archive_that_is_packed_otherwise_keeps_both(tmp_path: Path, form: ArchiveFormat) -> None:
+    """zip to tar.gz, and tar.gz to zip; a client of the index finds both in what it unpacks."""
+    files = {path.removeprefix("tool/"): data for path, data in TREE.items()}
+    path = tmp_path / f"any.{form}"
+    path.write_bytes(pack(files, form, executables=["run.sh"], empty_folders=["output/empty"]))
+    async with Client(build_server(Skills(path, watch=False))) as client:
+        found = await archives(Wire(client, "modern"))
+    assert len(found) == len(FORMS)
+    for media_type, data in found.items():
+        tree = unpack_tree(data, archive_format("", media_type))
+        assert (tree.files, tree.executables, tree.folders) == (files, {"run.sh"}, {"output/empty"})
+    async with connect(build_server(Skills(path, watch=False)), dialect="index") as remote:
+        children = [child async for child in RemoteCatalog(remote).children("skill://tool")]
+        assert [(child.name, child.is_directory, child.executable) for child in children] == [
+            ("SKILL.md", False, False),
+            ("notes.md", False, False),
+            ("output", True, False),
+            ("run.sh", False, True),
+        ]
+        assert [child async for child in RemoteCatalog(remote).children("skill://tool/output/empty")] == []
 
 
 @rule("I2", "S1")

@@ -23,7 +23,7 @@ from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.snapshot import SnapshotCatalog, no_file
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.archive import archive_format, archive_root, unpack
+from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DEFAULT_META
@@ -154,7 +154,7 @@ class ArchiveCatalog(SnapshotCatalog):
         name, self._tree = self.root.name, {}
         try:
             data = self._read()
-            files = unpack(data, self.form, self._limits)
+            files, executables, folders = unpack_tree(data, self.form, self._limits)
         except (FormatError, LimitError) as error:
             return name, None, self._nothing(error.reference, error.message, error.hint)
         except OSError as error:
@@ -162,7 +162,15 @@ class ArchiveCatalog(SnapshotCatalog):
             return name, None, self._nothing("unreadable", message, "make it readable, or take it away")
         base = _name_of(files[SKILL_MD], self._limits) or archive_root(name)
         self._tree = {f"{base}/{path}": data for path, data in files.items()}
-        found = self._found()
+        skills = (path[: -len(SKILL_MD) - 1] for path in self._tree if path.endswith(f"/{SKILL_MD}"))
+        found = find_skills(
+            self._tree,
+            scheme=self._scheme,
+            limits=self._limits,
+            metas={path: self._describe(path, DEFAULT_META) for path in skills},
+            executables={f"{base}/{path}" for path in executables},
+            folders=[f"{base}/{path}" for path in folders],
+        )
         served = found[base].record is not None
         return base, ReadyArchive(self.form, data, digest_of(data)) if served else None, found
 
@@ -176,11 +184,6 @@ class ArchiveCatalog(SnapshotCatalog):
             raise LimitError(
                 "archive-too-large", f"the archive has more than {most} bytes", "serve it unpacked", rule="I3"
             ) from error
-
-    def _found(self) -> dict[str, Found]:
-        skills = (path[: -len(SKILL_MD) - 1] for path in self._tree if path.endswith(f"/{SKILL_MD}"))
-        metas = {path: self._describe(path, DEFAULT_META) for path in skills}
-        return find_skills(self._tree, scheme=self._scheme, limits=self._limits, metas=metas)
 
     def _nothing(self, reference: str, message: str, hint: str) -> dict[str, Found]:
         name = self.root.name

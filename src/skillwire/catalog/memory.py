@@ -16,7 +16,7 @@ from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.snapshot import Snapshot
@@ -103,27 +103,42 @@ def find_skills(
     scheme: str = DEFAULT_SCHEME,
     limits: Limits = DEFAULT_LIMITS,
     metas: Mapping[str, SkillMeta] = MappingProxyType({}),
+    executables: Collection[str] = (),
+    folders: Iterable[str] = (),
 ) -> dict[str, Found]:
-    """Every skill in a tree of files, nested ones too, with its problems."""
+    """Every skill in a tree of files, nested ones too, with its problems.
+
+    ``folders`` may be empty ones; those that lead to files are known anyway.
+    """
     members: dict[str, dict[str, LocalFile]] = {
         key[: -len(SKILL_MD) - 1]: {} for key in files if key.endswith(f"/{SKILL_MD}")
     }
     for key, data in files.items():
-        file = LocalFile(digest_of(data), len(data), data=data)
-        end = key.find("/")
-        while end >= 0:
-            if key[:end] in members:
-                members[key[:end]][key[end + 1 :]] = file
-            end = key.find("/", end + 1)
+        file = LocalFile(digest_of(data), len(data), data=data, executable=key in executables)
+        for path, inside in _around(key, members):
+            members[path][inside] = file
+    named: dict[str, list[str]] = {path: [] for path in members}
+    for folder in folders:
+        for path, inside in _around(f"{folder}/", members):
+            named[path].append(inside)  # with its slash, so that it counts as one
     return {
         path: make_found(
-            SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders(inside)),
+            SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders((*inside, *named[path]))),
             scheme=scheme,
             meta=metas.get(path, DEFAULT_META),
             limits=limits,
         )
         for path, inside in members.items()
     }
+
+
+def _around(key: str, members: Container[str]) -> Iterator[tuple[str, str]]:
+    """The members that ``key`` is in, each with the path inside it."""
+    end = key.find("/")
+    while end >= 0:
+        if key[:end] in members:
+            yield key[:end], key[end + 1 :]
+        end = key.find("/", end + 1)
 
 
 def _without(tree: Mapping[str, bytes], path: str) -> dict[str, bytes]:

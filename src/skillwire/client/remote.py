@@ -20,7 +20,7 @@ from skillwire.catalog.cursor import DirectoryPages, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
 from skillwire.client.connection import pause_before
 from skillwire.client.refresh import Refresh, compare, is_same
-from skillwire.errors import NotFoundError, SkillwireError, VerificationError
+from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, VerificationError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
 
@@ -112,11 +112,13 @@ class RemoteCatalog(Catalog):
         place = parse_uri(uri)
 
         async def read() -> dict[str, DirectoryChild]:
-            if self.reads_directories:
+            has_archives = await self._client.dialect() == "index"  # there, a packed skill is no directory
+            if self.reads_directories or has_archives:
                 try:
                     return {child.name: child for child in await self._client.read_directory(uri)}
-                except NotFoundError:
-                    if await self._client.dialect() != "index":  # there, a packed skill is no directory
+                except (NotFoundError, ProtocolError) as error:
+                    is_none = isinstance(error, NotFoundError) or error.reference == "directory-unsupported"
+                    if not (has_archives and is_none):
                         raise
             return await self._children(place)
 

@@ -2,10 +2,10 @@
 
 Nothing of an archive is believed: every name is checked before its bytes are read, and bytes are counted while
 they come out, so that neither a header's lie nor a bomb gets further than the bounds. Nothing is written anywhere;
-what comes out is a mapping of paths to bytes, or an error that names the member.
+what comes out is files as bytes, which of them are executable, and folders, or an error that names the member.
 
-Modes, owners and times are dropped, setuid bits with them. A link is refused even where it would stay inside: a
-skill is files.
+Everything else of modes, owners and times is dropped, setuid bits with them. A link is refused even where it would
+stay inside: a skill is files.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import gzip
 import tarfile
 import zipfile
 from io import BytesIO
-from typing import IO, TYPE_CHECKING, Literal, Self, TypeAlias, cast
+from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
 
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -24,7 +24,8 @@ from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    _Member: TypeAlias = tuple[str, bool, int, Callable[[], IO[bytes]]]  # name, is a folder, size, open it
+    # Its name, whether it is a folder, its mode, its size, and how to open it.
+    _Member: TypeAlias = tuple[str, bool, int, int, Callable[[], IO[bytes]]]
 
 ArchiveFormat = Literal["tar.gz", "zip"]
 _MEDIA_TYPES: dict[str, ArchiveFormat] = {
@@ -54,6 +55,15 @@ _ZIP_UTF8 = 0x800
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others, output cannot be bounded
 _REGULAR = (0, 0o100000)
 _DIRECTORY = 0o040000
+_EXECUTABLE = 0o100
+
+
+class Unpacked(NamedTuple):
+    """What is in an archive: the files by their path, which of them are executable, and the folders it names."""
+
+    files: dict[str, bytes]
+    executables: frozenset[str]
+    folders: frozenset[str]
 
 
 def archive_format(uri: str, media_type: str | None) -> ArchiveFormat:
@@ -87,6 +97,11 @@ def archive_root(uri: str) -> str:
 
 def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> dict[str, bytes]:
     """The files in an archive by their path, ``SKILL.md`` at the root among them."""
+    return unpack_tree(data, form, limits).files
+
+
+def unpack_tree(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> Unpacked:
+    """The same, and what else an archive says of files: which are executable, and which folders there are."""
     if len(data) > limits.max_archive_bytes:
         raise too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")
     unpacking = _Unpacking(len(data), limits)
@@ -101,7 +116,7 @@ def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) ->
     if SKILL_MD not in unpacking.files:
         hint = "pack what is in the skill's folder, not the folder: cd my-skill && zip -r ../my-skill.zip ."
         raise refused("the archive has no SKILL.md at its root", rule="I2", hint=hint)
-    return unpacking.files
+    return Unpacked(unpacking.files, frozenset(unpacking.executables), frozenset(unpacking.folders))
 
 
 class _Unpacking:
@@ -109,16 +124,22 @@ class _Unpacking:
 
     def __init__(self, packed: int, limits: Limits) -> None:
         self.files: dict[str, bytes] = {}
+        self.executables: set[str] = set()
+        self.folders: set[str] = set()
         self.room = min(limits.max_skill_bytes, max(packed, 1024) * limits.max_archive_ratio)
         self._members = Members(limits)
 
-    def add(self, name: str, is_directory: bool, size: int, read: Callable[[], IO[bytes]]) -> None:
+    def add(self, name: str, is_directory: bool, mode: int, size: int, read: Callable[[], IO[bytes]]) -> None:
         path = self._members.claim(name, is_directory=is_directory)
-        if not is_directory:
-            with read() as stream:
-                self.files[path] = self._read(stream, path)
-            if len(self.files[path]) != size:
-                raise refused(f"{path!r:.200} has another size than its header says")
+        if is_directory:
+            self.folders.update({path} - {""})
+            return
+        with read() as stream:
+            self.files[path] = self._read(stream, path)
+        if len(self.files[path]) != size:
+            raise refused(f"{path!r:.200} has another size than its header says")
+        if mode & _EXECUTABLE:
+            self.executables.add(path)
 
     def _read(self, stream: IO[bytes], path: str) -> bytes:
         chunks: list[bytes] = []
@@ -164,6 +185,7 @@ def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
             yield (
                 member.name,
                 member.isdir(),
+                member.mode,
                 member.size,
                 lambda member=member: _opened(archive.extractfile(member)),
             )
@@ -203,14 +225,15 @@ def _zip_members(data: bytes, limits: Limits) -> Iterator[_Member]:
         _check_layout(archive, data)
         for member in archive.infolist():
             name = _zip_name(member)
-            kind = (member.external_attr >> 16) & 0o170000
+            mode = member.external_attr >> 16
+            kind = mode & 0o170000
             if kind not in _REGULAR and kind != _DIRECTORY:
                 raise refused(f"{name!r:.200} is a link, a device or a pipe")
             if member.flag_bits & _ZIP_ENCRYPTED:
                 raise refused(f"{name!r:.200} is encrypted")
             if member.compress_type not in _ZIP_METHODS:
                 raise refused(f"{name!r:.200} is packed in a way we do not read")
-            yield name, name.endswith("/"), member.file_size, lambda member=member: archive.open(member)
+            yield name, name.endswith("/"), mode, member.file_size, lambda member=member: archive.open(member)
 
 
 def _zip_name(member: zipfile.ZipInfo) -> str:

@@ -167,7 +167,7 @@ def test_folders_are_accepted_the_root_included(root: str) -> None:
 
 @rule("I3")
 def test_modes_owners_and_setuid_bits_are_dropped() -> None:
-    """What comes out is bytes."""
+    """What comes out is bytes, and which of them are executable."""
     member = tar_member("run.sh", b"x", mode=0o6777, uid=0, gid=0, uname="root", mtime=2**33)
     assert unpack(tar_gz(member), "tar.gz") == {"SKILL.md": SKILL_MD, "run.sh": b"x"}
     assert unpack(zipped("run.sh", mode=0o106777), "zip") == {"SKILL.md": SKILL_MD, "run.sh": b"x"}

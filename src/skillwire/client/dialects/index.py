@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
+from skillwire.catalog.contract import DirectoryChild
 from skillwire.client.content import check_size, read_content, read_if_there
-from skillwire.client.dialects.contract import Dialect, root_of
+from skillwire.client.dialects.contract import Children, Dialect, root_of
 from skillwire.client.dialects.plain import entry_from_skill_md
 from skillwire.client.shapes import as_list, as_object, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.archive import archive_format, archive_root, unpack
+from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.digest import digest_of, parse_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from skillwire.client.connection import Connection
     from skillwire.skill import Diagnostic
+    from skillwire.skill.archive import Unpacked
 
 INDEX_URI = "skill://index.json"
 _TEMPLATE = "mcp-resource-template"
@@ -67,7 +69,7 @@ class IndexDialect(Dialect):
     def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
         super().__init__(connection, report)
         self._skills: dict[SkillUri, IndexedSkill] | None = None  # by root, as last seen
-        self._unpacked: OrderedDict[Archive, dict[str, bytes]] = OrderedDict()  # used last stands last
+        self._unpacked: OrderedDict[Archive, Unpacked] = OrderedDict()  # used last stands last
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
         """The index, as one page."""
@@ -85,25 +87,58 @@ class IndexDialect(Dialect):
             return skill.entry
         if skill.archive.digest is None:
             self._unpacked.pop(skill.archive, None)  # nothing says whether it is still the same
-        return _with_files(skill.entry, await self._files(skill.archive), skill.archive)
+        return _with_files(skill.entry, (await self._tree(skill.archive)).files, skill.archive)
 
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
         """From the archive if the skill is packed, else as any resource."""
         place = parse_uri(uri)
+        packed = await self._packed(place, len(place.segments) - 1)
+        if packed is None:
+            return await read_content(self.connection, uri, at_most)
+        archive, path = packed
+        data = (await self._tree(archive)).files.get(path)
+        if data is None:
+            raise NotFoundError(
+                "file-unknown",
+                f"the archive has no file for {uri!r:.300}",
+                "get the skill: it lists its files",
+            )
+        check_size(len(data), uri, at_most)
+        return data
+
+    async def read_directory(self, uri: str) -> Children:
+        """From the archive if the skill is packed: with executable files, and with empty folders."""
+        place = parse_uri(uri.removesuffix("/"))
+        packed = await self._packed(place, len(place.segments))
+        if packed is None:
+            return await super().read_directory(uri)
+        archive, folder = packed
+        tree, begin = await self._tree(archive), f"{folder}/" if folder else ""
+        children: dict[str, DirectoryChild] = {}
+        for path in (*tree.files, *(f"{path}/" for path in tree.folders)):
+            name, slash, _ = path.removeprefix(begin).partition("/")
+            if name and path.startswith(begin):
+                at = format_uri(f"{place.path}/{name}", place.scheme)
+                size = None if slash else len(tree.files[path])
+                children[name] = DirectoryChild(
+                    at, name, bool(slash), size, executable=path in tree.executables and not slash
+                )
+        if not children and folder not in tree.folders:
+            raise NotFoundError(
+                "directory-unknown",
+                f"the archive has no folder for {uri!r:.300}",
+                "get the skill: it lists its files",
+            )
+        return Children(children[name] for name in sorted(children))
+
+    async def _packed(self, place: SkillUri, deepest: int) -> tuple[Archive, str] | None:
+        """The archive of the innermost skill around ``place``, if that one is packed, and the path inside it."""
         skills = self._skills if self._skills is not None else await self._load()
-        for depth in range(len(place.segments) - 1, 0, -1):
-            packed = skills.get(SkillUri(place.scheme, place.segments[:depth]))
-            if packed is not None and packed.archive is not None:
-                data = (await self._files(packed.archive)).get("/".join(place.segments[depth:]))
-                if data is None:
-                    raise NotFoundError(
-                        "file-unknown",
-                        f"the archive has no file for {uri!r:.300}",
-                        "get the skill: it lists its files",
-                    )
-                check_size(len(data), uri, at_most)
-                return data
-        return await read_content(self.connection, uri, at_most)
+        for depth in range(deepest, 0, -1):
+            skill = skills.get(SkillUri(place.scheme, place.segments[:depth]))
+            if skill is not None and skill.archive is not None:
+                return skill.archive, "/".join(place.segments[depth:])
+        return None
 
     async def _load(self) -> dict[SkillUri, IndexedSkill]:
         data = await read_if_there(self.connection, INDEX_URI, self.limits.max_index_bytes)
@@ -120,10 +155,10 @@ class IndexDialect(Dialect):
         self._skills = skills
         return skills
 
-    async def _files(self, archive: Archive) -> dict[str, bytes]:
+    async def _tree(self, archive: Archive) -> Unpacked:
         """What an archive holds, fetched once; the ones used last are kept, up to the size of one skill."""
-        files = self._unpacked.pop(archive, None)
-        if files is None:
+        tree = self._unpacked.pop(archive, None)
+        if tree is None:
             form = archive_format(archive.uri, archive.media_type)
             data = await read_content(self.connection, archive.uri, self.limits.max_archive_bytes)
             if archive.digest is not None and digest_of(data) != archive.digest:
@@ -133,14 +168,14 @@ class IndexDialect(Dialect):
                     "read the index again",
                     rule="V1",
                 )
-            files = await to_thread.run_sync(unpack, data, form, self.limits)  # a hostile one takes a while
-        self._unpacked[archive] = files
+            tree = await to_thread.run_sync(unpack_tree, data, form, self.limits)  # a hostile one takes a while
+        self._unpacked[archive] = tree
         while len(self._unpacked) > 1 and self._held() > self.limits.max_skill_bytes:
             self._unpacked.popitem(last=False)
-        return files
+        return tree
 
     def _held(self) -> int:
-        return sum(len(data) for files in self._unpacked.values() for data in files.values())
+        return sum(len(data) for tree in self._unpacked.values() for data in tree.files.values())
 
 
 def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
