@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-slow test-full test-interop interop-matrix test-adapters test-web web-pictures lint types format bench bench-peers clean
+.PHONY: help install dev serve test test-slow test-full programs test-interop interop-matrix test-adapters test-web web-pictures lint types format bench bench-peers clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -19,16 +19,9 @@ help:  ## what can be made
 	$(PIP) install --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-.venv/interop: .venv/dev
-	$(PIP) install --constraint constraints.txt --editable '.[dev,interop]'
-	@touch $@
-
-.venv/adapters: .venv/dev
-	$(PIP) install --constraint constraints.txt --editable '.[dev,adapters]'
-	@touch $@
-
-.venv/web: .venv/dev
-	$(PIP) install --constraint constraints.txt --editable '.[dev,web]'
+# What interop, adapters and web need beside: other people's packages, a browser's driver.
+.venv/extras: .venv/dev
+	$(PIP) install --constraint constraints.txt --editable '.[dev,interop,adapters,web]'
 	@touch $@
 
 # Without npm nothing is installed and the tests that need it say so; where CI is set, they fail.
@@ -61,7 +54,10 @@ test-full: test test-slow  ## both
 conformance.md: .venv/dev  ## for a release: each rule and the tests that prove it
 	$(BIN)/python tests/rules.py > $@
 
-INTEROP := .venv/interop $(PEERS)/node_modules/.installed .venv/fast-agent/installed
+INTEROP := .venv/extras $(PEERS)/node_modules/.installed .venv/fast-agent/installed
+
+programs: $(PEERS)/node_modules/.installed .venv/fast-agent/installed  ## other people's programs, and Chromium
+	@tests/web/install_chromium.sh || [ -z "$$CI" ]
 
 test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fast-agent); docs/interop.md must agree
 	$(PYTEST) --maxprocesses 4 -rsx --matrix check tests/interop
@@ -69,16 +65,16 @@ test-interop: $(INTEROP)  ## against programs we did not write (npm, FastMCP, fa
 interop-matrix: $(INTEROP)  ## the same, and write docs/interop.md
 	$(PYTEST) --maxprocesses 4 -rsx --matrix write --ignore tests/interop/test_matrix.py tests/interop
 
-test-adapters: .venv/adapters  ## against the agent frameworks' own packages, offline; and the adapters' types
+test-adapters: .venv/extras  ## against the agent frameworks' own packages, offline; and the adapters' types
 	$(PYTEST) tests/adapters
 	$(BIN)/pyright -p tests/adapters
 
 # Without Chromium its tests say so and are skipped; where CI is set, nothing goes on.
-test-web: .venv/web  ## the pages, in Debian's Chromium; pictures of every state go to tests/web/artefacts
+test-web: .venv/extras  ## the pages, in Debian's Chromium; pictures of every state go to tests/web/artefacts
 	@tests/web/install_chromium.sh || [ -z "$$CI" ]
 	$(PYTEST) --maxprocesses 4 -rsx --timeout 300 tests/web
 
-web-pictures: .venv/web  ## write the pictures of docs/web.md
+web-pictures: .venv/extras  ## write the pictures of docs/web.md
 	@tests/web/install_chromium.sh
 	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py
 

@@ -2,7 +2,7 @@
 
 python -m benchmarks.peers                                   # everything; about half an hour
 python -m benchmarks.peers --parts requests --rounds 1       # a first look
-python -m benchmarks.peers --quick                           # what CI runs; fails if a ratio has halved
+python -m benchmarks.peers --quick                           # two minutes; fails if a ratio has halved
 """
 
 from __future__ import annotations
