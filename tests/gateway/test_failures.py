@@ -11,6 +11,7 @@ import anyio
 import pytest
 
 from adversarial.adversary import EXTENSION, SMALL
+from adversarial.expecting import refused
 from adversarial.speaking import Refusal
 from gateway.stage import (
     SECONDS,
@@ -334,3 +335,29 @@ async def test_pages_of_an_endless_directory_are_of_one_reading(state: Path) -> 
         names = [child.name async for child in gateway.catalog.children("skill://acme/flat")]
     assert names == [f"f{number:04}" for number in range(250)]
     assert server.methods().count("resources/directory/read") == 5
+
+
+BROKEN = {
+    "another name": ({"frontmatter": {"name": "other", "description": "D"}}, "U3"),
+    "another skill": (
+        {"uri": "skill://other/SKILL.md", "frontmatter": {"name": "other", "description": "D"}},
+        "G1",
+    ),
+    "no files": ({"resources": None}, "E2"),
+}
+
+
+@rule("U3", "G1", "E2", "F7")
+@pytest.mark.parametrize("case", BROKEN)
+async def test_an_entry_that_breaks_a_rule_is_reported_as_such(state: Path, case: str) -> None:
+    """An unlisted skill, asked for by its URI. Its upstream is not away."""
+    fields, broken = BROKEN[case]
+    server = hostile()
+    entry = {"uri": "skill://quiet/SKILL.md", "frontmatter": {"name": "quiet", "description": "D"}}
+    server.answers["skills/get"] = {"skill": {**entry, "resources": "dynamic", **fields}}
+    async with gateway_of(state, {"acme": server}) as gateway:
+        with refused(NotFoundError, "skill-unknown"):
+            await gateway.catalog.get_skill("skill://acme/quiet/SKILL.md")
+        [problem] = await gateway.catalog.problems()
+        assert problem.broken == broken
+        assert (await gateway.catalog.read_file("skill://acme/flat/notes.md")).data == b"notes\n"

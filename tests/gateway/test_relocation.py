@@ -17,6 +17,7 @@ from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill import parse_skill_md
+from skillwire.skill.uri import skill_md_uri
 from skillwire.wire.meta import DIGEST
 
 if TYPE_CHECKING:
@@ -122,9 +123,7 @@ async def test_a_snapshot_has_all_of_it(state: Path) -> None:
 
 
 @rule("U3", "V4", "N1")
-@pytest.mark.parametrize(
-    "name", ["acme/refunds", "Refunds Helper", "refünds", "a:b"], ids=["path", "blank", "umlaut", "colon"]
-)
+@pytest.mark.parametrize("name", ["acme/refunds", "Refunds Helper/refunds"], ids=["path", "odd prefix"])
 @pytest.mark.parametrize("speak", [speak_sep2076, speak_native], ids=["sep-2076", "native"])
 async def test_the_last_segment_is_the_name_whatever_the_upstream_uses(
     speak: Callable[[HostileServer], Any], name: str, state: Path
@@ -145,3 +144,33 @@ async def test_the_last_segment_is_the_name_whatever_the_upstream_uses(
         document = parse_skill_md((await gateway.catalog.read_file(entry.uri)).data)
         assert document.frontmatter == entry.frontmatter == got.frontmatter
         assert document.body.endswith("---\n\nPay back.")
+
+
+@rule("F2", "F7")
+@pytest.mark.parametrize(
+    "name", ["Refunds Helper", "refünds", "a:b", "x" * 65], ids=["blank", "umlaut", "colon", "long"]
+)
+@pytest.mark.parametrize("speak", [speak_sep2076, speak_native], ids=["sep-2076", "native"])
+async def test_a_name_that_no_skill_may_have_is_reported_and_not_published(
+    speak: Callable[[HostileServer], Any], name: str, state: Path
+) -> None:
+    server = HostileServer()
+    speak(server)
+    good = {"name": "refunds", "description": "Pays back."}
+    server.answers["skills/list"] = {"skills": [good, {"name": name, "description": "Pays back."}]}
+    async with gateway_of(state, {"acme": server}) as gateway:
+        assert [entry.path async for entry in gateway.catalog.entries()] == ["acme/refunds"]
+        [problem] = await gateway.catalog.problems()
+        assert (problem.reference, problem.broken) == ("entry-invalid", "F2")
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.get_skill(skill_md_uri(f"acme/{name}"))
+
+
+@rule("P2")
+async def test_a_skill_that_needs_arguments_is_reported_and_not_published(state: Path) -> None:
+    """No client of a gateway could give them."""
+    server = HostileServer()
+    speak_sep2076(server)
+    async with gateway_of(state, {"acme": server}) as gateway:
+        assert [entry.path async for entry in gateway.catalog.entries()] == ["acme/refunds"]
+        assert [problem.broken for problem in await gateway.catalog.problems()] == ["P2"]

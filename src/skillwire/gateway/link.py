@@ -18,7 +18,14 @@ import anyio
 from skillwire.amounts import counted
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
-from skillwire.errors import LimitError, NotFoundError, SkillwireError, UpstreamError, VerificationError
+from skillwire.errors import (
+    FormatError,
+    LimitError,
+    NotFoundError,
+    SkillwireError,
+    UpstreamError,
+    VerificationError,
+)
 from skillwire.gateway.breaker import Breaker
 from skillwire.limits import DEFAULT_LIMITS, Limits
 
@@ -36,7 +43,7 @@ POLL_SECONDS = 60.0
 _MOST_ATTEMPTS = 16
 # An upstream that says any of these gave no answer; whatever else it says is one.
 _NO_ANSWER = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
-_OURS = ("file-too-large", "directory-unsupported", "no-skills")  # said by us: nothing in it is the upstream's
+_PASSED = ("file-too-large", "directory-unsupported", "no-skills", "entry-other")
 
 log = logging.getLogger("skillwire.gateway")
 
@@ -126,7 +133,11 @@ class UpstreamLink:
         )
 
     async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
-        """The upstream's answer. ``NotFoundError`` and ``VerificationError`` are answers; the rest is ours."""
+        """The upstream's answer.
+
+        ``NotFoundError`` and ``VerificationError`` are answers, and so is an entry that breaks a rule
+        (``FormatError``, or ``entry-other``). For everything else the upstream is away.
+        """
         now = time.monotonic()
         if not self.breaker.allows(now):
             raise self.away()
@@ -136,7 +147,7 @@ class UpstreamLink:
             answer = await question(client)
         except SkillwireError as error:
             self._heard(is_answer=error.reference not in _NO_ANSWER)
-            if isinstance(error, NotFoundError | VerificationError) or error.reference in _OURS:
+            if isinstance(error, NotFoundError | VerificationError | FormatError) or error.reference in _PASSED:
                 raise
             log.info("upstream %r: %s [%s]", self.label, error.message, error.reference)
             raise self.away() from error

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.catalog.snapshot import no_file
 from skillwire.client.refresh import is_same
-from skillwire.errors import NotFoundError, VerificationError
+from skillwire.errors import FormatError, NotFoundError, VerificationError
 from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_skill
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ class UpstreamReads:
         except NotFoundError as error:
             self._drop(entry)
             raise no_file(uri) from error
+        except FormatError:  # there is no entry that could be served instead
+            raise failure from None
         fresh = self._relocation.moved(asked)
         if is_same(fresh, entry):
             raise no_file(uri) if isinstance(failure, NotFoundError) else failure

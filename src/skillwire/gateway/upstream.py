@@ -16,6 +16,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -25,6 +26,7 @@ from skillwire.catalog.changes import ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import DirectoryPages, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.client.dialects.contract import problem_of
 from skillwire.client.relocation import Relocation, relabelled
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
 from skillwire.gateway.addresses import Addresses, addresses_for, place_of
@@ -36,6 +38,8 @@ from skillwire.gateway.provenance import with_provenance
 from skillwire.gateway.reading import UpstreamReads
 from skillwire.gateway.states import state_problem
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.frontmatter import is_name
+from skillwire.skill.received import invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.store.contract import SeenEntries
 
@@ -54,6 +58,7 @@ PATIENCE_SECONDS = 10.0
 _REMEMBER_SECONDS = 600.0  # how often a listing that did not change is remembered anew
 _WRITING_SECONDS = 5.0
 _MOST_UNKNOWN, _UNKNOWN_SECONDS = 1024, 10.0
+_MOST_REFUSED = 100
 
 log = logging.getLogger("skillwire.gateway")
 
@@ -82,6 +87,7 @@ class UpstreamCatalog(Catalog):
         self._holding = Holding()
         self._is_whole = False  # whether what is held is all that the upstream listed
         self._problems: tuple[Diagnostic, ...] = ()
+        self._refused: dict[str, Diagnostic] = {}  # entries that were asked for and break a rule, by URI
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
         self._flights = Flights()
@@ -138,7 +144,7 @@ class UpstreamCatalog(Catalog):
             return held
         try:
             return await self._flights.share(("get", place), partial(self._get, place, held))
-        except (NotFoundError, ProtocolError, VerificationError) as error:
+        except (NotFoundError, ProtocolError, VerificationError, FormatError) as error:
             raise no_skill(uri) from error
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
@@ -202,13 +208,16 @@ class UpstreamCatalog(Catalog):
     async def problems(self) -> list[Diagnostic]:
         """What the upstream lists and cannot be used; and how the upstream itself is."""
         own = state_problem(self.label, self.state, self.error, self.seen_at)
-        return [*own, *self._problems]
+        return [*own, *self._problems, *self._refused.values()]
 
     # What the link tells
 
     async def _listed(self, listed: Listed) -> None:
         """A listing that ended early takes the place of another only if a bound of ours ended both."""
+        entries, refused = _publishable(listed.entries)
+        listed = replace(listed, entries=entries, problems=(*listed.problems, *refused))
         self.dialect, self._problems, self.error = listed.dialect, listed.problems, listed.error
+        self._refused.clear()
         is_cut = isinstance(listed.error, LimitError) and not self._is_whole
         if listed.error is not None and self._holding and not is_cut:
             self._lost(listed.error)
@@ -268,7 +277,7 @@ class UpstreamCatalog(Catalog):
             self.seen_at = self._remembered_at = seen.at
             bound = self._link.max_skills  # the policy may be another by now
             self._is_whole = seen.is_complete and (bound is None or len(seen.entries) <= bound)
-            self._replace(seen.entries[:bound])
+            self._replace(_publishable(seen.entries[:bound])[0])
 
     async def _remember(self, listed: Listed) -> None:
         at = self._remembered_at = cast("float", self.seen_at)
@@ -310,7 +319,21 @@ class UpstreamCatalog(Catalog):
             while len(self._unknown) > _MOST_UNKNOWN:
                 self._unknown.popitem(last=False)
             raise
-        return self._hold(self._relocation.moved(entry))
+        except (FormatError, ProtocolError) as error:
+            if isinstance(error, FormatError) or error.reference == "entry-other":
+                self._refuse(error, uri)
+            raise
+        moved = self._relocation.moved(entry)
+        broken = _broken_rule(moved)
+        if broken is not None:
+            self._refuse(broken, uri)
+            raise broken
+        return self._hold(moved)
+
+    def _refuse(self, error: SkillwireError, uri: str) -> None:
+        """Report an entry that breaks a rule: it is not served, and its upstream is not away."""
+        if len(self._refused) < _MOST_REFUSED:
+            self._refused[uri] = problem_of(error, uri)
 
     def _hold(self, entry: SkillEntry) -> SkillEntry:
         [told] = self._told([entry])
@@ -319,3 +342,29 @@ class UpstreamCatalog(Catalog):
 
     def _drop(self, entry: SkillEntry) -> None:
         self._feed.publish(self._holding.drop(root_of(entry.uri)))
+
+
+def _publishable(entries: Sequence[SkillEntry]) -> tuple[tuple[SkillEntry, ...], list[Diagnostic]]:
+    """The entries that a gateway may serve, and what is wrong with the others."""
+    served: list[SkillEntry] = []
+    problems: list[Diagnostic] = []
+    for entry in entries:
+        broken = _broken_rule(entry)
+        if broken is None:
+            served.append(entry)
+        else:
+            problems.append(problem_of(broken, entry.name if entry.is_named else entry.uri))
+    return tuple(served), problems
+
+
+def _broken_rule(entry: SkillEntry) -> FormatError | None:
+    """What forbids to publish an entry, whatever dialect its upstream speaks (F2, U3, P2)."""
+    name, segment = relabelled(entry).name, root_of(entry.uri).segments[-1]
+    if name != segment:
+        return invalid_entry(f"the name {name!r:.80} differs from the URI's last segment", "U3")
+    if not is_name(name):
+        return invalid_entry(f"the name {name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens", "F2")
+    if None in entry.arguments.values():
+        needed = ", ".join(entry.arguments)
+        return invalid_entry(f"it needs arguments ({needed:.200}), which a gateway cannot pass on", "P2")
+    return None
