@@ -361,3 +361,22 @@ async def test_an_entry_that_breaks_a_rule_is_reported_as_such(state: Path, case
         [problem] = await gateway.catalog.problems()
         assert problem.broken == broken
         assert (await gateway.catalog.read_file("skill://acme/flat/notes.md")).data == b"notes\n"
+
+
+@rule("F3", "F7")
+@pytest.mark.parametrize(
+    ("description", "reference"),
+    [("x" * 1025, "description-too-long"), (" ", "description-blank")],
+    ids=["too long", "blank"],
+)
+async def test_a_description_that_breaks_the_format_is_served_and_reported(
+    state: Path, description: str, reference: str
+) -> None:
+    server = hostile()
+    server.entries[0]["frontmatter"]["description"] = description
+    async with gateway_of(state, {"acme": server}) as gateway:
+        [entry] = [entry async for entry in gateway.catalog.entries()]
+        [problem] = await gateway.catalog.problems()
+        assert (entry.description, problem.reference, problem.rule) == (description, reference, "F3")
+        assert not problem.refuses
+        assert source(gateway, "acme").state == "complete"

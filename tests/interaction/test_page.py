@@ -228,6 +228,18 @@ async def test_what_was_left_out_is_said_with_the_reason(root: Path) -> None:
         assert "secret" not in page.text
 
 
+async def test_a_broken_skill_that_would_not_be_listed_is_not_named(tmp_path: Path) -> None:
+    broken = {"SKILL.md": b"---\nname: Bad Name\n---\n", ".git/config": b"x"}
+    tree = {f"{folder}/{name}": data for folder in ("shown", "drafts/quiet") for name, data in broken.items()}
+    root = write_tree(tmp_path / "skills", tree)
+    (root / "skillwire.toml").write_text('[skills."drafts/quiet"]\nlisted = false\n')
+    async with serving(root) as web:
+        page = await got(web, "/left-out")
+        assert "shown/SKILL.md" in page.text
+        assert "shown/.git" in page.text
+        assert "quiet" not in page.text
+
+
 async def test_a_catalog_without_problems_or_without_skills_says_so() -> None:
     async with serving(MemoryCatalog()) as web:
         for address in ("/left-out", "/"):

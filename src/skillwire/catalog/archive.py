@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.settings import Describe
     from skillwire.catalog.snapshot import Snapshot
     from skillwire.skill.archive import ArchiveFormat
+    from skillwire.skill.entry import SkillMeta
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
@@ -136,6 +137,9 @@ class ArchiveCatalog(SnapshotCatalog):
             if not self._loaded:
                 self._reread()
 
+    def _meta_of(self, path: str) -> SkillMeta:
+        return self._describe(path, DEFAULT_META)
+
     def _locked(self) -> Change:
         with self._lock:
             return self._reread()
@@ -167,7 +171,7 @@ class ArchiveCatalog(SnapshotCatalog):
             self._tree,
             scheme=self._scheme,
             limits=self._limits,
-            metas={path: self._describe(path, DEFAULT_META) for path in skills},
+            metas={path: self._meta_of(path) for path in skills},
             executables={f"{base}/{path}" for path in executables},
             folders=[f"{base}/{path}" for path in folders],
         )

@@ -171,6 +171,10 @@ class GeneratedCatalog(SnapshotCatalog):
                     self._replace(path, found, maker)
         return self._snapshot
 
+    def _meta_of(self, path: str) -> SkillMeta:
+        maker = self._makers.get(path)
+        return DEFAULT_META if maker is None else maker.meta
+
     def _owner(self, path: str) -> str | None:
         while path and path not in self._makers:
             path = path.rpartition("/")[0]

@@ -90,6 +90,9 @@ class MemoryCatalog(SnapshotCatalog):
         self._tree, self._metas, self._snapshot = tree, metas, snapshot
         self._feed.publish(change)
 
+    def _meta_of(self, path: str) -> SkillMeta:
+        return self._metas.get(path, DEFAULT_META)
+
     def _area(self, path: str) -> str:
         """The outermost folder whose record depends on ``path`` (E4: enclosing skills list nested files)."""
         parts = path.split("/")

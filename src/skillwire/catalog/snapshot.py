@@ -7,6 +7,7 @@ what changed (and a copy of the list of paths, if skills came or went).
 from __future__ import annotations
 
 from bisect import bisect_left, insort
+from dataclasses import replace
 from itertools import takewhile
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from skillwire.catalog.cursor import page_of
 from skillwire.catalog.layered import Layered
 from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.entry import fold
+from skillwire.skill.entry import DEFAULT_META, fold
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.records import Found, LocalFile, SkillRecord
     from skillwire.skill import SkillEntry
+    from skillwire.skill.entry import SkillMeta
 
     _Holds = set[str] | Layered[Found]
 
@@ -267,7 +269,15 @@ class SnapshotCatalog(Catalog):
 
     async def problems(self) -> list[Diagnostic]:
         """What is wrong, including what was left out because of it."""
-        return (await self._current()).problems()
+        problems = (await self._current()).problems()
+        return [problem if self._is_told(problem) else replace(problem, listed=False) for problem in problems]
+
+    def _is_told(self, problem: Diagnostic) -> bool:
+        return all(self._meta_of(path).listed for path in (problem.skill, problem.other) if path)
+
+    def _meta_of(self, path: str) -> SkillMeta:  # noqa: ARG002 - most sources say nothing about a path
+        """What is said about the skill at ``path``, served or not."""
+        return DEFAULT_META
 
     def _path(self, uri: str) -> str:
         parsed = parse_uri(uri)

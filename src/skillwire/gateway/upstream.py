@@ -18,6 +18,7 @@ import time
 from collections import OrderedDict
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 import anyio
@@ -38,27 +39,28 @@ from skillwire.gateway.provenance import with_provenance
 from skillwire.gateway.reading import UpstreamReads
 from skillwire.gateway.states import state_problem
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.frontmatter import is_name
+from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.frontmatter import description_problems, is_name
 from skillwire.skill.received import invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.store.contract import SeenEntries
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from skillwire.catalog.changes import Change
     from skillwire.errors import SkillwireError
     from skillwire.gateway.link import Listed, UpstreamLink
     from skillwire.host.cache import ContentCache
     from skillwire.host.origins import OriginState
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import SkillEntry
     from skillwire.store.contract import Store
 
 PATIENCE_SECONDS = 10.0
 _REMEMBER_SECONDS = 600.0  # how often a listing that did not change is remembered anew
 _WRITING_SECONDS = 5.0
 _MOST_UNKNOWN, _UNKNOWN_SECONDS = 1024, 10.0
-_MOST_REFUSED = 100
+_MOST_REFUSED, _MOST_NOTED = 100, 1000
 
 log = logging.getLogger("skillwire.gateway")
 
@@ -216,7 +218,8 @@ class UpstreamCatalog(Catalog):
         """A listing that ended early takes the place of another only if a bound of ours ended both."""
         entries, refused = _publishable(listed.entries)
         listed = replace(listed, entries=entries, problems=(*listed.problems, *refused))
-        self.dialect, self._problems, self.error = listed.dialect, listed.problems, listed.error
+        self.dialect, self.error = listed.dialect, listed.error
+        self._problems = (*listed.problems, *islice(_noted(entries), _MOST_NOTED))
         self._refused.clear()
         is_cut = isinstance(listed.error, LimitError) and not self._is_whole
         if listed.error is not None and self._holding and not is_cut:
@@ -355,6 +358,14 @@ def _publishable(entries: Sequence[SkillEntry]) -> tuple[tuple[SkillEntry, ...],
         else:
             problems.append(problem_of(broken, entry.name if entry.is_named else entry.uri))
     return tuple(served), problems
+
+
+def _noted(entries: Sequence[SkillEntry]) -> Iterator[Diagnostic]:
+    """F3, F7: descriptions that break the format are served, and reported. Some dialects have none."""
+    for entry in (each for each in entries if each.whole_frontmatter or each.description):
+        for reference, message, hint in description_problems(entry.frontmatter):
+            place = entry.name if entry.is_named else entry.uri
+            yield Diagnostic(reference, message, hint, file=place, skill=place)
 
 
 def _broken_rule(entry: SkillEntry) -> FormatError | None:

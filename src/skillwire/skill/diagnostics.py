@@ -101,7 +101,8 @@ class Diagnostic:
 
     ``broken`` is the rule's id where the kind alone does not tell it. ``other`` is the path of another skill that
     the message names: whoever may not see that one is not told. ``detail`` divides a reference further, for
-    programs: of ``hidden-text``, the ``HiddenKind``.
+    programs: of ``hidden-text``, the ``HiddenKind``. ``listed`` is false for a skill that would not be listed: a
+    caller who does not know it is not told of it.
     """
 
     reference: str
@@ -115,6 +116,7 @@ class Diagnostic:
     broken: str = ""
     other: str | None = None
     detail: str = ""
+    listed: bool = True
 
     @property
     def kind(self) -> Kind:

@@ -107,7 +107,7 @@ def is_name(text: str) -> bool:
 def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str, str]]:
     for reference, message, hint in _name_problems(fields, directory):
         yield reference, "name", message, hint
-    for reference, message, hint in _description_problems(fields):
+    for reference, message, hint in description_problems(fields):
         yield reference, "description", message, hint
     for field, is_right, want, hint in _OPTIONAL_FIELDS:
         value = fields.get(field)
@@ -134,7 +134,8 @@ def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple
         )
 
 
-def _description_problems(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, str]]:
+def description_problems(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, str]]:
+    """F3: the reference, the message and the hint of what is wrong with the description."""
     description = fields.get("description")
     hint = "say in one or two sentences what the skill does and when to use it"
     if not isinstance(description, str):

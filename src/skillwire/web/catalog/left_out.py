@@ -1,7 +1,7 @@
 """What was left out of the catalog and why, as far as the caller may see it.
 
 What is not listed is not named here either. A skill that is served says itself whether it is listed; of one that
-is not, only the globs tell by which it would not be.
+is not, its problems do, and the globs by which it would not be.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ _MOST_IGNORED = 1000
 
 async def left_out(catalog: Catalog, paths: Paths, site: Site) -> dict[str, Any]:
     """The problems that keep skills out, those that do not, and paths that are left out by their names."""
-    telling = _Telling(catalog, paths, site)
-    problems = [problem for problem in await catalog.problems() if await telling.may_tell(problem)]
+    found = await catalog.problems()
+    unlisted = frozenset(problem.skill for problem in found if problem.skill and not problem.listed)
+    telling = _Telling(catalog, paths, site, unlisted)
+    problems = [problem for problem in found if problem.listed and await telling.may_tell(problem)]
     refused = [problem for problem in problems if problem.refuses]
     noted = [problem for problem in problems if not problem.refuses]
     ignored = [path for path in await catalog.ignored() if await telling.may_name(path)]
@@ -42,7 +44,8 @@ async def left_out(catalog: Catalog, paths: Paths, site: Site) -> dict[str, Any]
 class _Telling:
     """What may be named to whoever did not name it; remembered for the length of one request."""
 
-    def __init__(self, catalog: Catalog, paths: Paths, site: Site) -> None:
+    def __init__(self, catalog: Catalog, paths: Paths, site: Site, unlisted: frozenset[str]) -> None:
+        self._unlisted = unlisted  # skills that cannot be served, and would not be listed
         self._catalog = catalog
         self._paths = paths
         self._site = site
@@ -82,4 +85,4 @@ class _Telling:
         return entry is None or entry.listed
 
     def _is_unlisted(self, path: str) -> bool:
-        return any(fnmatchcase(path, glob) for glob in self._site.unlisted)
+        return path in self._unlisted or any(fnmatchcase(path, glob) for glob in self._site.unlisted)
