@@ -78,6 +78,26 @@ async def test_a_skill_of_a_folder_is_declined_too(tmp_path: Path, state: Path) 
         assert is_shown(host)
 
 
+@rule("A1", "A2")
+async def test_a_declined_skill_of_a_folder_is_back_when_it_changes_while_the_host_runs(
+    tmp_path: Path, state: Path
+) -> None:
+    """Seen at once by who loads it, and soon by who only looks at the prompt."""
+    folder = write_tree(tmp_path / "skills", {"flat/SKILL.md": skill_md("flat"), "flat/notes.md": b"notes\n"})
+    async with StagedHost.open(folders={"mine": folder}, state=state) as host:
+        await host.decline("flat")
+        assert reference(await host.load("flat")) == ("skill-declined", "A1")
+        write_tree(folder, {"flat/SKILL.md": skill_md("flat", body="Better.\n")})
+        assert "Better." in (await host.load("flat")).text
+        assert (is_shown(host), await standing(host)) == (True, "local")
+        await host.decline("flat")
+        assert not is_shown(host)
+        write_tree(folder, {"flat/notes.md": b"other\n"})
+        await host.until(lambda: is_shown(host))
+        write_tree(folder, {"new/SKILL.md": skill_md("new")})
+        await host.until(lambda: "<name>new</name>" in host.catalog_prompt())
+
+
 @rule("V7", "A1")
 async def test_a_skill_that_cannot_be_verified_is_declined_by_what_its_entry_says(
     server: HostileServer, state: Path, person: Person

@@ -2,7 +2,7 @@
 
 What an origin listed last is remembered, so that a host knows its skills before any server has answered. Each
 server has a task of its own that connects, lists, and tries again with growing pauses; nobody waits for one that
-is dead.
+is dead. A folder is watched, and the skill that is wanted is read again.
 
 Servers of older dialects list less of a skill than they promise once it is asked for: files, digests. Nothing is
 asked ahead of need (V5), so this waits until somebody wants the skill (``wanted``); what was got then is held
@@ -29,14 +29,16 @@ from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
 from skillwire.client.refresh import is_same
 from skillwire.client.relocation import Relocation, relabelled
-from skillwire.errors import OriginError, SkillwireError, StoreError, UpstreamError
+from skillwire.errors import NotFoundError, OriginError, SkillwireError, StoreError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
+from skillwire.skill.uri import parse_uri
 from skillwire.store.contract import SeenEntries
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
     from pathlib import Path
 
+    from skillwire.catalog.changes import Change
     from skillwire.client.opening import ConnectTarget
     from skillwire.client.skills import SkillsClient
     from skillwire.limits import Limits
@@ -57,6 +59,7 @@ class Origin:
     error: SkillwireError | None = None
     seen_at: float | None = None
     removed: bool = False
+    running: anyio.CancelScope | None = field(default=None, repr=False)
 
     @property
     def is_local(self) -> bool:
@@ -82,6 +85,12 @@ class FolderOrigin(Origin):
 
     catalog: DirectoryCatalog | None = None
 
+    def take(self, catalog: DirectoryCatalog) -> None:
+        """Know what the folder holds now."""
+        snapshot = catalog.snapshot()
+        self.entries = tuple(record.entry for _, record in snapshot.records())
+        self.state = "partial" if any(p.refuses for p in snapshot.problems()) else "complete"
+
     @property
     def is_local(self) -> bool:
         """A folder is the person's own."""
@@ -100,7 +109,6 @@ class ServerOrigin(Origin):
     client: SkillsClient | None = None
     relocation: Relocation = field(default_factory=Relocation, repr=False)
     short: dict[str, SkillEntry] = field(default_factory=dict[str, "SkillEntry"], repr=False)
-    running: anyio.CancelScope | None = field(default=None, repr=False)
 
     async def get_skill(
         self, client: SkillsClient, uri: str, arguments: Mapping[str, str] | None = None
@@ -145,15 +153,17 @@ class Origins:
         """The origins that are servers."""
         return [origin for origin in self._origins.values() if isinstance(origin, ServerOrigin)]
 
+    def folders(self) -> list[FolderOrigin]:
+        """The origins that are folders."""
+        return [origin for origin in self._origins.values() if isinstance(origin, FolderOrigin)]
+
     def add_folder(self, label: str, path: Path) -> FolderOrigin:
-        """A folder, read at once: it is on this machine."""
+        """A folder, read at once: it is on this machine. ``follow`` keeps it current."""
         origin = FolderOrigin(self._free(label))
         try:
             origin.catalog = DirectoryCatalog(path)
             origin.catalog.load()
-            snapshot = origin.catalog.snapshot()
-            origin.entries = tuple(record.entry for _, record in snapshot.records())
-            origin.state = "partial" if any(p.refuses for p in snapshot.problems()) else "complete"
+            origin.take(origin.catalog)
         except SkillwireError as error:
             origin.state, origin.error = "unreachable", error
         self._origins[label] = origin
@@ -177,7 +187,7 @@ class Origins:
         origin.removed = True
         del self._origins[label]
         self._settled.pop(label).set()
-        if isinstance(origin, ServerOrigin) and origin.running is not None:
+        if origin.running is not None:
             origin.running.cancel()
         self._changed()
 
@@ -186,6 +196,27 @@ class Origins:
         with anyio.move_on_after(seconds):
             for settled in list(self._settled.values()):
                 await settled.wait()
+
+    async def follow(self, origin: FolderOrigin) -> None:
+        """Keep what is known of a folder current, until cancelled or removed."""
+        catalog = origin.catalog
+        if catalog is None:
+            return
+
+        def take(_: Change) -> None:
+            origin.take(catalog)
+            self._changed()
+
+        with anyio.CancelScope() as origin.running:
+            await anyio.sleep(_FOLLOW_SECONDS)  # a program that only asks something has ended before
+            changes = catalog.changes()
+            changes.forward(take)
+            try:
+                await catalog.follow()
+            except (SkillwireError, OSError) as error:  # a skill that is loaded is read again all the same
+                log.warning("the folder %r is not watched: %s", origin.label, error)
+            finally:
+                changes.close()
 
     async def run(self, origin: ServerOrigin) -> None:
         """Keep one server connected and its listing current, until cancelled or removed."""
@@ -234,8 +265,10 @@ class Origins:
 
         Where all its files have digests then, it is held with exactly these: an unlisted file is never read (V2).
         Where not, it stays as it was listed, and cannot be verified (V7). What is known by name has its files only
-        then (P2).
+        then (P2). A skill of a folder is read again.
         """
+        if isinstance(origin, FolderOrigin) and origin.catalog is not None:
+            return await self._read_again(origin, origin.catalog, entry)
         if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or _is_short(entry)):
             return entry
         if origin.client is None:
@@ -249,6 +282,20 @@ class Origins:
             self._changed()
             await self._remember(origin)
         return fresh
+
+    async def _read_again(self, origin: FolderOrigin, catalog: DirectoryCatalog, entry: SkillEntry) -> SkillEntry:
+        await catalog.refresh([catalog.on_disk(parse_uri(entry.uri).path)])
+        origin.take(catalog)
+        now = origin.entry(entry.uri)
+        if now is None or not is_same(now, entry):
+            self._changed()
+        if now is None:
+            raise NotFoundError(
+                "skill-unknown",
+                f"the folder {origin.label!r} no longer has a skill at {entry.uri!r:.300}",
+                "look at its problems: skillwire check FOLDER",
+            )
+        return now
 
     async def _remember(self, origin: ServerOrigin) -> None:
         seen = SeenEntries(origin.entries, origin.seen_at or time.time(), is_complete=origin.error is None)
@@ -307,4 +354,5 @@ def _still_known(origin: Origin, entry: SkillEntry) -> SkillEntry:
 
 
 _POLL_SECONDS = 300.0
+_FOLLOW_SECONDS = 0.5
 _MOST_ATTEMPTS = 16  # the pause has long been the longest

@@ -97,7 +97,7 @@ class Host:
 
     @asynccontextmanager
     async def connected(self, targets: Mapping[str, Any]) -> AsyncGenerator[None]:
-        """Keep the servers at ``targets`` connected while the block runs."""
+        """Keep the servers at ``targets`` connected, and folders watched, while the block runs."""
         error: Exception | None = None
         async with anyio.create_task_group() as group:
             self._group = group
@@ -106,6 +106,8 @@ class Host:
                 known = [await self.origins.add_server(label, target) for label, target in targets.items()]
                 for origin in known:  # first what is remembered of all, then the network
                     group.start_soon(self.origins.run, origin)
+                for folder in self.origins.folders():
+                    group.start_soon(self.origins.follow, folder)
                 group.start_soon(self._tidy)
                 group.start_soon(self._watch)
                 yield
