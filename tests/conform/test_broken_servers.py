@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -74,6 +75,28 @@ async def test_what_is_allowed_and_not_nice_is_a_warning(rule: str, spoil: Spoil
     assert rules(report, Verdict.WARNING) == {rule}
     assert not report.has_failed()
     assert report.has_failed(strict=True)
+
+
+@rule("E2")
+@pytest.mark.parametrize(
+    "changing",
+    ["skill://traps/SKILL.md", "skill://traps/crlf.txt", "skill://traps"],
+    ids=["main", "other", "folder"],
+)
+async def test_a_dynamic_skill_of_which_something_changes_is_no_warning(changing: str) -> None:
+    """Every file that its directories show is compared, and which there are."""
+    make_dynamic, times = entry_of(set_field(resources="dynamic")), count()
+
+    def spoil(asked: str, params: dict[str, Any], message: dict[str, Any]) -> Any:
+        result = message.get("result", {})
+        if params.get("uri") == changing and asked == "resources/read":
+            result["contents"][0]["text"] += f"\n{next(times)}\n"
+        elif params.get("uri") == changing and asked == "resources/directory/read":
+            uri = f"skill://traps/{next(times)}.md"
+            result["resources"].append({"uri": uri, "name": uri[14:], "mimeType": "text/markdown"})
+        return make_dynamic(asked, params, message)
+
+    assert rules(await report_of(spoil, rules=("E2",)), Verdict.WARNING) == set()
 
 
 @rule("D1")

@@ -13,7 +13,9 @@ from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.checks.authored import check_document
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of
-from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri
+from skillwire.skill.uri import SKILL_MD, format_uri, is_within, parse_uri
+from skillwire.wire.extension import DIRECTORY_READ, EXTENSION_ID
+from skillwire.wire.media import DIRECTORY
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _BOM = b"\xef\xbb\xbf"
 _MARKDOWN = "text/markdown"
+_DYNAMIC_FILES = 50  # of one skill, and as many directories
 
 
 async def check_reading(run: Run) -> None:
@@ -76,9 +79,41 @@ async def _check_dynamic(run: Run, skill: Listed) -> None:
         return
     check_document(run, skill, data, first)
     second = await run.ask("resources/read", uri=uri)
-    if _bytes(second) == data:
-        message = f'{uri!r:.300} is "dynamic" and was read twice with the same bytes: hosts decline such skills'
-        run.ledger.doubtful("E2", f"{message} unless a person chose them", second)
+    if _bytes(second) != data:
+        return
+    others = await _files_now(run, skill)
+    if others == await _files_now(run, skill):
+        files = "its SKILL.md was" if not others else f"its SKILL.md and {len(others)} other files were"
+        message = f'{uri!r:.300} is "dynamic", and {files} read twice with the same bytes'
+        run.ledger.doubtful("E2", f"{message}: hosts decline such skills unless a person chose them", second)
+
+
+async def _files_now(run: Run, skill: Listed) -> dict[str, str | None]:
+    """Digests of the files that a skill's directories show now, without ``SKILL.md``: the first ones, if many."""
+    settings = as_object(as_object(run.capabilities.get("extensions")).get(EXTENSION_ID))
+    pending = [format_uri(skill.root.path, skill.root.scheme)] if settings.get("directoryRead") is True else []
+    found: dict[str, str | None] = {}
+    for _ in range(_DYNAMIC_FILES):  # directories, each with its first page
+        if not pending:
+            break
+        exchange = await run.ask(DIRECTORY_READ, uri=pending.pop())
+        for item in map(as_object, as_list((exchange.result or {}).get("resources"))):
+            uri = item.get("uri")
+            if not isinstance(uri, str) or not _is_inside(skill, uri):
+                continue
+            if item.get("mimeType") == DIRECTORY:
+                pending.append(uri)
+            elif len(found) < _DYNAMIC_FILES and uri not in found:
+                data = _bytes(await run.ask("resources/read", uri=uri))
+                found[uri] = None if data is None else digest_of(data)
+    return found
+
+
+def _is_inside(skill: Listed, uri: str) -> bool:
+    try:
+        return is_within(skill.root, parse_uri(uri)) and parse_uri(uri) != parse_uri(skill.entry.uri)
+    except FormatError:
+        return False
 
 
 def _is_right(ledger: Ledger, file: Resource, data: bytes, exchange: Exchange) -> bool:

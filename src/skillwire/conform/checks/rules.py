@@ -45,7 +45,7 @@ _RULES = (
         "E2",
         "an entry lists all its files, or is dynamic",
         "'resources' is a list with SKILL.md in it and each file once, or the text \"dynamic\". A warning if "
-        "a dynamic skill was read twice with the same bytes.",
+        "all files of a dynamic skill were read twice with the same bytes.",
         'list every file of the skill once, or send "resources": "dynamic"',
     ),
     Rule(
