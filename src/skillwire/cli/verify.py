@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.exits import Exit
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
 
 TARGETS = 1
+_SHOWN_OF_ONE = 20  # failures with one reference
 _EXAMPLES = """\
 examples:
   skillwire verify https://skills.example.com/mcp
@@ -55,10 +57,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Verify."""
     if is_about_installed(arguments):
         return verify_installed(arguments, printer)
-    return run_on_targets(arguments, printer, _verify)
+    return run_on_targets(arguments, printer, verify_and_print)
 
 
-async def _verify(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def verify_and_print(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+    """Verify one catalog; the exit code."""
     from skillwire.catalog.verifying import verify_catalog
 
     with printer.progress("Checking", "files") as count:
@@ -97,13 +100,20 @@ def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
         for rule in rules
     ]
     printer.table(("rule", "what", "checked", "failed"), rows)
+    shown = Counter[str]()
     for failure in report.failures:
+        shown[failure.reference] += 1
+        if shown[failure.reference] > _SHOWN_OF_ONE:  # a server can make up as many as it likes
+            continue
         kind = "not promised" if failure.is_gap else "FAILED"
         printer.data(
             f"{kind} {failure.rule} {visible(failure.uri)}: {visible(failure.message)} [{failure.reference}]"
         )
         if failure.hint:
             printer.data(f"    hint: {visible(failure.hint)}")
+    for reference, count in shown.items():
+        if count > _SHOWN_OF_ONE:
+            printer.data(f"… and {count - _SHOWN_OF_ONE:,} more [{reference}]; --json lists all")
     printer.talk(
         f"{counted(report.skills, 'skill')}, {counted(report.files, 'file')}, {size_of(report.size)}:"
         f" {_verdict(report, strict)} (that is consistency, not trust)"
