@@ -16,7 +16,7 @@ from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import quote
 
-from skillwire.skill.style import hides, hides_colour, style_words
+from skillwire.skill.style import hides, style_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -57,6 +57,7 @@ class HiddenKind(StrEnum):
     EMPTY_LINK = "empty-link", "a link without text"
     LINK_WORDS = "link-words", "words in the address or the label of a link"
     ALT = "alt-text", "a long text in place of an image"
+    LOST_CELL = "lost-cell", "cells beyond the columns of a table"
     CODE_INFO = "code-info", "words after the language of a code block"
     YAML_COMMENT = "yaml-comment", "a comment in the frontmatter"
     UNREAD = "unread", "too large to look for hidden text in it"
@@ -175,11 +176,12 @@ _VOID = frozenset(
 # Browsers show nothing of these, or only what a script opens. Those in the second set hold text only: a tag inside
 # means nothing. Inside an SVG or a formula, some more are not shown.
 _UNRENDERED = frozenset({
-    "audio", "canvas", "datalist", "head", "iframe", "meter", "noembed", "noframes", "noscript", "object",
-    "progress", "rp", "script", "style", "template", "title", "video",
+    "audio", "canvas", "datalist", "frameset", "head", "iframe", "meter", "noembed", "noframes", "noscript",
+    "object", "progress", "rp", "script", "style", "template", "title", "video",
 })  # fmt: skip
 _RAW = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "title"})
 _DRAWINGS = frozenset({"math", "svg"})
+_DRAWN = frozenset({"foreignobject", "mi", "mn", "mo", "ms", "mtext", "text"})
 _UNDRAWN = frozenset({
     "annotation", "annotation-xml", "clippath", "defs", "desc", "filter", "lineargradient", "marker", "mask",
     "metadata", "pattern", "radialgradient", "symbol",
@@ -222,19 +224,28 @@ _WORDY = frozenset({
     "srcset", "stroke-dasharray", "transform", "values", "viewbox",
 })  # fmt: skip
 _TOKENS = frozenset(
-    """nofollow noopener noreferrer external ugc sponsored me tag author license screen and only not print all
+    """nofollow noopener noreferrer external ugc sponsored me tag author license screen print
     accelerometer autoplay camera fullscreen geolocation gyroscope microphone payment usb""".split()  # noqa: SIM905 - a list of this length is read as words
 )
 _FEW_WORDS = 2
 _MANY_WORDS = 3
 _MORE_WORDS = 4
 _MOST_ALT_WORDS = 8
+_EVENTS = frozenset(
+    """onblur onchange onclick ondblclick onerror onfocus oninput onkeydown onkeypress onkeyup onload onmousedown
+    onmouseenter onmouseleave onmousemove onmouseout onmouseover onmouseup onresize onscroll onsubmit
+    ontoggle""".split()  # noqa: SIM905 - as above
+)
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# Attributes of SVG that are properties of CSS.
-_PRESENTED = ("display", "visibility", "opacity", "font-size", "letter-spacing")
+# Attributes that are properties of CSS.
+_PRESENTED = {
+    "display": "display", "visibility": "visibility", "opacity": "opacity", "fill-opacity": "opacity",
+    "font-size": "font-size", "letter-spacing": "letter-spacing", "color": "color", "bgcolor": "background",
+}  # fmt: skip
+_HEX = re.compile(r"[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
 _TYPED = frozenset({"", "button", "email", "number", "reset", "search", "submit", "tel", "text", "url"})
 _HIDING_CLASS = re.compile(
-    r"(?:[a-z]+[-_:])?(?:hidden|invisible|hide|d-none|display-none|off-?screen|sr-?only|opacity-0|text-transparent"
+    r"(?:[a-z]+[-_:])?(?:hidden|invisible|hide|d-none|display-none|off-?screen|sr[-_]?only|opacity-0|text-transparent"
     r"|screen-?reader(?:-text|-only)?|visually-?hidden|a11y-hidden)"
 )
 
@@ -298,7 +309,8 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
     """
     hiding: _Hiding | None = None
     unknown = _UnknownTags(text)
-    drawing = 0
+    drawing = drawn = 0  # open drawings, and open elements in them whose text is shown
+    last = 0
     for piece in pieces:
         offset, html = piece
         for match in _MARKUP.finditer(html):
@@ -312,6 +324,12 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
             elif hiding is None or hiding.tag.name not in _RAW:
                 yield from unknown.after(tag, offset + match.end())
                 yield from _hidden_attributes(tag)
+            said = text[last : tag.start].strip() if drawing and not drawn and hiding is None else ""
+            if said and "<" not in said:
+                yield HiddenText(HiddenKind.UNRENDERED, last, one_line(said))
+            last = offset + match.end()
+            if drawing and tag.name in _DRAWN:
+                drawn = max(drawn + (-1 if tag.closes else 1), 0)
             if tag.name in _DRAWINGS:
                 drawing = max(drawing + (-1 if tag.closes else 1), 0)
             if hiding is not None:
@@ -419,6 +437,7 @@ def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
     """Words in the attributes of a tag, each with its name."""
     found: list[str] = []
     unknown: list[str] = []
+    free: list[str] = []  # in which a tag may say what it likes
     seen: set[str] = set()
     for name, value in tag.pairs:
         said = f"{name}={one_line(value)}" if value.strip() else name
@@ -426,6 +445,8 @@ def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
             found.append(said)
         elif not _is_attribute(name):
             unknown.append(said)
+        elif name.startswith(("aria-", "data-")):
+            free.append(said)
         elif name == "alt" and tag.name in ("area", "img", "input"):
             if is_long_alt(value):
                 yield HiddenText(HiddenKind.ALT, tag.start, one_line(value))
@@ -439,6 +460,9 @@ def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
         unknown = [said for said in unknown if len(said.partition("=")[2].split()) >= _MANY_WORDS]
     if count_words(" ".join(unknown)) >= _FEW_WORDS:
         found += unknown
+    said_freely = " ".join(said.partition("=")[2] or said.partition("-")[2] for said in free)
+    if len(said_freely.split()) >= _MANY_WORDS and count_words(said_freely) >= _MANY_WORDS:
+        found += free
     if found:
         yield HiddenText(HiddenKind.ATTRIBUTE, tag.start, " ".join(found))
 
@@ -447,7 +471,7 @@ def _is_attribute(name: str) -> bool:
     prefix, dash, rest = name.partition("-")
     if dash and prefix in ("aria", "data"):
         return count_words(rest) < _MORE_WORDS
-    return name in _ATTRIBUTES or (name.startswith("on") and name.isalpha())
+    return name in _ATTRIBUTES or name in _EVENTS
 
 
 def _has_words(tag: _Tag, name: str, value: str) -> bool:
@@ -475,8 +499,20 @@ def _hiding_kind(tag: _Tag, in_drawing: bool) -> HiddenKind | None:
         tag.name == "input" and attributes.get("type", "").lower() == "hidden"
     ):
         return HiddenKind.HIDDEN_ATTRIBUTE
-    presented = ";".join(f"{name}:{attributes[name]}" for name in _PRESENTED if name in attributes)
-    if hides(f"{attributes.get('style', '')};{presented}") or hides_colour(attributes.get("color", "")):
+    presented = {_PRESENTED[name]: value for name, value in attributes.items() if name in _PRESENTED}
+    if tag.name in ("text", "textpath", "tspan"):  # far to the right may be inside the drawing
+        places = {"left": attributes.get("x", ""), "top": attributes.get("y", "")}
+        presented |= {name: place for name, place in places.items() if place.lstrip().startswith("-")}
+        fill = attributes.get("fill", "")
+        presented["color"] = "transparent" if fill == "none" else fill
+    elif tag.name == "svg":
+        presented |= {name: attributes.get(name, "") for name in ("width", "height")}
+    if tag.name == "body":
+        presented["color"] = attributes.get("text", "")
+    if _HEX.fullmatch(presented.get("color", "")):  # an attribute needs no '#'
+        presented["color"] = f"#{presented['color']}"
+    declared = ";".join(f"{name}:{value}" for name, value in presented.items())
+    if hides(f"{attributes.get('style', '')};{declared}"):
         return HiddenKind.HIDDEN_STYLE
     if any(map(_HIDING_CLASS.fullmatch, attributes.get("class", "").lower().split())):
         return HiddenKind.HIDDEN_CLASS

@@ -22,6 +22,7 @@ from skillwire.skill.hidden import (
     find_hidden_html,
     is_long_alt,
     one_line,
+    without_hidden,
 )
 from skillwire.skill.uri import SKILL_MD
 
@@ -39,6 +40,10 @@ _BRACKETS = re.compile(r"[\[\]]|\n[ \t]*\r?\n")  # or the end of a paragraph
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 _PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
 _FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
+_MARKUP = re.compile(r"[\[<]|&[#\w]|\|[ \t:]*-|-[ \t:]*\|")  # what can hide something, or is a link
+_NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
+_COLUMNS = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
+_CELL_END = re.compile(r"(?<!\\)\|")
 _MANY_WORDS = 3
 _MORE_WORDS = 4
 _MOST_WORDS = 6
@@ -99,9 +104,7 @@ def read_text(file: str, text: str) -> MarkdownFacts:
 
 def read_markdown(text: str) -> MarkdownFacts:
     """The links of ``text``, and what a rendered page does not show of it, with their places."""
-    if (
-        "[" not in text and "<" not in text and not any(_hidden_info(text))
-    ):  # nothing to find: many files, and reading costs
+    if not _MARKUP.search(text) and not any(_hidden_info(text)):
         return MarkdownFacts([], [])
     if not is_tame(text):
         return _search_plainly(text)
@@ -113,6 +116,7 @@ def read_markdown(text: str) -> MarkdownFacts:
     facts = MarkdownFacts([], [])
     html: list[tuple[int, str]] = []
     used: set[str] = set()
+    notes = Counter(_NOTE.findall(text))
     for token in tokens:
         if token.map is None:
             continue
@@ -126,6 +130,10 @@ def read_markdown(text: str) -> MarkdownFacts:
             facts.hidden.extend(_info(start, token.info))
         elif token.type == "inline":
             _Inline(text, start, end, facts, html, used).read(token.children or ())
+            facts.hidden.extend(_lost_cells(start, token.content))
+            note = _NOTE.match(token.content)
+            if note and token.content.startswith(":", note.end()) and notes[note[0]] == 1:
+                facts.hidden.append(HiddenText(HiddenKind.DEFINITION, start, one_line(token.content)))
     facts.hidden.extend(find_hidden_html(html, text))
     for label, definition in _definitions(env):
         first, last = definition["map"]
@@ -190,10 +198,12 @@ class _Inline:
                 target, words = str(opening.attrGet("href") or ""), "".join(parts)
                 self._link(target, words.replace(_IMAGE, ""))
                 self._refer(opening, "href", words)
-                if target and not words.strip():
+                if target and not without_hidden(words).strip():
                     self._hide(HiddenKind.EMPTY_LINK, target)
             elif piece.type in ("text", "code_inline") and piece.content:
-                self._find(piece.content)
+                if self._find(piece.content, missing=-1) < 0 and piece.type == "text":
+                    for item in find_hidden_characters(piece.content):  # written as entities
+                        self._hide(item.kind, item.says)
                 if closing:
                     closing[-1][1].append(piece.content)
             elif piece.type in ("softbreak", "hardbreak") and closing:
@@ -214,7 +224,7 @@ class _Inline:
         if label:
             self._used.add(label)
             many = len(label.split()) >= _MANY_WORDS or count_words(label) > _MOST_WORDS
-            if many and one_line(label).casefold() != one_line(words).casefold():
+            if many and _letters(label) != _letters(words):
                 self._hide(HiddenKind.LINK_WORDS, label)
         title = str(piece.attrGet("title") or "")
         if title.strip():
@@ -227,10 +237,10 @@ class _Inline:
     def _hide(self, kind: HiddenKind, says: str) -> None:
         self._facts.hidden.append(HiddenText(kind, self._at, one_line(says)))
 
-    def _find(self, content: str) -> int:
+    def _find(self, content: str, missing: int | None = None) -> int:
         found = self._text.find(content, self._at, self._end)
         if found < 0:
-            return self._at
+            return self._at if missing is None else missing
         self._at = found + len(content)
         return found
 
@@ -241,6 +251,23 @@ def _info(offset: int, info: str) -> Iterator[HiddenText]:
     words = count_words(_SETTING.sub("", rest))
     if words >= _MANY_WORDS or count_words(rest) > _MOST_WORDS or count_words(language) >= _MORE_WORDS:
         yield HiddenText(HiddenKind.CODE_INFO, offset, one_line(info))
+
+
+def _letters(words: str) -> str:
+    return "".join(filter(str.isalnum, words)).casefold()
+
+
+def _lost_cells(offset: int, paragraph: str) -> Iterator[HiddenText]:
+    """Cells of a table beyond its columns: a page with tables drops them."""
+    if "|" not in paragraph:
+        return
+    columns = 0
+    for line in paragraph.split("\n"):
+        cells = [cell.strip() for cell in _CELL_END.split(line.strip().removeprefix("|"))]
+        if not columns and "|" in line and "-" in line and _COLUMNS.fullmatch(line):
+            columns = sum(1 for cell in cells if cell)
+        elif columns and any(cells[columns:]):
+            yield HiddenText(HiddenKind.LOST_CELL, offset, one_line(" | ".join(cells[columns:])))
 
 
 def _hidden_info(text: str) -> Iterator[HiddenText]:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _COMMENT = re.compile(r"/\*(.*?)(?:\*/|\Z)", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
 _IMPORTANT = re.compile(r"!\s*important\b")
-_NUMBER = re.compile(r"(?<![\w.#])([-+]?(?:\d++\.?\d*|\.\d+)(?:e[-+]?\d+)?)([a-z]*+|%)")
+_NUMBER = re.compile(r"(?<![\w.#])([-+]?(?:\d++\.?\d*|\.\d+)(?:e[-+]?\d+)?)(%|[a-z]*+)")
 _FUNCTION = re.compile(r"(?<![a-z0-9-])([a-z0-9-]++)\(([^()]*)")
 _FONT = re.compile(r"(?<![\w.])((?:\d++\.?\d*|\.\d+)(?:[a-z]++|%)|0++\.?0*)(?:\s*/\s*(\S+))?")
 _HEX = re.compile(r"#([0-9a-f]{3,4}|[0-9a-f]{6}|[0-9a-f]{8})")
@@ -24,13 +24,20 @@ _LETTER = 16.0  # pixels of one em, as far as is known here
 _SMALLEST = 4.0  # pixels in which a letter can be read
 _FAR, _FAR_BACK = 1000.0, -100.0  # pixels out of the page
 _FAINT = 0.1
-_PALE = 240  # of 255: on a white page
-_CONTRAST = 60
+_CONTRAST = 1.25  # as WCAG counts it: less is not seen, unless the hue is another
+_HUE = 60
 _MOST_PLACES = 8
-_WHITES = frozenset({
-    "white", "snow", "ivory", "ghostwhite", "whitesmoke", "floralwhite", "azure", "mintcream", "honeydew",
-    "seashell", "aliceblue", "canvas", "window", "background",
-})  # fmt: skip
+_NAMED = {
+    "black": "#000000", "silver": "#c0c0c0", "gray": "#808080", "grey": "#808080", "white": "#ffffff",
+    "maroon": "#800000", "red": "#ff0000", "purple": "#800080", "green": "#008000", "lime": "#00ff00",
+    "olive": "#808000", "yellow": "#ffff00", "navy": "#000080", "blue": "#0000ff", "teal": "#008080",
+    "aliceblue": "#f0f8ff", "azure": "#f0ffff", "beige": "#f5f5dc", "cornsilk": "#fff8dc",
+    "floralwhite": "#fffaf0", "ghostwhite": "#f8f8ff", "honeydew": "#f0fff0", "ivory": "#fffff0",
+    "lavenderblush": "#fff0f5", "lightcyan": "#e0ffff", "lightgoldenrodyellow": "#fafad2",
+    "lightyellow": "#ffffe0", "linen": "#faf0e6", "mintcream": "#f5fffa", "oldlace": "#fdf5e6",
+    "seashell": "#fff5ee", "snow": "#fffafa", "whitesmoke": "#f5f5f5", "canvas": "#ffffff",
+    "transparent": "#ffffff00",
+}  # fmt: skip
 
 
 class _Colour(NamedTuple):
@@ -62,13 +69,14 @@ def hides_colour(value: str, background: str = "") -> bool:
         return True
     colour, behind = _colour(value), _colour(background.strip().lower()) or _WHITE
     if colour is None:
-        return False
+        return "(" in value  # a function that chooses or mixes
     if behind.alpha < 0.5:
         behind = _WHITE
     if colour.alpha < _FAINT:
         return True
-    difference = max(abs(a - b) for a, b in zip(colour[:3], behind[:3], strict=True))
-    return difference < (_CONTRAST if behind is not _WHITE else 256 - _PALE)
+    dark, light = sorted((_light(colour), _light(behind)))
+    hue = max(abs(a - b) for a, b in zip(colour[:3], behind[:3], strict=True))
+    return (light + 0.05) / (dark + 0.05) < _CONTRAST and hue < _HUE
 
 
 def style_words(style: str) -> str:
@@ -132,6 +140,13 @@ def _is_far(value: str) -> bool:
     return any(length >= _FAR or length <= _FAR_BACK for length in _lengths(value))
 
 
+def _is_outside(value: str) -> bool:
+    """Far, or as far as what surrounds it is large."""
+    return _is_far(value) or any(
+        unit == "%" and abs(float(number)) >= 100 for number, unit in _NUMBER.findall(value)
+    )
+
+
 def _is_tight(value: str) -> bool:
     return any(length <= -_SMALLEST or length >= _FAR for length in _lengths(value))
 
@@ -149,7 +164,7 @@ def _is_moved(value: str) -> bool:
             return True
         if function.startswith("scale") and _is_flat(arguments):
             return True
-        if _is_far(arguments) and not function.startswith(("scale", "rotate", "skew")):
+        if _is_outside(arguments) and not function.startswith(("scale", "rotate", "skew")):
             return True
     return False
 
@@ -179,7 +194,9 @@ _RULES: dict[str, Callable[[str], bool]] = {
     **dict.fromkeys(("width", "height", "max-width", "max-height"), _is_small),
     **dict.fromkeys(("inline-size", "block-size", "max-inline-size", "max-block-size"), _is_small),
     **dict.fromkeys(("letter-spacing", "word-spacing"), _is_tight),
-    **dict.fromkeys(("text-indent", "left", "top", "right", "bottom", "translate"), _is_far),
+    **dict.fromkeys(("text-indent", "left", "top", "right", "bottom", "translate"), _is_outside),
+    "rotate": lambda value: any(axis in value.split() for axis in ("x", "y")),
+    **dict.fromkeys(("border", "border-width", "border-top", "border-left"), _is_far),
     **{
         f"{name}{side}": _is_far
         for name in ("margin", "padding", "inset")
@@ -192,15 +209,17 @@ _RULES: dict[str, Callable[[str], bool]] = {
 
 
 def _colour(value: str) -> _Colour | None:
-    if value == "transparent":
-        return _WHITE._replace(alpha=0.0)
-    if value in _WHITES:
-        return _WHITE
+    value = _NAMED.get(value, value)
     if match := _HEX.fullmatch(value):
         digits = match[1] if len(match[1]) > 4 else "".join(digit * 2 for digit in match[1])
         channels = [int(digits[at : at + 2], 16) for at in range(0, len(digits), 2)]
         return _Colour(*channels[:3], *(channel / 255 for channel in channels[3:]))
     return _colour_function(value)
+
+
+def _light(colour: _Colour) -> float:
+    weighed = zip((0.2126, 0.7152, 0.0722), colour[:3], strict=True)
+    return sum(weight * (min(max(channel, 0), 255) / 255) ** 2.2 for weight, channel in weighed)
 
 
 def _colour_function(value: str) -> _Colour | None:

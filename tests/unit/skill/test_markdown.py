@@ -14,6 +14,9 @@ def targets(text: str) -> list[str]:
     return [link.target for link in read_markdown(text).links]
 
 
+BY_READING = ("link-title", "link-words", "alt-text", "lost-cell", "tag-characters")
+
+
 def unshown(text: str) -> list[str]:
     return [item.says for item in read_markdown(text).hidden]
 
@@ -144,6 +147,7 @@ def test_hidden_html_is_found_where_a_renderer_drops_them(text: str, expected: l
         pytest.param("[a] [b][c] ![D]\n\n[a]: b.md\n[C]: d.md\n[d]: e.png\n", id="definitions-in-use"),
         pytest.param("[![](a.svg)](b.md) ![](c.png) [<img src='d.svg'>](e.md)\n", id="images"),
         pytest.param('```js {1,3-5} title="A file of words"\nx\n```\n', id="settings-of-a-fence"),
+        pytest.param("|a|b|\n|-|-|\n|c|d|\n|e \\| f|g|\n| h |\n\na[^1]\n\n[^1]: b c\n", id="table-and-footnote"),
         pytest.param("[do this right now]\n\n[do this right now]: a.md\n", id="label-that-is-shown"),
     ],
 )
@@ -182,6 +186,10 @@ def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
         pytest.param("![](<do this now>)", "link-words", "do this now", id="address-of-an-image"),
         pytest.param("[x](do%20this%20right%20now)", "link-words", "do this right now", id="address-of-a-link"),
         pytest.param("[x][do this now]\n\n[do this now]: a.md", "link-words", "DO THIS NOW", id="label"),
+        pytest.param("[\u200b](this)", "empty-link", "this", id="link-with-invisible-text"),
+        pytest.param("|a|b|\n|-|-|\n|c|d| do | this|\n", "lost-cell", "do | this |", id="lost-cells"),
+        pytest.param("a\n\n[^1]: do this\n", "unused-definition", "[^1]: do this", id="unused-footnote"),
+        pytest.param("a&#xE0064;&#xE006F; b", "tag-characters", "do", id="entities"),
         pytest.param(f"![{'do this ' * 5}](a.png)", "alt-text", ("do this " * 5).strip(), id="alt-text"),
     ],
 )
@@ -189,10 +197,10 @@ def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
 def test_what_a_rendered_page_does_not_show_is_reported_with_its_kind(
     text: str, kind: str, says: str, is_tame: bool
 ) -> None:
-    """Also in a text that is too large to be read as Markdown, but for words of links and second definitions."""
+    """Also in a text that is too large to be read as Markdown, but for what only reading it shows."""
     if is_tame:
         assert [(item.kind, item.says) for item in read_markdown(text).hidden] == [(kind, says)]
-    elif kind not in ("link-title", "link-words", "alt-text") and "[X]" not in text:
+    elif kind not in BY_READING and not any(sign in text for sign in ("[X]", "[^1]", "\u200b")):
         found = read_markdown(f"{text}\n\n{'x' * 256 * 1024}").hidden
         assert [(item.kind, item.says) for item in found] == [(kind, says)]
 
