@@ -211,7 +211,9 @@ class NativeDialect(NamedDialect):
             files, home = activation.resources, activation.home
         if home:
             inside = f"{home.removesuffix(SKILL_MD)}"
-            said = next((as_object(file.get("_meta")) for file in files if file.get("uri") == home), {})
+            said = next(
+                (as_object(file.get("_meta")) for file in files if file.get("uri") == home), dict[str, Any]()
+            )
             fields["_meta"] = {**as_object(fields.get("_meta")), **said, URI: home}
             files = tuple(file for file in files if as_text(file.get("uri")).startswith(inside))
             files = tuple(file for file in files if file.get("uri") != home)

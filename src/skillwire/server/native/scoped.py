@@ -94,13 +94,13 @@ class Scoped:
             self._made[kind][key] = (*self._made[kind].get(key, ()), entry.path)[-_MOST_MADE:]
         mark, bound = self._known
         self._known = (mark, self._with_made(bound))
-        self.kinds |= {kind}
+        self.kinds = frozenset[Kind]((*self.kinds, kind))
 
     def _with_made(self, bound: Bound) -> Bound:
         """``bound``, and what skills bind that no walk through the catalog finds."""
         if not any(self._made.values()):
             return bound
-        skills = {kind: dict(bound.skills[kind]) for kind in KINDS}
+        skills: dict[Kind, dict[str, Paths]] = {kind: dict(bound.skills[kind]) for kind in KINDS}
         for kind in KINDS:
             for key, paths in self._made[kind].items():
                 skills[kind][key] = tuple(dict.fromkeys((*skills[kind].get(key, ()), *paths)))
