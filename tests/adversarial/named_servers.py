@@ -69,6 +69,7 @@ def speak_native(server: HostileServer) -> set[str]:
         return lambda _: result if active else Refusal(-32602, "not active")
 
     server.answers["skills/list"] = {"skills": [{"name": "refunds", "description": "Pays back."}]}
+    server.answers["skills/get"] = Refusal(-32601, "unknown method")
     server.answers["skills/activate"] = activate
     server.answers["skills/deactivate"] = deactivate
     server.answers["tools/call"] = scoped({"content": [{"type": "text", "text": "paid"}]})

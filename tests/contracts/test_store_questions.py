@@ -11,7 +11,7 @@ import pytest
 from rules import rule
 from skillwire.errors import LimitError
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
-from skillwire.skill.entry import DYNAMIC, SkillEntry, build_entry
+from skillwire.skill.entry import DYNAMIC, Partial, SkillEntry, build_entry
 from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.store import memory, sqlite
 from skillwire.store.contract import (
@@ -36,6 +36,9 @@ REFUNDS = "skill://refunds/SKILL.md"
 NOW = 1000.0
 HIDDEN = (HiddenFind(HiddenKind.COMMENT, "SKILL.md:3", "psst"),)
 YES, NO = Answered(yes=True, by="ada", at=NOW + 1), Answered(yes=False, by="bob", at=NOW + 1, note="not here")
+
+
+UNREAD = SkillEntry(REFUNDS, {"name": "refunds"}, Partial(()))
 
 
 def entry(digest: str = DIGEST) -> SkillEntry:
@@ -197,29 +200,30 @@ def others() -> list[Question]:
         question("other skill", entry=replace(entry(), uri="skill://other/SKILL.md")),
         question("other kind", kind="execute", target="Bash"),
         question("no content", kind="dynamic", entry=SkillEntry(REFUNDS, {}, DYNAMIC)),
+        question("unread, of another origin", origin="zeta", entry=UNREAD),
     ]
 
 
 @rule("A1")
 async def test_an_approval_answers_all_questions_about_its_content(store: Store) -> None:
     """By whatever way it is given; in the same step."""
-    for each in [question("one"), question("two", by="a gateway"), *others()]:
+    for each in [question("one"), question("two", by="a gateway"), question("unread", entry=UNREAD), *others()]:
         await store.put_question(each)
     granted = approval(grants=frozenset({EXECUTE}))
     await store.put_approval(granted, line(note="fine"))
     expected = Answered(yes=True, by="ada", at=NOW, grants=granted.grants, note="fine", recorded=True)
-    assert await store.answer_to("one") == await store.answer_to("two") == expected
+    assert {await store.answer_to(key) for key in ("one", "two", "unread")} == {expected}
     assert sorted(await open_at(store)) == sorted(each.id for each in others())
 
 
 @rule("A1", "A2")
 async def test_a_denial_answers_all_questions_about_its_content_and_ends_its_approval(store: Store) -> None:
     await store.put_approval(approval(), line())
-    for each in [question("one"), question("two"), *others()]:
+    for each in [question("one"), question("two"), question("unread", entry=UNREAD), *others()]:
         await store.put_question(each)
     await store.put_denial(contents_of(entry()), line("denied", note="no"))
     expected = Answered(yes=False, by="ada", at=NOW, note="no", recorded=True)
-    assert await store.answer_to("one") == await store.answer_to("two") == expected
+    assert {await store.answer_to(key) for key in ("one", "two", "unread")} == {expected}
     assert sorted(await open_at(store)) == sorted(each.id for each in others())
     assert await store.approval("acme", REFUNDS) is None
     assert [each.what for each in await store.lines()] == ["denied", "approved"]

@@ -59,7 +59,7 @@ async def test_a_skill_without_promises_is_loaded_by_choice(
             assert "Pay back." in loaded.text
             assert "mcp:acme" in loaded.text
         await host.relist("acme")
-        assert (person.kinds, list(await host.store.approvals())) == (["dynamic", "dynamic"], [])
+        assert (person.kinds, list(await host.store.approvals())) == (["load"] * 3, [])
         path, words = {"sep-2076": ("guide", "# Guide"), "native": ("rules", "No refunds on Sundays.")}[dialect]
         read = await host.read("refunds", path)
         assert not read.is_error, read.text

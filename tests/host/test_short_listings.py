@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from adversarial.expecting import refused
+from adversarial.named_servers import speak_sep2076
 from host.short import FILES, INDEX, NOTE, PROMISING, PROMISING_NOTHING, URI, speak_archive, speak_manifest
-from host.stage import ALLOW, SECONDS, Person, StagedHost, hosting, reference
+from host.stage import ALLOW, NO, SECONDS, Person, StagedHost, hosting, reference
 from rules import rule
 from skillwire.errors import UpstreamError, VerificationError
-from skillwire.host.approvals import Policy, Rule
+from skillwire.host.approvals import Answer, Policy, Rule
+from skillwire.host.desk import ask_at_desk, give_answer
+from skillwire.skill.approval import EXECUTE
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
     from adversarial.adversary import HostileServer
+    from skillwire.host.approvals import ApprovalRequest
+    from skillwire.store.contract import Question
 
     Speak = Callable[..., None]
 
@@ -46,7 +52,6 @@ async def test_a_skill_that_is_promised_once_it_is_got_is_asked_about_and_rememb
         assert "Do it." in loaded.text
         assert "\nnote: " not in loaded.text
         assert (person.kinds, await standing(host)) == (["load"], "approved")
-        assert person.asked[0].entry.description == "Does one thing well."
         await host.relist("one")
         assert not (await host.read("flat", "SKILL.md")).is_error
         assert not (await host.load("flat")).is_error
@@ -70,6 +75,113 @@ async def test_nothing_of_it_is_read_before_somebody_wants_it(
         await host.load("flat")
         assert set(server.read_uris()) > {INDEX}
         assert NOTE not in server.read_uris()
+
+
+def fetched(server: HostileServer) -> list[str]:
+    """What was asked for beside listings."""
+    gets = [ask.params["name"] for ask in server.asked if ask.method == "skills/get" and ask.params["name"]]
+    return [*gets, *(uri for uri in server.read_uris() if uri != INDEX)]
+
+
+SHORT: dict[str, Speak] = {**PROMISING, **PROMISING_NOTHING, "sep-2076": speak_sep2076}
+
+
+@rule("V5")
+@pytest.mark.parametrize("looks", [True, False], ids=["looks", "does not look"])
+@pytest.mark.parametrize("speak", SHORT.values(), ids=SHORT.keys())
+async def test_nothing_is_fetched_before_the_answer_unless_the_person_looks(
+    speak: Speak, looks: bool, server: HostileServer, state: Path
+) -> None:
+    """Also if it was asked about before, and what is shown is what is loaded."""
+    speak(server)
+    asked = list["ApprovalRequest"]()
+
+    async def ask(request: ApprovalRequest) -> Answer:
+        assert fetched(server) == []
+        asked.append(await request.review() if looks else request)
+        assert bool(fetched(server)) == looks or len(asked) > 1  # an archive is kept for a while
+        return Answer(yes=len(asked) > 1, remember=len(asked) > 1)
+
+    async with hosting(state, {"one": server}, ask=ask, policy=ASK_DYNAMIC) as host:
+        name = host.names.skills[0].name
+        for is_yes in (False, True):
+            server.asked.clear()
+            loaded = await host.load(name)
+            assert loaded.is_error != is_yes, loaded.text
+    assert [bool(request.text) for request in asked] == [looks] * 2
+
+
+@rule("A1", "A4", "V5")
+async def test_a_yes_to_a_skill_that_nobody_saw_grants_nothing_and_binds_what_is_loaded(
+    server: HostileServer, state: Path
+) -> None:
+    speak_archive(server)
+    granting = Answer(yes=True, grants=frozenset({EXECUTE}))
+    async with hosting(state, {"one": server}, ask=Person(granting)) as host:
+        await host.load("flat")
+        [approval] = await host.store.approvals()
+        assert ({URI, NOTE} <= dict(approval.contents).keys(), approval.grants) == (True, frozenset())
+    async with hosting(state / "looked", {"one": server}, ask=Person(granting, looks=True)) as host:
+        await host.load("flat")
+        [approval] = await host.store.approvals()
+        assert approval.grants == {EXECUTE}
+
+
+@rule("A1", "A2", "V5")
+async def test_a_skill_that_was_declined_before_its_files_were_known_stays_declined(
+    server: HostileServer, state: Path
+) -> None:
+    """A look at it later is no change of it; one that changes then is asked about."""
+    speak_archive(server)
+    async with hosting(state, {"one": server}, ask=Person(NO)) as host:
+        assert reference(await host.load("flat")) == ("not-approved", "A1")
+        for _ in range(2):
+            assert (await standing(host), host.shown_skills()) == ("declined", [])
+            assert reference(await host.load("flat")) == ("skill-declined", "A1")
+            await host.review("flat")
+        speak_archive(server, {**FILES, "notes.md": b"other\n"})
+        await host.find("flat")
+        assert await standing(host) == "unapproved"
+
+
+@rule("A1", "A2", "B6")
+async def test_a_skill_that_changes_between_the_look_and_the_load_is_refused(
+    server: HostileServer, state: Path
+) -> None:
+    """What was known when the person was asked is what they said yes to."""
+    speak_manifest(server)
+
+    async def ask(_: ApprovalRequest) -> Answer:
+        speak_manifest(server, {**FILES, "notes.md": b"other\n"})
+        return Answer(yes=True)
+
+    async with hosting(state, {"one": server}, ask=ask) as host:
+        await host.review("flat")
+        assert reference(await host.load("flat")) == ("skill-changed", "A2")
+        assert list(await host.store.approvals()) == []
+
+
+@rule("V5", "A1")
+@pytest.mark.parametrize("way", ["approved", "answered", "declined"])
+async def test_a_question_from_elsewhere_about_files_that_are_not_known_is_answered(
+    way: str, server: HostileServer, state: Path
+) -> None:
+    """By an approval or a no to what the person saw, or directly: who asked fetches it then."""
+    speak_archive(server)
+
+    async def decide(question: Question) -> None:
+        if way == "answered":
+            assert await give_answer(host.store, question, Answer(yes=True, by="ada"))
+        elif way == "approved":
+            await host.approve("flat", by="ada")
+        else:
+            await host.decline("flat", by="ada")
+
+    async with anyio.create_task_group() as group:
+        ask = ask_at_desk(state, by="agent", when_asked=lambda question: group.start_soon(decide, question))
+        async with hosting(state, {"one": server}, ask=ask) as host:
+            assert (await host.load("flat")).is_error == (way == "declined")
+            assert [each.by for each in await host.store.approvals()] == ["ada"] * (way != "declined")
 
 
 @rule("V1", "V2", "W3")
@@ -99,14 +211,14 @@ async def test_what_promises_nothing_when_it_is_got_is_declined_and_loaded_by_ch
         assert reference(await host.load("flat")) == ("not-approved", "V7")
         with refused(VerificationError, "approval-unbound", "V7"):
             await host.approve("flat")
-        assert person.asked == []
+        assert (person.kinds, list(await host.store.approvals())) == (["load"], [])
     async with hosting(state / "asked", {"one": server}, ask=person, policy=ASK_DYNAMIC) as host:
         for _ in range(2):
             loaded = await host.load("flat")
             assert "\nnote: " in loaded.text
         await host.relist("one")
         assert "notes" in (await host.read("flat", "notes.md")).text
-        assert (person.kinds, list(await host.store.approvals())) == (["dynamic", "dynamic"], [])
+        assert (person.kinds, list(await host.store.approvals())) == (["load"] * 3, [])
 
 
 @rule("A1", "C1")

@@ -37,6 +37,7 @@ _WIDEST_PATH = 40
 _TOOLS_OFFERED = 20
 _QUESTIONS = {
     "load": "Let the model read it, exactly as it is now, from now on?",
+    "unread": "Let the model read it, with the files that it has when it is loaded now, from now on?",
     "dynamic": "Let the model read it this once, whatever it says?",
     "execute": "Let this run whenever the model acts on this content of the skill, from now on:",
     "tool": "Grant this content of the skill a tool, from now on:",
@@ -103,7 +104,9 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
 
 def meaning_of(request: ApprovalRequest) -> str:
     """What a yes means, in words: exactly what is stored, and for how long."""
-    return _QUESTIONS[request.kind] if request.lasts else _UNTIL_LEFT
+    if not request.lasts:
+        return _UNTIL_LEFT
+    return _QUESTIONS["unread" if request.is_unread else request.kind]
 
 
 def say_yes(printer: Printer) -> Ask:
@@ -263,7 +266,10 @@ def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, 
     yield titles.wishes, "bold yellow", _wishes(review)
     yield titles.changes, "bold red", _changes(request)
     yield "TEXT THAT PEOPLE DO NOT SEE (B6)", "bold red", tuple(map(str, review.hidden))
-    if not fingerprint_of(entry):
+    if request.is_unread:
+        words = "its server names them when it is loaded; read it first, and you see them"
+        yield "ITS FILES ARE NOT KNOWN YET (V5)", "bold red", [words]
+    elif not fingerprint_of(entry):
         words = "what it says may be another thing each time it is read, and it is asked about each time"
         yield "NOTHING ABOUT IT CAN BE VERIFIED (V7)", "bold red", [words]
 

@@ -90,7 +90,8 @@ async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list
     return [
         question.by
         for question in await store.questions(time.time())
-        if (question.kind, question.origin, question.entry.uri, question.content) == ("load", origin, uri, content)
+        if (question.kind, question.origin, question.entry.uri) == ("load", origin, uri)
+        and question.content in ("", content)
     ]
 
 

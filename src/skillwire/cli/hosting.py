@@ -175,10 +175,10 @@ def _is_pending(origin: Origin) -> bool:
     return origin.error is None and origin.state in ("connecting", "stale")
 
 
-async def find_skill(host: Host, name: str, printer: Printer) -> NamedEntry:
+async def find_skill(host: Host, name: str, printer: Printer, *, whole: bool = True) -> NamedEntry:
     """The skill that a person means. If there is none, they learn whose skills are not known just now."""
     try:
-        return await host.find(name)
+        return await host.find(name, whole=whole)
     except NotFoundError:
         say_troubles(host.origins, printer)
         raise

@@ -158,8 +158,10 @@ def show_skill(fetched: Fetched, server: Server, printer: Printer) -> None:
     """The page about a skill, before the question."""
     from skillwire.cli.asking import page
     from skillwire.host.approvals import ApprovalRequest
+    from skillwire.skill.approval import has_contents
 
-    request = ApprovalRequest("load", server_text(server), fetched.entry, fetched.review)
+    kind = "load" if has_contents(fetched.entry) else "dynamic"
+    request = ApprovalRequest(kind, server_text(server), fetched.entry, fetched.review)
     for each in page(request, None, at_most=40, to_install=True):
         printer.talk(each)
 

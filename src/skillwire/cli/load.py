@@ -90,7 +90,7 @@ def _policy(*, dynamic: bool) -> Policy:
 async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.host.refusal import Refusal
 
-    found = await find_skill(host, arguments.name, printer)
+    found = await find_skill(host, arguments.name, printer, whole=False)  # V5: nothing is read before the yes
     outcome = await host.load_skill(arguments.name)
     if isinstance(outcome, Refusal):
         if arguments.json:

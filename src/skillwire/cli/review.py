@@ -83,6 +83,7 @@ async def review_request(
 ) -> ApprovalRequest:
     """What a person would be asked, with every text file read for it."""
     from skillwire.host.approvals import ApprovalRequest, Approvals
+    from skillwire.skill.approval import has_contents
     from skillwire.skill.review import review_entry
 
     change = Approvals.change(approval, found.entry)
@@ -92,7 +93,8 @@ async def review_request(
     except UpstreamError as error:
         printer.talk(f"its files were not read: {line(error.message)} {error.label}")
         review, diff = review_entry(found.entry), []
-    return ApprovalRequest("load", found.origin.label, found.entry, review, change, tuple(diff))
+    kind = "load" if has_contents(found.entry) else "dynamic"
+    return ApprovalRequest(kind, found.origin.label, found.entry, review, change, tuple(diff))
 
 
 async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncIterator[str]:

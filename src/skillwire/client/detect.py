@@ -101,7 +101,7 @@ async def _lists_skills(connection: Connection) -> bool | None:
 async def _by_listing(connection: Connection) -> DialectName | None:
     """By the answer to ``skills/list``: entries have URIs only in the extension, which may have gone undeclared.
 
-    Of the others, whoever gives instructions by ``skills/get`` is ``sep-2076``.
+    Of the others, a server that knows ``skills/get`` is ``sep-2076``. No skill is got to find out (V5).
     """
     listed = await _answer(connection, SKILLS_LIST)
     if listed is None or not isinstance(listed.get("skills"), list):
@@ -109,11 +109,8 @@ async def _by_listing(connection: Connection) -> DialectName | None:
     skills = list(map(as_object, as_list(listed["skills"])))
     if any("uri" in skill and "frontmatter" in skill for skill in skills):
         return "extension"
-    plain = next((skill for skill in skills if not required_arguments(skill)), None)
-    if plain is None:
-        return "sep-2076" if skills or await _knows(connection, SKILLS_GET, name="") else "native"
-    answer = await _answer(connection, SKILLS_GET, name=as_text(plain.get("name")))
-    return "sep-2076" if answer is not None and "instructions" in answer else "native"
+    is_sep = any(map(required_arguments, skills)) or await _knows(connection, SKILLS_GET, name="")
+    return "sep-2076" if is_sep else "native"
 
 
 async def _knows(connection: Connection, method: str, **params: str) -> bool:

@@ -23,6 +23,7 @@ from skillwire.skill.approval import (
     contents_of,
     covers,
     fingerprint,
+    has_contents,
 )
 from skillwire.store.contract import LogLine
 from skillwire.store.paging import newest_line
@@ -63,13 +64,18 @@ class ApprovalRequest:
     text: str | None = None
     reader: Reader | None = field(default=None, repr=False, compare=False)
 
+    @property
+    def is_unread(self) -> bool:
+        """Whether the files are not known before the skill is loaded. A yes binds what is loaded then (A1, V5)."""
+        return self.kind == "load" and not has_contents(self.entry)
+
     async def review(self) -> ApprovalRequest:
         """Read the files of the skill, and return the request with what they say.
 
-        ``text`` is the ``SKILL.md``, ``summary.hidden`` has what people do not see in any text file (B6), and
-        ``diff`` is how the ``SKILL.md`` differs from the one that was approved. The bytes are verified, and not
-        kept before the person approves them. An error means that the skill cannot be read, or is not what its
-        entry says: let it pass, and the skill is refused.
+        ``entry`` has all its files, ``text`` is the ``SKILL.md``, ``summary.hidden`` has what people do not see in
+        any text file (B6), and ``diff`` is how the ``SKILL.md`` differs from the one that was approved. The bytes
+        are verified, and not kept before the person approves them. An error means that the skill cannot be read,
+        or is not what its entry says: let it pass, and the skill is refused.
         """
         if self.reader is None:
             raise ApprovalError(
@@ -260,6 +266,16 @@ class Approvals:
     async def refuse_if_declined(self, origin: str, entry: SkillEntry) -> None:
         """``ApprovalError`` if the skill is disabled."""
         await refuse_if_declined(self._store, origin, entry)
+
+    async def keep_declined(self, origin: str, listed: SkillEntry, got: SkillEntry) -> bool:
+        """A skill that was declined before its files were known stays declined when they are. Whether it was."""
+        line = None if has_contents(listed) else await self.decided(origin, listed.uri)
+        if line is None or not declines(line, listed) or declines(line, got):
+            return False
+        contents = claimed_contents(got)
+        facts = {**line.facts, "fingerprint": fingerprint(contents)}
+        same = LogLine("denied", origin, got.uri, line.by, time.time(), facts)
+        return await self._store.put_denial(contents, same, after=line.number)
 
     async def enable(self, origin: str, entry: SkillEntry, *, by: str, note: str = "", user: str = "") -> bool:
         """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""

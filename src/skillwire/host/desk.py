@@ -108,7 +108,7 @@ async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
 
     An answer about a skill that is to be remembered is about the content: it answers whoever asks.
     """
-    if question.kind != "load" or not answer.remember:
+    if question.kind != "load" or not answer.remember or not question.content:  # who asked fetches, and remembers
         return await store.answer_question(question.id, _answered(answer))
     approvals, request = Approvals(store, Policy(), nobody), request_of(question)
     decide = approvals.remember if answer.yes else approvals.decline

@@ -23,7 +23,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals
-from skillwire.host.origins import FolderOrigin, ServerOrigin
+from skillwire.host.origins import FolderOrigin, ServerOrigin, is_short
 from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
     from skillwire.host.approvals import Answer, Reader
     from skillwire.host.cache import ContentCache
-    from skillwire.host.origins import Origin
+    from skillwire.host.origins import Origin, Origins
     from skillwire.limits import Limits
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
@@ -72,55 +72,91 @@ class Content:
 class Loader:
     """Fetches what was approved, and asks for approval of what was not."""
 
-    def __init__(self, approvals: Approvals, cache: ContentCache | None, limits: Limits) -> None:
+    def __init__(self, approvals: Approvals, origins: Origins, cache: ContentCache | None, limits: Limits) -> None:
         self._approvals = approvals
+        self._origins = origins
         self._cache = cache
         self._limits = limits
 
     async def approve(self, origin: Origin, entry: SkillEntry) -> ApprovedSkill:
         """The skill with a standing approval, or with a new one; ``ApprovalError`` without.
 
-        A skill that was declined is refused before anybody is asked, one of a folder too.
+        A skill that was declined is refused before anybody is asked, one of a folder too. Where a listing says too
+        little of a skill, the question does too: the files are fetched after the yes (V5).
         """
         await self._approvals.refuse_if_declined(origin.label, entry)
         if origin.is_local:
             return ApprovedSkill(origin, entry)
-        is_bound = has_contents(entry)
-        previous = await self._approvals.previous(origin.label, entry)
-        standing = await self._approvals.standing(origin.label, entry)
-        change = Approvals.change(previous, entry)
-        shown: list[Content] = []
+        label, is_away = origin.label, isinstance(origin, ServerOrigin) and origin.client is None
+        if is_away or await self._approvals.current(label, entry.uri) is not None:
+            entry = await self._whole(origin, entry)
+        previous = await self._approvals.previous(label, entry)
+        standing = await self._approvals.standing(label, entry)
+        seen: list[tuple[SkillEntry, Content]] = []
         request = ApprovalRequest(
-            "load" if is_bound else "dynamic",
-            origin.label,
+            "load" if has_contents(entry) or (is_short(entry) and not entry.arguments) else "dynamic",
+            label,
             entry,
             review_entry(entry),
-            change,
-            reader=self._reader(origin, previous, shown),
+            Approvals.change(previous, entry),
+            reader=self._reader(origin, previous, seen),
         )
         if standing is not None and not self._approvals.forbids(request):
             return ApprovedSkill(origin, entry, standing.grants, kept=True)
         if self._approvals.will_ask(request):
             await self._check_readable(origin, entry)
         answer = await self._approvals.request(request)
+        shown = None
+        if seen:
+            entry, shown = seen[-1]
         self.check_current(origin, entry)
-        seen = shown[-1] if shown else None
-        if not is_bound:
-            return ApprovedSkill(origin, entry, shown=seen)
+        if not seen:
+            entry = await self._whole(origin, entry)
+            if request.is_unread:  # nobody saw what they would be for
+                answer = replace(answer, grants=frozenset())
+            elif has_contents(request.entry) and not is_same(entry, request.entry):
+                raise _changed(entry, "A2")
+        request = replace(request, entry=entry)
+        if not has_contents(entry):
+            await self._allow_dynamic(request, answer)
+            return ApprovedSkill(origin, entry, shown=shown)
+        if request.kind == "dynamic":
+            return ApprovedSkill(origin, entry, shown=shown)
         approval = await self._approvals.remember(request, answer)
         kept = answer.remember and answer.by != "policy"
-        return ApprovedSkill(origin, entry, approval.grants, kept, seen)
+        return ApprovedSkill(origin, entry, approval.grants, kept, shown)
+
+    async def _whole(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
+        """The skill with all its files, unless that is what was declined."""
+        whole = await self._origins.wanted(origin, entry)
+        if whole is not entry:
+            await self._approvals.refuse_if_declined(origin.label, whole)
+        return whole
+
+    async def _allow_dynamic(self, request: ApprovalRequest, answer: Answer) -> None:
+        """V7: what turns out to promise nothing needs an explicit choice too. A person is not asked twice."""
+        if request.kind == "dynamic":
+            return
+        request = replace(request, kind="dynamic")
+        if answer.by == "policy" or not self._approvals.will_ask(request):
+            await self._approvals.request(request)
 
     def _reader(
-        self, origin: Origin, previous: Approval | None = None, shown: list[Content] | None = None
+        self,
+        origin: Origin,
+        previous: Approval | None = None,
+        seen: list[tuple[SkillEntry, Content]] | None = None,
     ) -> Reader:
-        """Reads the skill when a person wants to see it. The ``SKILL.md`` that they saw goes to ``shown``."""
+        """Reads the skill when a person wants to see it. What they saw goes to ``seen``."""
 
         async def read(request: ApprovalRequest) -> ApprovalRequest:
-            summary, skill_md = await self._looked_through(origin, request.entry)
-            if shown is not None:
-                shown.append(skill_md)
-            diff = await self._diff(origin.label, request.entry, previous, skill_md.data)
+            entry = request.entry if seen is None else await self._origins.wanted(origin, request.entry)
+            summary, skill_md = await self._looked_through(origin, entry)
+            if seen is not None:
+                seen.append((entry, skill_md))
+                kind = request.kind if has_contents(entry) else "dynamic"
+                request = replace(request, kind=kind, entry=entry, change=Approvals.change(previous, entry))
+            diff = await self._diff(origin.label, entry, previous, skill_md.data)
             text = skill_md.data.decode(errors="replace")
             return replace(request, summary=summary, diff=diff, text=text)
 

@@ -5,8 +5,8 @@ server has a task of its own that connects, lists, and tries again with growing 
 is dead. A folder is watched, and the skill that is wanted is read again.
 
 Servers of older dialects list less of a skill than they promise once it is asked for: files, digests. Nothing is
-asked ahead of need (V5), so this waits until somebody wants the skill (``wanted``); what was got then is held
-until the listing says otherwise.
+fetched ahead of need (V5), so this waits until the skill is loaded or looked at (``wanted``); what was got then is
+held until the listing says otherwise.
 
     connecting    nothing is known yet
     complete      the whole listing, from this run
@@ -109,6 +109,11 @@ class ServerOrigin(Origin):
     client: SkillsClient | None = None
     relocation: Relocation = field(default_factory=Relocation, repr=False)
     short: dict[str, SkillEntry] = field(default_factory=dict[str, "SkillEntry"], repr=False)
+
+    def has_other(self, entry: SkillEntry) -> bool:
+        """The same. What was asked about before its files were known is compared with the listing."""
+        listed = self.short.get(entry.uri)
+        return super().has_other(entry) and (listed is None or not is_same(listed, entry))
 
     async def get_skill(
         self, client: SkillsClient, uri: str, arguments: Mapping[str, str] | None = None
@@ -251,7 +256,7 @@ class Origins:
         if origin.removed:
             return
         listed = [relabelled(entry, verifiable=True) for entry in listing.entries]
-        origin.short = {entry.uri: entry for entry in listed if _is_short(entry)}
+        origin.short = {entry.uri: entry for entry in listed if is_short(entry)}
         origin.entries, origin.error = _with_got(listed, origin), listing.error
         origin.seen_at = time.time()
         origin.state = "partial" if listing.error is not None or client.problems else "complete"
@@ -261,7 +266,7 @@ class Origins:
             self._settled[origin.label].set()
 
     async def wanted(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
-        """The entry to decide on, now that somebody wants the skill (G1, V5): a short one is asked for anew.
+        """The whole entry, now that the skill is loaded or looked at (G1, V5): a short one is fetched again.
 
         Where all its files have digests then, it is held with exactly these: an unlisted file is never read (V2).
         Where not, it stays as it was listed, and cannot be verified (V7). What is known by name has its files only
@@ -269,11 +274,14 @@ class Origins:
         """
         if isinstance(origin, FolderOrigin) and origin.catalog is not None:
             return await self._read_again(origin, origin.catalog, entry)
-        if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or _is_short(entry)):
+        if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or is_short(entry)):
             return entry
         if origin.client is None:
             return _still_known(origin, entry)
-        fresh = await origin.get_skill(origin.client, entry.uri)
+        given = {name: value for name, value in entry.arguments.items() if value is not None}
+        fresh = await origin.get_skill(origin.client, entry.uri, given)
+        if given:  # P2: it is for these arguments only
+            return fresh
         if not has_contents(fresh) and not fresh.is_named:
             fresh = origin.short.get(entry.uri, fresh)
         known = origin.entry(fresh.uri)
@@ -322,7 +330,7 @@ class Origins:
         return label
 
 
-def _is_short(entry: SkillEntry) -> bool:
+def is_short(entry: SkillEntry) -> bool:
     """Whether getting the skill may say more."""
     return not entry.is_complete and not entry.is_dynamic
 

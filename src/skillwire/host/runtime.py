@@ -48,6 +48,7 @@ from skillwire.skill.approval import (
     tool_grant,
 )
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
+from skillwire.skill.entry import Partial
 from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.store.contract import LogLine
@@ -89,7 +90,7 @@ class Host:
         self.cache = cache
         self.approvals = Approvals(store, policy or Policy(), ask)
         self.origins = Origins(store, limits, self._forget_names, instructions=instructions)
-        self._loader = Loader(self.approvals, cache, limits)
+        self._loader = Loader(self.approvals, self.origins, cache, limits)
         self._windows = Windows()
         self._names: Names | None = None
         self._declined: dict[tuple[str, str], LogLine] = {}  # the decisions that disable skills
@@ -235,9 +236,9 @@ class Host:
         found: NamedEntry | None = None
         try:
             found = await self._named(name, origin)
-            wanted = await self._wanted(found, arguments)
-            given_arguments(wanted.entry)  # nobody is asked about a skill that cannot be loaded
-            return await self._load(wanted)
+            found = self._with_arguments(found, arguments)
+            given_arguments(found.entry)  # nobody is asked about a skill that cannot be loaded
+            return await self._load(found)
         except SkillwireError as error:
             if isinstance(error, ApprovalError):
                 await self._look()  # a person may have declined it just now
@@ -409,20 +410,21 @@ class Host:
         skill = await self._loader.approve(found.origin, found.entry)
         content, body = await self._loader.read_skill(skill)
         await self._log("loaded", skill, offline=content.offline)
-        self._loader.check_current(found.origin, found.entry)
+        self._loader.check_current(found.origin, skill.entry)
         self._windows.load(replace(skill, shown=None), found.name)
         notes = ["read from the cache: the origin cannot be reached"] if content.offline else []
-        if not has_contents(found.entry):
-            notes.append(_why_unverified(found.entry))
-        block = context.skill_block(found.name, found.origin, found.entry, body, mark=_mark(), notes=notes)
-        return LoadedSkill(found.name, found.origin.label, found.entry.uri, block, content.offline)
+        if not has_contents(skill.entry):
+            notes.append(_why_unverified(skill.entry))
+        block = context.skill_block(found.name, found.origin, skill.entry, body, mark=_mark(), notes=notes)
+        return LoadedSkill(found.name, found.origin.label, skill.entry.uri, block, content.offline)
 
-    async def find(self, name: str, origin: str | None = None) -> NamedEntry:
+    async def find(self, name: str, origin: str | None = None, *, whole: bool = True) -> NamedEntry:
         """A known skill, or an unlisted one by its URI (G1); ``label:URI`` names its origin too.
 
-        Where a listing says less than its server promises, the server is asked about this one skill.
+        Where a listing says less than its server promises, the skill is fetched, unless ``whole`` is false (V5).
         """
-        return await self._wanted(await self._named(name, origin))
+        found = await self._named(name, origin)
+        return await self._wanted(found) if whole else found
 
     async def _named(self, name: str, origin: str | None = None) -> NamedEntry:
         try:
@@ -438,7 +440,7 @@ class Host:
         place = self.origins.get(origin)
         if not isinstance(place, ServerOrigin) or place.client is None:
             raise OriginError("origin-away", f"{origin!r:.80} cannot be asked now", "try again later", rule="O1")
-        return NamedEntry(f"{origin}:{name}", place, await place.client.get_skill(name))
+        return NamedEntry(f"{origin}:{name}", place, await place.get_skill(place.client, name))
 
     async def _served_by_one(self, uri: str) -> NamedEntry:
         """The unlisted skill at ``uri``, if exactly one connected server has it (G1, N1)."""
@@ -446,7 +448,7 @@ class Host:
 
         async def ask(origin: ServerOrigin, client: SkillsClient) -> None:
             with suppress(SkillwireError):
-                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await client.get_skill(uri)))
+                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.get_skill(client, uri)))
 
         async with anyio.create_task_group() as group:
             for origin in self.origins.servers():
@@ -471,11 +473,13 @@ class Host:
             rule="G1",
         )
 
-    async def _wanted(self, found: NamedEntry, arguments: Mapping[str, str] | None = None) -> NamedEntry:
+    @staticmethod
+    def _with_arguments(found: NamedEntry, arguments: Mapping[str, str] | None) -> NamedEntry:
+        """P2: the skill, to be fetched with these arguments. Nothing is asked yet (V5)."""
         if not arguments:
-            return replace(found, entry=await self.origins.wanted(found.origin, found.entry))
-        client = found.origin.client if isinstance(found.origin, ServerOrigin) else None
-        if not isinstance(found.origin, ServerOrigin) or client is None or not found.entry.is_named:
+            return found
+        origin, entry = found.origin, found.entry
+        if not isinstance(origin, ServerOrigin) or origin.client is None or not entry.is_named:
             raise ProtocolError(
                 "argument-unknown",
                 f"the skill {found.name!r:.80} takes no arguments, or its server cannot be reached now",
@@ -483,7 +487,15 @@ class Host:
                 side="local",
                 rule="P2",
             )
-        return replace(found, entry=await found.origin.get_skill(client, found.entry.uri, arguments))
+        listed = origin.short.get(entry.uri, entry)
+        resources = Partial(listed.files, arguments={**listed.arguments, **arguments})
+        return replace(found, entry=replace(listed, resources=resources))
+
+    async def _wanted(self, found: NamedEntry) -> NamedEntry:
+        entry = await self.origins.wanted(found.origin, found.entry)
+        if await self.approvals.keep_declined(found.origin.label, found.entry, entry):
+            await self._look()
+        return replace(found, entry=entry)
 
     async def _held(self, name: str) -> NamedEntry:
         """The skill as it is known: what a person looked at is what they say yes to, if nobody asks in between."""
@@ -525,7 +537,7 @@ class Host:
                 rule="O3",
             )
         await self._loader.allow_across(skill, f"{origin} {uri}")
-        theirs = await self._loader.approve(other, await self.origins.wanted(other, entry))
+        theirs = await self._loader.approve(other, entry)
         return await self._loader.read_file(theirs, uri), theirs
 
     async def _log(self, what: Happening, skill: ApprovedSkill, *, uri: str = "", **facts: Any) -> None:

@@ -154,7 +154,8 @@ class Store(ABC):
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
         """Remember an approval, in place of an earlier one for the same skill, and log it, in one step.
 
-        Open questions of the kind ``load`` about exactly this content are answered by it, in the same step.
+        Open questions of the kind ``load`` about exactly this content, or about files that were not known yet
+        (V5), are answered by it, in the same step.
         With ``after``, only if that is the number of the skill's newest decision still, 0 if it has none: whoever
         decided just now is not overruled. Whether it was stored.
         """
@@ -163,7 +164,8 @@ class Store(ABC):
     async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
         """Log a person's no to exactly this content of the line's skill; an approval of it goes. One step.
 
-        Open questions of the kind ``load`` about exactly this content are answered by it, in the same step.
+        Open questions of the kind ``load`` about exactly this content, or about files that were not known yet
+        (V5), are answered by it, in the same step.
         ``after``, and what is returned, are those of ``put_approval``.
         """
 

@@ -25,7 +25,7 @@ RENEW = "UPDATE questions SET waits_until = ? WHERE id = ?"
 ANSWER = "UPDATE questions SET answer = ? WHERE id = ? AND answer IS NULL AND waits_until > ?"
 ANSWER_ALL = (
     "UPDATE questions SET answer = ?"
-    " WHERE answer IS NULL AND kind = 'load' AND origin = ? AND uri = ? AND content = ?"
+    " WHERE answer IS NULL AND kind = 'load' AND origin = ? AND uri = ? AND content IN (?, '')"
 )
 GIVEN = "SELECT answer FROM questions WHERE id = ? AND answer IS NOT NULL"
 WITHDRAW = "DELETE FROM questions WHERE id = ?"

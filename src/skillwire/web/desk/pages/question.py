@@ -79,6 +79,8 @@ async def _known_here(desk: Desk, question: Question) -> str:
         entry = (await desk.wanted(question.origin, question.entry.uri)).entry
     except SkillwireError:
         return ""
+    if question.kind == "load" and not question.content:  # it was asked before its files were known (V5)
+        return "same" if has_contents(entry) else "unsure"
     if fingerprint_of(entry) == question.content:
         return "same"
     return "other" if has_contents(entry) or not question.content else "unsure"
