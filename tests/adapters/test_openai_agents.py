@@ -16,6 +16,7 @@ from agents import (
     Tool,
     UserError,
     function_tool,
+    handoff,
 )
 from agents.models.openai_chatcompletions import Converter as ChatConverter
 from agents.models.openai_responses import Converter as ResponsesConverter
@@ -155,6 +156,57 @@ async def test_a_tool_that_nothing_can_ask_about_is_refused_unless_it_is_harmles
             SkillsAgent("helper", host=host, tools=[hosted])
         agent = SkillsAgent("helper", host=host, tools=[hosted, shell], harmless=["code_interpreter", "shell"])
         assert agent.tools[-2:] == [hosted, shell]
+
+
+@rule("A5")
+async def test_a_handoff_leads_to_agents_with_the_same_gate_only(open_host: OpenHost) -> None:
+    """Whenever it is added; a handoff with functions of its own is refused too."""
+    async with open_host() as host:
+        plain, second = Agent[Any]("plain"), SkillsAgent("second", host=host)
+        refused = [plain, handoff(plain), handoff(second, on_handoff=lambda _: None), handoff(second)]
+        for item in refused:
+            with pytest.raises(UserError, match="harmless"):
+                SkillsAgent("helper", host=host, handoffs=[item])
+        agent = SkillsAgent("helper", host=host, handoffs=[second], model=ScriptedModel([[DONE]]))
+        with pytest.raises(UserError, match="harmless"):
+            agent.clone(handoffs=[plain])
+        agent.handoffs.append(plain)
+        with pytest.raises(UserError, match="harmless"):
+            await Runner.run(agent, "Do it.", run_config=QUIET)
+        named = ["transfer_to_plain", "transfer_to_second"]
+        assert SkillsAgent("helper", host=host, handoffs=refused, harmless=named).handoffs == refused
+
+
+@rule("A5")
+async def test_an_agent_of_another_host_is_no_gated_one(open_host: OpenHost) -> None:
+    """It does not know what was loaded here."""
+    async with open_host() as host, open_host() as other:
+        with pytest.raises(UserError, match="same host"):
+            SkillsAgent("helper", host=host, handoffs=[SkillsAgent("second", host=other)])
+
+
+@rule("A5")
+async def test_an_agent_that_is_handed_over_to_is_gated(open_host: OpenHost, person: Person) -> None:
+    async with open_host(ask=person) as host:
+        second = SkillsAgent("second", host=host, tools=[shell], model=ScriptedModel([[SHELL], [DONE]]))
+        over = function_call("transfer_to_second", {}, call_id="3")
+        agent = SkillsAgent("helper", host=host, handoffs=[second], model=ScriptedModel([[LOAD], [over]]))
+        run = await Runner.run(agent, "Do it.", run_config=QUIET)
+    assert run.last_agent is second
+    assert person.asked[-1] == ("execute", "acme", "billing/refunds")
+    assert "ran x" not in str(run.to_input_list())
+
+
+@rule("A5")
+async def test_an_agent_as_a_tool_is_gated_as_a_tool(open_host: OpenHost, person: Person) -> None:
+    model = ScriptedModel([[DONE]])
+    inner = Agent[Any]("inner", model=model).as_tool("inner", "Does it.")
+    call = function_call("inner", {"input": "x"}, call_id="3")
+    async with open_host(ask=person) as host:
+        agent = SkillsAgent("helper", host=host, tools=[inner], model=ScriptedModel([[LOAD], [call], [DONE]]))
+        await Runner.run(agent, "Do it.", run_config=QUIET)
+    assert person.asked[-1] == ("execute", "acme", "billing/refunds")
+    assert not model.calls
 
 
 async def test_optional_arguments_stay_optional_on_the_wire(open_host: OpenHost) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from typing import TYPE_CHECKING, Any
 
 import pytest
-from pydantic_ai import Agent, FunctionToolset
+from pydantic import BaseModel
+from pydantic_ai import Agent, FunctionToolset, TextOutput, UnexpectedModelBehavior
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
-from pydantic_ai.models.function import AgentInfo, FunctionModel
+from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 from pydantic_ai.models.test import TestModel
 
 from adapters.conftest import SECRET, TEMPLATE
@@ -15,6 +17,8 @@ from rules import rule
 from skillwire.host.adapters.pydantic_ai import SkillsCapability
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
     from adapters.conftest import OpenHost, Person
 
 pytestmark = pytest.mark.anyio
@@ -76,6 +80,63 @@ async def test_the_tools_of_another_toolset_are_gated_too(
         )
     assert outcome in run.output
     assert [kind for kind, *_ in person.asked] == ["load", *([] if harmless else ["execute"])]
+
+
+@rule("A5")
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("kind", ["tool", "text", "one of two"])
+@pytest.mark.parametrize("harmless", [False, True], ids=["gated", "harmless"])
+async def test_an_output_function_is_gated_like_a_tool(
+    harmless: bool, kind: str, streamed: bool, open_host: OpenHost, person: Person
+) -> None:
+    """The model hears why, and may answer in another way."""
+    ran: list[str] = []
+
+    def deploy(text: str) -> str:
+        ran.append(text)
+        return f"deployed {text}"
+
+    def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+        if len(messages) == 1:
+            return ModelResponse(parts=[ToolCallPart("load_skill", {"name": "refunds"})])
+        if kind == "text":
+            return ModelResponse(parts=[TextPart("x")])
+        tool = next(tool.name for tool in info.output_tools if "deploy" in tool.name or kind == "tool")
+        return ModelResponse(parts=[ToolCallPart(tool, {"text": "x"})])
+
+    async def stream(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[Any]:
+        for number, part in enumerate(model(messages, info).parts):
+            if isinstance(part, ToolCallPart):
+                yield {number: DeltaToolCall(part.tool_name, json.dumps(part.args))}
+            elif isinstance(part, TextPart):
+                yield part.content
+
+    kinds: dict[str, Any] = {"tool": deploy, "text": TextOutput(deploy), "one of two": [deploy, Other]}
+    async with open_host(ask=person) as host:
+        names = ("deploy",) if harmless else ()
+        skills = SkillsCapability(host, harmless=names)
+        agent = Agent(FunctionModel(model, stream_function=stream), output_type=kinds[kind], capabilities=[skills])
+
+        async def run() -> None:
+            if streamed:
+                async with agent.run_stream("Go.") as answer:
+                    await answer.get_output()
+            else:
+                await agent.run("Go.")
+
+        if harmless:
+            await run()
+        else:
+            with pytest.raises(UnexpectedModelBehavior):  # it tried until there were no retries left
+                await run()
+    assert bool(ran) == harmless
+    assert {kind for kind, *_ in person.asked} == {"load", *([] if harmless else ["execute"])}
+
+
+class Other(BaseModel):
+    """Another output, which no function makes."""
+
+    value: int
 
 
 async def test_arguments_that_are_no_object_are_the_frameworks_to_complain_about(open_host: OpenHost) -> None:

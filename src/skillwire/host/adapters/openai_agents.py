@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from skillwire.host.adapters import missing
 
 try:
-    from agents import Agent, CustomTool, FunctionTool, LocalShellTool, ShellTool, UserError
+    from agents import Agent, CustomTool, FunctionTool, Handoff, LocalShellTool, ShellTool, UserError
     from agents.tool_guardrails import ToolGuardrailFunctionOutput, ToolInputGuardrail, ToolInputGuardrailData
 except ImportError as error:
     raise missing("openai-agents", error) from error
@@ -30,8 +30,8 @@ class SkillsAgent(Agent[Any]):
     """An agent with the host's tools and, before each turn, the current list of skills.
 
     While a server's skill is acted on, each call of another tool needs a grant (A5): also of tools of MCP servers,
-    and of tools that are added later. Name a tool as ``harmless`` if it runs no code. Hand over to agents of this
-    class only: they see the same conversation.
+    and of tools that are added later. Name a tool as ``harmless`` if it runs no code. An agent that is handed over
+    to sees the same conversation, so it has to be a ``SkillsAgent`` of the same host.
     """
 
     host: Host = field(kw_only=True)
@@ -39,6 +39,7 @@ class SkillsAgent(Agent[Any]):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        self._check_handoffs()
         others = [self._gated(tool) for tool in self.tools if not isinstance(tool, _SkillTool)]
         self.tools = [*(_skill_tool(self.host, tool) for tool in self.host.tools("mcp")), *others]
 
@@ -49,7 +50,24 @@ class SkillsAgent(Agent[Any]):
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         """Every tool of this turn."""
+        self._check_handoffs()  # some may have been added since
         return [self._gated(tool) for tool in await super().get_all_tools(run_context)]
+
+    def _check_handoffs(self) -> None:
+        """``UserError`` if a handoff leads to an agent without the gate, or may run functions on its way."""
+        for item in self.handoffs:
+            tool = item.tool_name if isinstance(item, Handoff) else Handoff.default_tool_name(item)
+            if (isinstance(item, SkillsAgent) and item.host is self.host) or tool in self.harmless:
+                continue
+            if isinstance(item, Handoff):
+                raise UserError(
+                    f"nothing can ask before the functions of the handoff {tool!r} run: hand over to a SkillsAgent"
+                    f" itself, handoffs=[agent], or name {tool!r} in 'harmless'"
+                )
+            raise UserError(
+                f"nothing would ask before the tools of {item.name!r} run: make it a SkillsAgent with the same"
+                f" host, or name {tool!r} in 'harmless'"
+            )
 
     def _gated(self, tool: Tool) -> Tool:
         """The tool, or a copy of it, that asks the host before each call.

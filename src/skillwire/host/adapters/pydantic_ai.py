@@ -12,6 +12,7 @@ from skillwire.host.adapters import missing
 from skillwire.host.tools import LOAD
 
 try:
+    from pydantic_ai import ModelRetry
     from pydantic_ai.capabilities import AbstractCapability
     from pydantic_ai.tools import RunContext, ToolDefinition
     from pydantic_ai.toolsets import AbstractToolset, ToolsetTool
@@ -21,8 +22,9 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from pydantic_ai.capabilities.abstract import WrapToolExecuteHandler
+    from pydantic_ai.capabilities.abstract import WrapOutputProcessHandler, WrapToolExecuteHandler
     from pydantic_ai.messages import ToolCallPart
+    from pydantic_ai.output import OutputContext
 
     from skillwire.host.runtime import Host
 
@@ -36,8 +38,8 @@ _OURS = secrets.token_hex(8)  # marks the host's own tools, whatever prefix thei
 class SkillsCapability(AbstractCapability[Any]):
     """Gives an agent the host's tools and, as instructions, the current list of skills.
 
-    While a server's skill is acted on, each call of another tool needs a grant (A5). Name a tool as ``harmless``
-    if it runs no code.
+    While a server's skill is acted on, each call of another tool, and of an output function, needs a grant (A5).
+    Name one as ``harmless`` if it runs no code.
     """
 
     host: Host
@@ -65,6 +67,23 @@ class SkillsCapability(AbstractCapability[Any]):
         is_open = (tool_def.metadata or {}).get("skillwire") == _OURS or call.tool_name in self.harmless
         refusal = None if is_open else await self.host.gate(call.tool_name)
         return refusal.for_model if refusal else await handler(args)
+
+    async def wrap_output_process(
+        self,
+        ctx: RunContext[Any],  # noqa: ARG002 - the framework's shape
+        *,
+        output_context: OutputContext,
+        output: Any,
+        handler: WrapOutputProcessHandler,
+    ) -> Any:
+        """The output. A function that makes it runs code as a tool does, so it needs a grant too."""
+        call = output_context.tool_call
+        name = output_context.function_name or (call.tool_name if call else "an output function")
+        if output_context.has_function and name not in self.harmless:
+            refusal = await self.host.gate(name)
+            if refusal is not None:
+                raise ModelRetry(refusal.for_model)
+        return await handler(output)
 
 
 class _SkillsToolset(AbstractToolset[Any]):
