@@ -13,9 +13,6 @@ from skillwire.host.adapters.agent_framework import skills_provider
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-TOOLS = {"load_skill": "load_skill", "read_skill_file": "read_skill_resource"}  # the framework's own names
-WORDS = {"name": "skill_name", "path": "resource_name"}
-
 
 class OfflineClient(FunctionInvocationLayer[Any], BaseChatClient[Any]):
     """The framework's base client, with the loop that calls tools; a real one would send the messages."""
@@ -28,8 +25,7 @@ class OfflineClient(FunctionInvocationLayer[Any], BaseChatClient[Any]):
         if isinstance(step, str):
             answer = Content.from_text(step)
         else:
-            arguments = {WORDS[key]: value for key, value in step[1].items()}
-            answer = Content.from_function_call(f"call-{len(messages)}", TOOLS[step[0]], arguments=arguments)
+            answer = Content.from_function_call(f"call-{len(messages)}", step[0], arguments=step[1])
         return ChatResponse(messages=[Message("assistant", [answer])])
 
 

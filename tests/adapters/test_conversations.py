@@ -11,8 +11,10 @@ import pytest
 from adapters.conftest import LIE, SECRET, TEMPLATE, acme
 from adapters.driving import listing, load, read, shell
 from rules import rule
-from skillwire import Skills
+from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.server.run import build_server
+from skillwire.skill.entry import SkillMeta
+from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,5 +170,21 @@ async def test_the_tools_are_the_hosts(drive: Callable[[SkillHost], Driver], ope
     async with open_host() as host:
         seen = await drive(host).converse([], "Done.")
         ours = {tool["name"] for tool in host.tools()}
-    frameworks_own = {"load_skill", "read_skill_resource", "run_skill_script"}
-    assert seen.offered - {"shell"} in (ours, frameworks_own)
+    assert seen.offered - {"shell"} == ours
+
+
+@rule("G1", "L2")
+async def test_a_skill_that_its_server_does_not_list_is_loaded_by_its_uri(
+    drive: Callable[[SkillHost], Driver], open_host: OpenHost, person: Person
+) -> None:
+    """The prompt names the server, although it lists nothing."""
+    person.allowed = {("load", "quiet")}
+    files = {"SKILL.md": skill_md("hidden", body=SECRET)}
+    catalog = MemoryCatalog([Skill("hidden", files, SkillMeta(listed=False))])
+    async with open_host(ask=person) as host:
+        await host.add_server("quiet", build_server(Skills(catalog)))
+        await host.settle()
+        seen = await drive(host).converse([load("skill://hidden/SKILL.md")], "Done.")
+    assert "quiet" in seen.system[0]
+    assert SECRET in seen.results[0]
+    assert person.asked == [("load", "quiet", "hidden")]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from skillwire import SkillHost
 
-WORDS = {"name": "skill_name", "path": "resource_name"}
-
 
 class ScriptedClient(FunctionInvocationLayer[Any], BaseChatClient[Any]):
     """Answers with what it was told to, and remembers what it was given."""
@@ -77,12 +75,4 @@ class AgentFramework:
 
 
 def call_content(number: int, call: Call) -> Content:
-    """The call in the framework's own words for its skill tools."""
-    name, arguments = call.tool, call.arguments
-    if name == "list_skill_directory":
-        arguments = {**arguments, "path": arguments["path"] + "/"}
-    if name in ("read_skill_file", "list_skill_directory"):
-        name = "read_skill_resource"
-    if name != "shell":
-        arguments = {WORDS[key]: value for key, value in arguments.items()}
-    return Content.from_function_call(f"call-{number}", name, arguments=arguments)
+    return Content.from_function_call(f"call-{number}", call.tool, arguments=call.arguments)

@@ -85,6 +85,27 @@ async def test_an_unlisted_skill_is_loaded_by_its_uri(server: HostileServer, sta
 
 
 @rule("G1", "N1", "A1")
+async def test_a_uri_that_one_server_lists_and_another_has_unlisted_is_ambiguous(
+    state: Path, person: Person
+) -> None:
+    """Being listed decides nothing; a name from the list means the listed one."""
+    one, two = HostileServer(), HostileServer(era="legacy")
+    one.add("flat", {"SKILL.md": skill_md("flat")})
+    two.answers["skills/get"] = {"skill": two.add("flat", {"SKILL.md": skill_md("flat")}, listed=False)}
+    async with hosting(state, {"one": one, "two": two}, ask=person) as host:
+        several = await host.load(URI)
+        assert reference(several) == ("origin-ambiguous", "N1")
+        assert several.refusal is not None
+        assert several.refusal.choices == ("one", "two")
+        assert person.asked == []
+        assert not (await host.load("flat")).is_error
+        for label in ("one", "two"):
+            assert f'origin="mcp:{label}"' in (await host.load(URI, origin=label)).text
+        two.answers["skills/get"] = Refusal(-32602, "unknown")
+        assert 'origin="mcp:one"' in (await host.load(URI)).text
+
+
+@rule("G1", "N1", "A1")
 async def test_an_unlisted_skill_is_loaded_without_its_origin_if_one_server_has_it(
     state: Path, person: Person
 ) -> None:

@@ -54,7 +54,7 @@ from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Mapping
+    from collections.abc import AsyncGenerator, Generator, Iterable, Mapping
 
     from anyio.abc import TaskGroup
 
@@ -427,8 +427,11 @@ class Host:
         return await self._wanted(found) if whole else found
 
     async def _named(self, name: str, origin: str | None = None) -> NamedEntry:
+        known: list[NamedEntry] = []
         try:
-            return self.names.find(name, origin)
+            known.append(self.names.find(name, origin))
+            if origin is not None or name != known[0].entry.uri:
+                return known[0]
         except NotFoundError:
             label, _, uri = name.partition(":")
             if origin is None and "://" in uri:
@@ -436,15 +439,19 @@ class Host:
             if "://" not in name:
                 raise
         if origin is None:
-            return await self._served_by_one(str(parse_uri(name)))
+            return await self._served_by_one(str(parse_uri(name)), known)
         place = self.origins.get(origin)
         if not isinstance(place, ServerOrigin) or place.client is None:
             raise OriginError("origin-away", f"{origin!r:.80} cannot be asked now", "try again later", rule="O1")
         return NamedEntry(f"{origin}:{name}", place, await place.get_skill(place.client, name))
 
-    async def _served_by_one(self, uri: str) -> NamedEntry:
-        """The unlisted skill at ``uri``, if exactly one connected server has it (G1, N1)."""
-        found: list[NamedEntry] = []
+    async def _served_by_one(self, uri: str, listed: Iterable[NamedEntry]) -> NamedEntry:
+        """The skill at ``uri``, if exactly one origin lists it or, being asked, has it (G1, N1).
+
+        That one server lists a skill does not decide against another that has the same URI and does not list it.
+        """
+        found = list(listed)
+        known = {each.origin.label for each in found}
 
         async def ask(origin: ServerOrigin, client: SkillsClient) -> None:
             with suppress(SkillwireError):
@@ -452,7 +459,7 @@ class Host:
 
         async with anyio.create_task_group() as group:
             for origin in self.origins.servers():
-                if origin.client is not None:
+                if origin.client is not None and origin.label not in known:
                     group.start_soon(ask, origin, origin.client)
         if len(found) == 1:
             return found[0]
