@@ -254,6 +254,24 @@ def test_what_cannot_be_verified_is_never_approved(capsys: pytest.CaptureFixture
     assert capsys.readouterr().out == ""
 
 
+@rule("P2")
+def test_a_skill_that_needs_arguments_is_loaded_with_them(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    needs = "arguments:\n  - name: city\n    description: Where?\n    required: true\n"
+    tree = {"weather/SKILL.md": skill_md("weather", body="The weather in {{city}}.\n", extra=needs)}
+    root = write_tree(tmp_path / "weather", tree)
+    assert run(["origins", "add", "acme", "--no-test", "--", *serving(root, "--dialect", "sep-2076")]) == 0
+    words = ["load", "weather", "--yes", "--dynamic"]
+    assert run(words) == 1
+    err = capsys.readouterr().err
+    assert "[argument-missing, rule P2]" in err
+    assert "--argument city=TEXT" in err
+    assert run([*words, "--argument", "city=Bern"]) == 0
+    assert "The weather in Bern." in capsys.readouterr().out
+    assert run([*words, "--argument", "Bern"]) == 2
+
+
 @rule("G1")
 def test_an_unlisted_skill_is_approved_by_origin_and_uri(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = serving(root, "--unlisted", "acme/*")

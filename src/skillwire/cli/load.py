@@ -58,6 +58,13 @@ def add_arguments(verbs: Verbs) -> None:
         action="store_true",
         help="do not decline a skill about which nothing can be verified, but ask; never remembered",
     )
+    parser.add_argument(
+        "--argument",
+        action="append",
+        default=[],
+        metavar="NAME=TEXT",
+        help="for a skill that needs arguments; may be given several times",
+    )
     add_host_options(parser)
 
 
@@ -87,15 +94,28 @@ def _policy(*, dynamic: bool) -> Policy:
     return Policy([Rule("ask", kind="dynamic")] if dynamic else [])
 
 
+def _given(pairs: list[str]) -> dict[str, str]:
+    """P2: the arguments for the skill."""
+    given: dict[str, str] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not name or not equals:
+            raise FormatError("argument-invalid", f"{pair!r:.80} is not NAME=TEXT", "write --argument city=Bern")
+        given[name] = text
+    return given
+
+
 async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.host.refusal import Refusal
 
     found = await find_skill(host, arguments.name, printer, whole=False)  # V5: nothing is read before the yes
-    outcome = await host.load_skill(arguments.name)
+    outcome = await host.load_skill(arguments.name, arguments=_given(arguments.argument))
     if isinstance(outcome, Refusal):
         if arguments.json:
             printer.json({"refused": _refusal(outcome)})
         hint = outcome.hint
+        if outcome.missing:
+            hint = "give each: " + " ".join(f"--argument {shlex.quote(name)}=TEXT" for name in outcome.missing)
         if outcome.reference in ("nobody-to-ask", "skill-declined"):  # the command has to find the same skill
             hint = " ".join([hint, *map(shlex.quote, host_words(arguments))])
         printer.error(SkillwireError(outcome.reference, outcome.message, hint, rule=outcome.rule))
