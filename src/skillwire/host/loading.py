@@ -84,6 +84,8 @@ class Loader:
         A skill that was declined is refused before anybody is asked, one of a folder too. Where a listing says too
         little of a skill, the question does too: the files are fetched after the yes (V5).
         """
+        if origin.is_local:  # it may have changed on disk, and is no longer what was declined
+            entry = await self._origins.wanted(origin, entry)
         await self._approvals.refuse_if_declined(origin.label, entry)
         if origin.is_local:
             return ApprovedSkill(origin, entry)
