@@ -803,7 +803,7 @@ CLIENT = [
             'if self._zlib is None and encoding not in ("", "identity"):',
             'if self._zlib is None and encoding == "unknown":',
         ),
-        ("http-counts-nothing", "                self._meter.count(len(chunk))\n", ""),
+        ("http-counts-nothing", "                    self._meter.count(len(piece))\n", ""),
     ),
     *rows(
         "client/pipes.py",
