@@ -176,6 +176,7 @@ async def test_a_lookup_by_name_stops_at_its_hit(server: HostileServer, dialect:
         "nextCursor": f"{next(numbers)}",
     }
     server.answers["skills/get"] = {"instructions": "Do."}
+    server.answers["skills/activate"] = {"messages": []}
     async with server.connect(dialect=dialect) as client:
         assert (await client.get_skill("named://flat/SKILL.md")).name == "flat"
     assert server.methods().count("skills/list") == 1

@@ -67,7 +67,7 @@ class ApprovalRequest:
     @property
     def is_unread(self) -> bool:
         """Whether the files are not known before the skill is loaded. A yes binds what is loaded then (A1, V5)."""
-        return self.kind == "load" and not has_contents(self.entry)
+        return self.kind == "load" and not has_contents(self.entry) and not self.entry.is_dynamic
 
     async def review(self) -> ApprovalRequest:
         """Read the files of the skill, and return the request with what they say.
@@ -132,7 +132,8 @@ class Policy:
     """The first rule that matches decides. Else a person is asked, except about what is declined by default:
 
     dynamic skills (V7) and reads across origins (O3) need a rule that says ``ask`` or ``allow`` for that kind. A
-    rule that says ``deny`` is stronger than an approval that was given before it was made.
+    rule that says ``deny`` is stronger than an approval that was given before it was made. Where it is not known
+    before the load whether a skill can be verified, a rule that allows dynamic ones allows it.
     """
 
     rules: Sequence[Rule] = ()
@@ -149,6 +150,9 @@ class Policy:
     def decide(self, request: ApprovalRequest) -> Decision:
         """What is to be done about ``request``."""
         rule = self.rule_for(request)
+        if rule is None and request.is_unread:
+            as_dynamic = self.rule_for(replace(request, kind="dynamic"))
+            rule = as_dynamic if as_dynamic is not None and as_dynamic.decision == "allow" else None
         return self.defaults[request.kind] if rule is None else rule.decision
 
     def rule_for(self, request: ApprovalRequest) -> Rule | None:

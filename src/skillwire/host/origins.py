@@ -302,6 +302,7 @@ class Origins:
                 "skill-unknown",
                 f"the folder {origin.label!r} no longer has a skill at {entry.uri!r:.300}",
                 "look at its problems: skillwire check FOLDER",
+                rule="G1",
             )
         return now
 
