@@ -17,7 +17,7 @@ import anyio
 from skillwire.client.dialects.contract import Dialect, root_of
 from skillwire.client.pages import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
-from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError
+from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declared import ARGUMENT_NAME
 from skillwire.skill.digest import is_digest
@@ -206,9 +206,18 @@ class NativeDialect(NamedDialect):
         is no file of it.
         """
         name = name_of(uri)
-        fields = dict((await self._listed(name)).frontmatter)
-        async with self._activated(name) as activation:
-            files, home = activation.resources, activation.home
+        listed = await self._listed(name)
+        fields = dict(listed.frontmatter)
+        try:
+            async with self._activated(name) as activation:
+                files, home = activation.resources, activation.home
+        except UpstreamError as error:
+            is_listed = listed != named_entry({"name": name})
+            if is_listed or error.reference != "server-failed":
+                raise
+            raise NotFoundError(  # so the prototype refuses a name that it does not know
+                "skill-unknown", f"the server has no skill {name!r:.100}", "list its skills"
+            ) from error
         if home:
             inside = f"{home.removesuffix(SKILL_MD)}"
             said = next(
