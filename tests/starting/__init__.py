@@ -5,7 +5,8 @@ Most tests that start a server over stdio are about what it says, not about how 
 environment, folder, signals and exit code. ``python_command()`` does the same for a script. Tests of how a process
 starts, and tests that kill one at a random moment, start a new one: a fork is killed shortly after its stand-in.
 
-- ``warm.py``: the process that has imported everything and forks. One for each process of pytest, on first use.
+- ``warm.py``: the process that has imported everything and forks. One for each process of pytest, on first use;
+  another one if more modules are wanted.
 - ``asking.py``: what is started instead of ``skillwire``. It asks for a fork, and ends as the fork ends.
 """
 
@@ -24,12 +25,16 @@ _HERE = Path(__file__).parent
 
 def skillwire_command() -> list[str]:
     """The words before ``serve …``."""
-    return [sys.executable, "-I", "-S", str(_HERE / "asking.py"), _warm()]
+    return _asking(_warm())
 
 
-def python_command() -> list[str]:
-    """The words before ``script.py …`` or ``-c CODE …``: Python that has imported ``skillwire`` already."""
-    return [*skillwire_command(), "--python"]
+def python_command(*modules: str) -> list[str]:
+    """The words before ``script.py …`` or ``-c CODE …``: Python with ``skillwire`` and ``modules`` imported."""
+    return [*_asking(_warm(*modules)), "--python"]
+
+
+def _asking(socket: str) -> list[str]:
+    return [sys.executable, "-I", "-S", str(_HERE / "asking.py"), socket]
 
 
 @cache
@@ -49,11 +54,11 @@ def folder_for_path() -> str:
 
 
 @cache
-def _warm() -> str:
+def _warm(*modules: str) -> str:
     folder = tempfile.TemporaryDirectory(prefix="warm-")
     socket = f"{folder.name}/socket"
     process = subprocess.Popen(
-        [sys.executable, str(_HERE / "warm.py"), socket],
+        [sys.executable, str(_HERE / "warm.py"), socket, *modules],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,  # a Ctrl-C for pytest is none for the tests' processes

@@ -22,14 +22,16 @@ from typing import Any
 import skillwire
 from skillwire.cli import main
 
-_LEFT_OUT = ("skillwire.host.adapters.", "skillwire.web", "skillwire.__main__")  # need more, are not for processes
+_LEFT_OUT = ("skillwire.host.adapters.", "skillwire.__main__")  # need more, is not to be imported
 
 
-def import_everything() -> None:
+def import_everything(*modules: str) -> None:
     """What every fork has at once."""
     for module in pkgutil.walk_packages(skillwire.__path__, "skillwire."):
         if not module.name.startswith(_LEFT_OUT):
             importlib.import_module(module.name)
+    for name in modules:
+        importlib.import_module(name)
 
 
 def warm(path: str) -> None:
@@ -179,5 +181,5 @@ def say(line: socket.socket, number: int) -> None:
 
 
 if __name__ == "__main__":
-    import_everything()
+    import_everything(*sys.argv[2:])
     warm(sys.argv[1])
