@@ -17,7 +17,8 @@ BROKEN_OUT = '"><img src=x onerror=window.pwned=1>'
 QUOTED = "' onmouseover='window.pwned=1' autofocus onfocus='window.pwned=1"
 TEMPLATE = "{{ 7*7 }}{% raw %}${7*7}"
 ENDING = "</title></textarea><script>window.pwned=1</script>"
-PAYLOADS = (SCRIPT, IMAGE, BROKEN_OUT, QUOTED, TEMPLATE, ENDING, "javascript:window.pwned=1")
+LINK = "javascript:window.pwned=1"
+PAYLOADS = (SCRIPT, IMAGE, BROKEN_OUT, QUOTED, TEMPLATE, ENDING, LINK)
 
 _FIELDS = f"""\
 ---

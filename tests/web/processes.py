@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from e2e.talking import PATIENCE, Talking
-from starting import skillwire_command
+from starting import python_command, skillwire_command
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,7 +53,7 @@ def address_of(process: Talking) -> str:
 def odd_server() -> Iterator[str]:
     """``odd_server.py``, at its address."""
     environment = {**os.environ, "PYTHONPATH": str(ODD.parents[1])}
-    process = subprocess.Popen([sys.executable, str(ODD)], stdout=subprocess.PIPE, text=True, env=environment)
+    process = subprocess.Popen([*python_command(), str(ODD)], stdout=subprocess.PIPE, text=True, env=environment)
     try:
         assert process.stdout is not None
         yield process.stdout.readline().strip()
@@ -121,7 +120,7 @@ class Desk:
     @contextmanager
     def agent(self, skill: str) -> Iterator[subprocess.Popen[str]]:
         """A small agent that wants a skill; its loop goes on when somebody said yes at the desk."""
-        words = [sys.executable, str(AGENT), str(self.state), str(self.config), skill]
+        words = [*python_command(), str(AGENT), str(self.state), str(self.config), skill]
         process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
             yield process

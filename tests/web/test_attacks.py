@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, cast
 from urllib.parse import quote
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from web.hostile import ELSEWHERE, FILES, IMAGE, PAYLOADS, SCRIPT
+from web.hostile import ELSEWHERE, FILES, IMAGE, LINK, PAYLOADS, SCRIPT
 from web.processes import desk_over
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from playwright.sync_api import BrowserContext
+    from playwright.sync_api import Browser, BrowserContext, SetCookieParam
 
     from web.watching import Watch
 
 RUDE = str(Path(__file__).with_name("rude_server.py"))
 TESTS = str(Path(__file__).parents[1])
 # What must not be in a page, and then what a person does with it: open, hover, focus.
+JOINED = ("".join(each for each in PAYLOADS if each != LINK), LINK)
 PROVOKING = """() => {
   const wrong = [];
   const found = (selector) => document.querySelectorAll(selector).forEach((each) => wrong.push(each.outerHTML));
@@ -50,7 +51,7 @@ PROVOKING = """() => {
 
 def provoke(page: Page) -> None:
     """Nothing in the page could run, and nothing runs whatever a person does."""
-    assert page.evaluate(PROVOKING) == []
+    assert page.evaluate(PROVOKING) == [], page.url
 
 
 def test_a_hostile_skill_is_only_text_in_the_catalog(page: Page, hostile_catalog: str) -> None:
@@ -59,25 +60,25 @@ def test_a_hostile_skill_is_only_text_in_the_catalog(page: Page, hostile_catalog
     provoke(page)
 
 
-@pytest.mark.parametrize("path", FILES)
-def test_a_hostile_file_is_only_text_or_a_download(
-    page: Page, context: BrowserContext, hostile_catalog: str, path: str
+def test_hostile_files_are_only_text_or_downloads(
+    page: Page, context: BrowserContext, hostile_catalog: str
 ) -> None:
-    place = quote(f"hostile/{path}")
-    page.goto(f"{hostile_catalog}/file/{place}")
-    expect(page.get_by_role("heading", level=1)).to_be_visible()
-    provoke(page)
-    if path.endswith(".md"):
-        page.goto(f"{hostile_catalog}/file/{place}?as=text")
+    for path in FILES:
+        place = quote(f"hostile/{path}")
+        page.goto(f"{hostile_catalog}/file/{place}")
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
         provoke(page)
-    answer = context.request.get(f"{hostile_catalog}/raw/{place}")
-    assert answer.status == 200
-    kind = answer.headers["content-type"].partition(";")[0]
-    assert kind == ("image/png" if path.endswith(".png") else "application/octet-stream")
-    assert answer.headers["content-security-policy"].startswith("sandbox")
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    if kind == "application/octet-stream":
-        assert answer.headers["content-disposition"].startswith("attachment")
+        if path.endswith(".md"):
+            page.goto(f"{hostile_catalog}/file/{place}?as=text")
+            provoke(page)
+        answer = context.request.get(f"{hostile_catalog}/raw/{place}")
+        assert answer.status == 200, path
+        kind = answer.headers["content-type"].partition(";")[0]
+        assert kind == ("image/png" if path.endswith(".png") else "application/octet-stream"), path
+        assert answer.headers["content-security-policy"].startswith("sandbox"), path
+        assert answer.headers["x-content-type-options"] == "nosniff", path
+        if kind == "application/octet-stream":
+            assert answer.headers["content-disposition"].startswith("attachment"), path
 
 
 def test_bytes_that_are_called_a_picture_never_become_a_page(
@@ -88,11 +89,11 @@ def test_bytes_that_are_called_a_picture_never_become_a_page(
     assert page.evaluate("document.title") != "x"
 
 
-@pytest.mark.parametrize("path", ["/", "/left-out", "/search?q=hostile", f"/?under={quote(IMAGE)}"])
-def test_hostile_names_are_only_text_in_lists(page: Page, hostile_catalog: str, path: str) -> None:
-    page.goto(f"{hostile_catalog}{path}")
-    expect(page.get_by_text("onerror").first).to_be_visible()
-    provoke(page)
+def test_hostile_names_are_only_text_in_lists(page: Page, hostile_catalog: str) -> None:
+    for path in ("/", "/left-out", "/search?q=hostile", f"/?under={quote(IMAGE)}"):
+        page.goto(f"{hostile_catalog}{path}")
+        expect(page.get_by_text("onerror").first).to_be_visible()
+        provoke(page)
 
 
 def test_a_hostile_prefix_is_only_text_on_the_skills_page(page: Page, hostile_catalog: str) -> None:
@@ -101,7 +102,7 @@ def test_a_hostile_prefix_is_only_text_on_the_skills_page(page: Page, hostile_ca
     provoke(page)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
+@pytest.mark.parametrize("payload", JOINED, ids=["markup", "link"])
 def test_what_somebody_else_put_into_a_link_is_only_text(
     page: Page, watch: Watch, hostile_catalog: str, payload: str
 ) -> None:
@@ -122,25 +123,40 @@ def test_what_somebody_else_put_into_a_link_is_only_text(
         provoke(page)
 
 
-@pytest.mark.parametrize("payload", PAYLOADS)
-def test_what_is_typed_into_the_search_is_only_text(page: Page, hostile_catalog: str, payload: str) -> None:
+def test_what_is_typed_into_the_search_is_only_text(page: Page, hostile_catalog: str) -> None:
     page.goto(hostile_catalog)
-    page.get_by_role("searchbox").fill(f"nothing {payload}")
-    expect(page.locator("#results [data-summary]")).to_contain_text("nothing")
-    provoke(page)
+    for at, payload in enumerate(PAYLOADS):
+        page.get_by_role("searchbox").fill(f"nothing-{at} {payload}")
+        expect(page.locator("#results [data-summary]")).to_contain_text(f"nothing-{at}")
+        provoke(page)
 
 
-@pytest.fixture
-def hostile_desk(page: Page, tmp_path: Path, hostile_catalog: str) -> Iterator[Page]:
-    """A desk over that tree, and over a server whose errors are attacks."""
+class HostileDesk(NamedTuple):
+    base: str
+    cookies: list[SetCookieParam]
+
+
+@pytest.fixture(scope="module")
+def visited_desk(
+    browser: Browser, tmp_path_factory: pytest.TempPathFactory, hostile_catalog: str
+) -> Iterator[HostileDesk]:
+    """A desk over that tree, and over a server whose errors are attacks; somebody came in with its link."""
     servers: dict[str, object] = {
         "evil": {"type": "http", "url": f"{hostile_catalog}/mcp"},
         "rude": {"command": sys.executable, "args": [RUDE], "env": {"PYTHONPATH": TESTS}},
     }
-    with desk_over(tmp_path, servers) as desk:
+    with desk_over(tmp_path_factory.mktemp("desk"), servers) as desk, browser.new_context() as context:
         desk.run("approve", "hostile", "--by", SCRIPT, "--note", IMAGE, servers=True)
-        page.goto(desk.link)
-        yield page
+        context.new_page().goto(desk.link)
+        yield HostileDesk(desk.base, cast("list[SetCookieParam]", context.cookies()))
+
+
+@pytest.fixture
+def hostile_desk(context: BrowserContext, page: Page, visited_desk: HostileDesk) -> Page:
+    """The same person, in a window that is watched."""
+    context.add_cookies(visited_desk.cookies)
+    page.goto(visited_desk.base)
+    return page
 
 
 def test_hostile_skills_and_servers_are_only_text_at_the_desk(hostile_desk: Page) -> None:
@@ -182,7 +198,7 @@ def test_hostile_files_are_only_text_at_the_desk(hostile_desk: Page, context: Br
 def test_what_somebody_else_put_into_a_link_is_only_text_at_the_desk(hostile_desk: Page, watch: Watch) -> None:
     watch.excuse("status of 40[04]")
     page, base = hostile_desk, hostile_desk.url.rstrip("/")
-    for payload in PAYLOADS:
+    for payload in JOINED:
         words = quote(payload, safe="")
         for path in (
             f"/?q={words}&state={words}&origin={words}&page={words}",

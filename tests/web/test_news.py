@@ -8,7 +8,6 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-import pytest
 from playwright.sync_api import Page, expect
 
 from web.looking import SHIFT
@@ -32,31 +31,42 @@ def place_of(page: Page, selector: str) -> tuple[float, float]:
     return box["x"], box["y"]
 
 
-@pytest.mark.parametrize("width", [400, 1200, 2000])
-def test_a_question_that_arrives_moves_nothing(at_desk: Page, desk: Desk, width: int) -> None:
-    at_desk.set_viewport_size({"width": width, "height": 900})
-    at_desk.goto(f"{desk.base}/")
-    rows = at_desk.locator("#results [data-row]")
-    expect(rows).to_have_count(9)
-    before = [place_of(at_desk, selector) for selector in ("#results [data-row] a", "nav a[href='/log']")]
+def windows(page: Page, *widths: int) -> dict[int, Page]:
+    """As many windows of the same person."""
+    pages = {width: page.context.new_page() for width in widths}
+    for width, each in pages.items():
+        each.set_viewport_size({"width": width, "height": 900})
+    return pages
+
+
+def test_a_question_that_arrives_moves_nothing(at_desk: Page, desk: Desk) -> None:
+    places = ("#results [data-row] a", "nav a[href='/log']")
+    pages, before = windows(at_desk, 400, 1200, 2000), {}
+    for width, page in pages.items():
+        page.goto(f"{desk.base}/")
+        expect(page.locator("#results [data-row]")).to_have_count(9)
+        before[width] = [place_of(page, selector) for selector in places]
     with desk.asking("library"), desk.asking("library", label="elsewhere"):
-        expect(waiting(at_desk).get_by_role("link")).to_have_count(2)
-        expect(at_desk.get_by_role("link", name="Overview")).to_contain_text("2 waiting")
-        after = [place_of(at_desk, selector) for selector in ("#results [data-row] a", "nav a[href='/log']")]
-        assert after == before
-        assert shift_of(at_desk) < SHIFT
+        for width, page in pages.items():
+            expect(waiting(page).get_by_role("link")).to_have_count(2)
+            expect(page.get_by_role("link", name="Overview")).to_contain_text("2 waiting")
+            assert [place_of(page, selector) for selector in places] == before[width], width
+            assert shift_of(page) < SHIFT, width
 
 
-@pytest.mark.parametrize("width", [400, 1200])
-def test_news_of_a_skill_lie_over_its_page(at_desk: Page, desk: Desk, width: int) -> None:
-    at_desk.set_viewport_size({"width": width, "height": 900})
-    open_skill(at_desk, "library")
-    before = place_of(at_desk, "#approve")
+def test_news_of_a_skill_lie_over_its_page(at_desk: Page, desk: Desk) -> None:
+    pages, before = windows(at_desk, 400, 1200), {}
+    for width, page in pages.items():
+        page.goto(f"{desk.base}/")
+        open_skill(page, "library")
+        before[width] = place_of(page, "#approve")
     desk.run("approve", "library", servers=True)
-    expect(at_desk.locator("main").get_by_role("status")).to_be_in_viewport()
-    expect(at_desk.locator("main").get_by_role("status")).to_contain_text("Meanwhile it is approved")
-    assert place_of(at_desk, "#approve") == before
-    assert shift_of(at_desk) < SHIFT
+    for width, page in pages.items():
+        news = page.locator("main").get_by_role("status")
+        expect(news).to_be_in_viewport()
+        expect(news).to_contain_text("Meanwhile it is approved")
+        assert place_of(page, "#approve") == before[width], width
+        assert shift_of(page) < SHIFT, width
 
 
 @contextmanager
