@@ -25,6 +25,10 @@ SETTINGS: list[tuple[Transport, Era]] = [
 ]
 # Both transports and both eras at half the price, where bytes are many and the wire is the same.
 DIAGONAL: list[tuple[Transport, Era]] = [("stdio", "legacy"), ("http", "modern")]
+# The whole round in every setting; what honest authors write (``nasty_tree``) in those.
+TREES: list[tuple[Transport, Era, str]] = [
+    (*setting, "nasty" if setting in DIAGONAL else "examples") for setting in SETTINGS
+]
 
 FEATURES = {
     "skills": "skills: listed, got, every file read and compared",
@@ -47,6 +51,11 @@ FEATURES = {
     "verify-frontmatter": "`sep-2640-client-verify-frontmatter`",
 }
 NASTY = ("crlf", "names", "yaml", "block", "bytes", "nested", "shared")  # what ``nasty_tree`` has of them
+ONE_TRAIT = {
+    "wide": ("pages",),
+    "marked-and-kept": ("bom", "kept"),
+    "limits": ("limits",),
+}
 SCENARIOS = ("no-prefetch", "verify-digest", "verify-size", "verify-frontmatter")
 ROUND = ("skills", *SCENARIOS)  # what is tried in every setting; the rest does not depend on it
 _TREES = ("skills", "directories", "pages", "crlf", "bom", *NASTY[1:4], "kept", *NASTY[4:], "limits")

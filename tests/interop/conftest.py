@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 from collections import Counter
 from functools import cache
 from importlib.metadata import version
@@ -32,8 +31,9 @@ from interop.running import (
     Node,
     Served,
     Transport,
+    fastmcp_command,
 )
-from starting import skillwire_script
+from starting import python_command, skillwire_script
 from trees import write_tree
 
 if TYPE_CHECKING:
@@ -54,8 +54,11 @@ TREES: dict[str, Callable[[], Tree]] = {
     "bom": honest.bom_tree,
     "kept": honest.kept_tree,
     "spoiled": honest.spoiled_tree,
-    "metadata": lambda: honest.lenient_tree("metadata:\n  version: 1.5\n  beta: true\n"),
-    "tools": lambda: honest.lenient_tree("allowed-tools: [Read, Grep]\n"),
+    "declined": honest.declined_tree,
+    "loose": honest.loose_tree,
+    "marked-and-kept": lambda: {**honest.bom_tree(), **honest.kept_tree()},
+    "metadata": lambda: honest.lenient_tree(honest.LOOSE_METADATA),
+    "tools": lambda: honest.lenient_tree(honest.LOOSE_TOOLS),
 }
 
 NODE_SERVERS = {
@@ -64,11 +67,10 @@ NODE_SERVERS = {
     "ext-skills-0.12": "serve_ext_skills_0_12.mjs",
     "bare-typescript": "serve_bare.mjs",
 }
-PYTHON_SERVERS = {
-    "fastmcp": (FASTMCP_SKILLS_SERVER,),
-    "fastmcp-old": (FASTMCP_SKILLS_SERVER, "old"),
-    "bare-python": (BARE_SERVER,),
-    "index": (BARE_SERVER, "index"),
+FASTMCP_SERVERS = {"fastmcp": (), "fastmcp-old": ("old",)}
+BARE_SERVERS = {
+    "bare-python": (),
+    "index": ("index",),
 }
 
 
@@ -153,9 +155,10 @@ def peer_server(
     """``peer_server("typescript", "flat")``: a tree by name, served by a program that we did not write."""
 
     def command_of(name: str, root: str) -> tuple[str, ...]:
-        if name in PYTHON_SERVERS:
-            script, *words = PYTHON_SERVERS[name]
-            return (sys.executable, script, root, *words)
+        if name in FASTMCP_SERVERS:
+            return fastmcp_command(FASTMCP_SKILLS_SERVER, root, *FASTMCP_SERVERS[name])
+        if name in BARE_SERVERS:
+            return (*python_command(), BARE_SERVER, root, *BARE_SERVERS[name])
         node: Node = request.getfixturevalue("node")
         return (str(node.program), str(PEERS / NODE_SERVERS[name]), root)
 
@@ -183,7 +186,7 @@ def generated_server(node: Node, listen: Callable[..., str]) -> PeerServer:
 @pytest.fixture(scope="session")
 def attached(listen: Callable[..., str]) -> Served:
     """A FastMCP server with a tool, a resource and a prompt of its own, to which the examples are attached."""
-    command = (sys.executable, FASTMCP_SERVER, str(EXAMPLES))
+    command = fastmcp_command(FASTMCP_SERVER, str(EXAMPLES))
     return Served(honest.read_tree(EXAMPLES), listen(*command, "http"), command)
 
 

@@ -23,8 +23,13 @@ class Shown:
 
 def _skill(name: str, *, mark: str = "", more: str = "", end: str = r"\n") -> str:
     """Lines that make ``$skills``, a folder with one skill; the text is ``printf``'s."""
+    return f"skills=$(mktemp -d)\n{_another(name, mark=mark, more=more, end=end)}"
+
+
+def _another(name: str, *, mark: str = "", more: str = "", end: str = r"\n") -> str:
+    """Lines that add a skill to it."""
     text = f"{mark}---{end}name: {name}{end}description: One.{end}{more}---{end}"
-    return f"skills=$(mktemp -d)\nmkdir $skills/{name}\nprintf -- '{text}' > $skills/{name}/SKILL.md"
+    return f"mkdir $skills/{name}\nprintf -- '{text}' > $skills/{name}/SKILL.md"
 
 
 def _asked(server: str, method: str, keep: str, *, era: str = "modern") -> str:
@@ -35,14 +40,13 @@ def _asked(server: str, method: str, keep: str, *, era: str = "modern") -> str:
     )
 
 
-def _verified(server: str) -> str:
+def _verified(server: str, keep: str = '"(code|status)": ?"(frontmatter-)?mismatch"') -> str:
     """The same for what the Inspector finds when it verifies all skills."""
-    return _asked(f"{server} $skills", "skills/list --verify", '"(code|status)": ?"(frontmatter-)?mismatch"')
+    return _asked(f"{server} $skills", "skills/list --verify", keep)
 
 
-def _read_by_agent_framework(name: str, text: str) -> Shown:
-    """What Agent Framework makes of a file that a server of the bare SDK has."""
-    code = f"""{PYTHON} -W ignore <<END
+# What Agent Framework makes of files that a server of the bare SDK has.
+READ_BY_AGENT_FRAMEWORK = f"""{PYTHON} -W ignore <<END
 import asyncio, json
 from urllib.parse import quote
 from agent_framework import MCPSkillsSource
@@ -51,7 +55,8 @@ from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.resources import TextResource
 
 entry = {{"name": "one", "type": "skill-md", "description": "One.", "url": "skill://one/SKILL.md"}}
-files = {{"skill://index.json": json.dumps({{"skills": [entry]}}), "skill://one/" + quote("{name}"): "{text}"}}
+files = {{"skill://index.json": json.dumps({{"skills": [entry]}})}}
+files |= {{"skill://one/" + quote("100%.md"): "text", "skill://one/empty.md": ""}}
 
 async def main():
     server = MCPServer("bare")
@@ -59,12 +64,12 @@ async def main():
         server.add_resource(TextResource(uri=uri, name=uri, text=text))
     async with Client(server) as client:
         [skill] = await MCPSkillsSource(client=client).get_skills(None)
-        file = await skill.get_resource("{name}")
-        print(file and await file.read())
+        for name in ("100%.md", "empty.md"):
+            file = await skill.get_resource(name)
+            print(name, file and await file.read())
 
 asyncio.run(main())
 END"""
-    return Shown(code, "None")
 
 
 KEPT = _skill("kept", more=r"notes: |+\n  one\n\n")
@@ -74,8 +79,8 @@ CRLF = _skill("crlf", end=r"\r\n")
 DIFFERENT_FIELDS = '"code":"frontmatter-mismatch"'
 REWRITTEN = r"name: crlf\n"  # and not \r\n
 INSTALL = """\
-../../../.venv/fast-agent/bin/python fast_agent_install.py 2>&1 <<END | grep -oE '"refused": .*'
-[{"era": "modern", "transport": "stdio", "at_most": 1, "into": "$skills/into",
+../../../.venv/fast-agent/bin/python fast_agent_install.py 2>&1 <<END | grep -oE '"skill:[^"]*": "[^"]*"'
+[{"era": "modern", "transport": "stdio", "at_most": 2, "into": "$skills/into",
   "target": ["node", "serve_typescript.mjs", "$skills"]}]
 END"""
 READ_CRLF, LINE = "resources/read --uri skill://crlf/SKILL.md", "name: crlf(.r)?.n"
@@ -116,9 +121,18 @@ SHOWN: dict[str, Shown] = {
         ),
         '"uri":"skill://big/SKILL.md"',
     ),
-    "fastmcp-yaml": Shown(f"{SWITCH}\n{_verified(FASTMCP)}", DIFFERENT_FIELDS),
-    "fastmcp-block": Shown(
-        "\n".join([_skill("literal", more=r"notes: |\n  one\n"), _verified(FASTMCP)]), DIFFERENT_FIELDS
+    **dict.fromkeys(
+        ("fastmcp-yaml", "fastmcp-block"),
+        Shown(
+            "\n".join(
+                [
+                    SWITCH,
+                    _another("literal", more=r"notes: |\n  one\n"),
+                    _verified(FASTMCP, "Field .*(switch|notes).. differs"),
+                ]
+            ),
+            'Field \\"notes\\" differs\nField \\"switch\\" differs',
+        ),
     ),
     "fastmcp-description": Shown(
         "\n".join(
@@ -145,14 +159,17 @@ node -p 'require(process.argv[1]).filter((check) => check.status === "FAILURE").
   $skills/out/*/checks.json""",
         "sep-2640-entry-frontmatter-identical",
     ),
-    "fast-agent-yaml": Shown(
-        f"{SWITCH}\n{INSTALL}",
-        '"refused": {"skill://switch/SKILL.md": "MCP skill frontmatter does not match the resource manifest"}}]',
+    **dict.fromkeys(
+        ("fast-agent-yaml", "fast-agent-bom"),
+        Shown(
+            "\n".join([SWITCH, _another("marked", mark=r"\357\273\277"), INSTALL]),
+            """\
+"skill://marked/SKILL.md": "Failed to parse MCP skill manifest: Missing 'name' field"
+"skill://switch/SKILL.md": "MCP skill frontmatter does not match the resource manifest\"""",
+        ),
     ),
-    "fast-agent-bom": Shown(
-        f"{MARKED}\n{INSTALL}",
-        '"refused": {"skill://marked/SKILL.md": "Failed to parse MCP skill manifest: Missing \'name\' field"}}]',
+    **dict.fromkeys(
+        ("agent-framework-names", "agent-framework-empty"),
+        Shown(READ_BY_AGENT_FRAMEWORK, "100%.md None\nempty.md None"),
     ),
-    "agent-framework-names": _read_by_agent_framework("100%.md", "text"),
-    "agent-framework-empty": _read_by_agent_framework("empty.md", ""),
 }

@@ -6,6 +6,7 @@ tests that use it say exactly how, and why.
 
 from __future__ import annotations
 
+import re
 from hashlib import sha256
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
@@ -14,7 +15,7 @@ from urllib.parse import unquote
 from trees import Tree, files_of, skill_md
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 T = TypeVar("T")
@@ -115,9 +116,9 @@ def nasty_tree() -> Tree:
         "Équipe 1/review/SKILL.md": skill_md("review", "Comme l'équipe 1."),
         "Équipe 1/review/été/à faire.md": "à faire\n".encode(),
         "team-b/eu/west/review/a/b/c/d/e/f.md": b"deep\n",
-        # E6: many files, far below the limit
+        # D1: more files than there are on a page
         "many/SKILL.md": skill_md("many"),
-        **{f"many/parts/{index:03}.md": f"part {index}\n".encode() for index in range(200)},
+        **{f"many/parts/{index:03}.md": f"part {index}\n".encode() for index in range(110)},
     }
 
 
@@ -212,6 +213,15 @@ def wide_tree() -> Tree:
     return {f"group-{index % 3}/skill-{index:03}/SKILL.md": skill_md(f"skill-{index:03}") for index in range(230)}
 
 
+# What is skipped where ``limits_tree`` or ``wide_tree`` is read: nine of ten files that are alike.
+ALIKE = r"/\d*[1-9]\.md$|-\d*[1-9]/SKILL\.md$"
+
+
+def samples(paths: Iterable[str]) -> list[str]:
+    """The paths that are read of many: every tenth of those that are alike, and all others."""
+    return [path for path in paths if not re.search(ALIKE, path)]
+
+
 def bom_tree() -> Tree:
     """F6: a byte order mark before the frontmatter, and a skill without one beside it."""
     marked = b"\xef\xbb\xbf" + skill_md("marked")
@@ -223,9 +233,23 @@ def kept_tree() -> Tree:
     return {"kept/SKILL.md": skill_md("kept", extra="notes: |+\n  one\n\n\n"), "plain/SKILL.md": skill_md("plain")}
 
 
+LOOSE_METADATA = "metadata:\n  version: 1.5\n  beta: true\n"
+LOOSE_TOOLS = "allowed-tools: [Read, Grep]\n"
+
+
 def lenient_tree(extra: str) -> Tree:
     """F7: one skill with a field that breaks the letter of F3, and a clean one beside it."""
     return {"clean/SKILL.md": skill_md("clean"), "loose/SKILL.md": skill_md("loose", extra=extra)}
+
+
+def declined_tree() -> Tree:
+    """F6, F7: what one peer or another declines, though it may be offered."""
+    return {**bom_tree(), **loose_tree()}
+
+
+def loose_tree() -> Tree:
+    """F7: both fields that break the letter of F3."""
+    return {**lenient_tree(LOOSE_METADATA), "tools/SKILL.md": skill_md("tools", extra=LOOSE_TOOLS)}
 
 
 def spoiled_tree() -> Tree:

@@ -11,6 +11,8 @@ from pathlib import Path
 from threading import Thread
 from typing import IO, TYPE_CHECKING, Literal
 
+from starting import python_command
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -34,8 +36,14 @@ CONFORMANCE = "node_modules/@modelcontextprotocol/conformance/dist/index.js"
 CONFORMANCE_ERAS: dict[Era, list[str]] = {"modern": [], "legacy": ["--spec-version", "2025-11-25", "--force"]}
 EXAMPLES = HERE.parents[1] / "examples" / "skills"
 
+_FASTMCP = ("fastmcp.server.providers.skills", "fastmcp.skills.extension")
 _PATIENCE = 60.0
 _LISTENING = re.compile(r"listening at (http://\S+)")
+
+
+def fastmcp_command(script: str, *words: str) -> tuple[str, ...]:
+    """A script on FastMCP, which takes seconds to import: forked off a process that has it."""
+    return (*python_command(*_FASTMCP), script, *words)
 
 
 @dataclass(frozen=True)
@@ -110,12 +118,12 @@ class Node:
     program: Path
     home: Path
 
-    def run(self, script: str, *words: str) -> subprocess.CompletedProcess[str]:
+    def run(self, script: str, *words: str, **env: str) -> subprocess.CompletedProcess[str]:
         """Run a script of ``peers``; its settings and logs go to a home of its own."""
         return subprocess.run(
             [str(self.program), str(PEERS / script), *words],
             cwd=self.home,
-            env={**os.environ, "HOME": str(self.home), "NO_COLOR": "1"},
+            env={**os.environ, "HOME": str(self.home), "NO_COLOR": "1", **env},
             capture_output=True,
             encoding="utf-8",
             timeout=_PATIENCE,

@@ -8,8 +8,8 @@ import pytest
 from agent_framework import MCPSkillsSource
 from mcp.shared.exceptions import MCPError
 
-from interop.cells import NASTY, SETTINGS
-from interop.honest import files_by_skill, path_of, skills_of
+from interop.cells import NASTY, ONE_TRAIT, SETTINGS
+from interop.honest import files_by_skill, path_of, samples, skills_of
 from interop.wire import connected
 from rules import rule
 
@@ -88,14 +88,12 @@ async def test_all_but_three_names_and_empty_files_are_read(cell: Record, serve:
 
 
 @rule("F5", "F6", "I1", "E6")
-@pytest.mark.parametrize(
-    ("name", "feature"), [("bom", "bom"), ("kept", "kept"), ("wide", "pages"), ("limits", "limits")]
-)
+@pytest.mark.parametrize("name", ONE_TRAIT)
 async def test_a_mark_a_kept_block_230_skills_and_large_ones_are_read(
-    cell: Record, serve: Serve, name: str, feature: str
+    cell: Record, serve: Serve, name: str
 ) -> None:
     """The index is one document."""
-    cell("server", "agent-framework", "http", "modern", feature)
+    cell("server", "agent-framework", "http", "modern", *ONE_TRAIT[name])
     served = serve(name)
     async with connected(served, "http", "modern") as client:
-        assert await not_as_on_disk(client, served) == set()
+        assert await not_as_on_disk(client, served, samples(served.tree)) == set()

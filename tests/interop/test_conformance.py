@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
 from interop.cells import NASTY
-from interop.running import CONFORMANCE, CONFORMANCE_ERAS, CONFORMANCE_SERVER, EXAMPLES, FASTMCP_SERVER, Listening
+from interop.running import (
+    CONFORMANCE,
+    CONFORMANCE_ERAS,
+    CONFORMANCE_SERVER,
+    EXAMPLES,
+    FASTMCP_SERVER,
+    Listening,
+    fastmcp_command,
+)
 from rules import rule
+from starting import python_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -63,7 +71,10 @@ def success(scenario: str, era: Era, **others: set[str]) -> Outcome:
 
 
 @rule("K1", "L1", "L3", "G1", "R1", "D1", "E1", "E2", "E3", "E4", "E6", "U3")
-@pytest.mark.parametrize("scenario", CHECKS)
+@pytest.mark.parametrize(
+    ("scenario", "era"),
+    [("enumeration", "modern"), ("enumeration", "legacy"), ("manifest", "modern"), ("directory", "legacy")],
+)
 def test_every_check_passes_on_the_examples(
     cell: Record, conform: Conform, serve: Serve, scenario: str, era: Era
 ) -> None:
@@ -72,7 +83,9 @@ def test_every_check_passes_on_the_examples(
 
 
 @rule("K1", "L1", "L3", "G1", "R1", "D1", "E2", "E3")
-@pytest.mark.parametrize("scenario", CHECKS)
+@pytest.mark.parametrize(
+    ("scenario", "era"), [("enumeration", "legacy"), ("manifest", "modern"), ("directory", "legacy")]
+)
 def test_every_check_passes_on_skills_attached_to_a_fastmcp_server(
     conform: Conform, attached: Served, scenario: str, era: Era
 ) -> None:
@@ -81,18 +94,22 @@ def test_every_check_passes_on_skills_attached_to_a_fastmcp_server(
 
 @rule("F4", "F5", "F6", "E4", "U4", "U7")
 @pytest.mark.parametrize("scenario", CHECKS)
-def test_whatever_honest_authors_write_passes(
-    cell: Record, conform: Conform, serve: Serve, scenario: str, era: Era
-) -> None:
+def test_whatever_honest_authors_write_passes(cell: Record, conform: Conform, serve: Serve, scenario: str) -> None:
     """E5: three skills share a name, which the suite warns of and the protocol allows."""
-    cell("server", "conformance", "http", era, *NASTY)
+    cell("server", "conformance", "http", "modern", *NASTY)
     warnings = {"WARNING": {"sep-2640-names-should-be-unique"}} if scenario == "enumeration" else {}
-    assert conform(serve("nasty").url, scenario, era) == success(scenario, era, **warnings)
+    assert conform(serve("nasty").url, scenario, "modern") == success(scenario, "modern", **warnings)
 
 
 @rule("L1", "L3", "F6", "E6")
-@pytest.mark.parametrize("scenario", ["enumeration", "manifest"])
-@pytest.mark.parametrize(("name", "feature"), [("wide", "pages"), ("bom", "bom"), ("limits", "limits")])
+@pytest.mark.parametrize(
+    ("name", "feature", "scenario"),
+    [
+        ("wide", "pages", "enumeration"),
+        ("bom", "bom", "enumeration"),
+        ("limits", "limits", "manifest"),
+    ],
+)
 def test_three_pages_a_mark_and_large_skills_pass(
     cell: Record, conform: Conform, serve: Serve, scenario: str, name: str, feature: str
 ) -> None:
@@ -124,7 +141,7 @@ def test_conformance_loses_the_last_line_break_of_a_kept_block(
 @rule("K2")
 def test_a_server_without_skills_succeeds_too_which_is_why_checks_are_counted(conform: Conform) -> None:
     """Nothing is asked of a server that declares nothing."""
-    server = Listening([sys.executable, FASTMCP_SERVER, "", "http"])
+    server = Listening(fastmcp_command(FASTMCP_SERVER, "", "http"))
     try:
         outcome = conform(server.url, "manifest", "modern")
     finally:
@@ -182,22 +199,22 @@ def test_discovery_passes_as_far_as_it_applies(cell: Record, conform: Conform, s
     assert conform(serve("examples").url, "server-stateless", "modern") == Outcome(1, 30, 24, UNTESTABLE)
 
 
-FIXTURES = [
-    "completion-complete",
-    "resources-read-text",
-    "resources-read-binary",
-    "resources-templates-read",
-]
+FIXTURES: dict[str, Era] = {
+    "completion-complete": "legacy",
+    "resources-read-text": "modern",
+    "resources-read-binary": "legacy",
+    "resources-templates-read": "modern",
+}
 
 
 @pytest.fixture(scope="session")
 def furnished(listen: Callable[..., str]) -> str:
     """A server of the Python SDK with all that these scenarios ask for, to which skills are attached."""
-    return listen(sys.executable, CONFORMANCE_SERVER, str(EXAMPLES))
+    return listen(*python_command(), CONFORMANCE_SERVER, str(EXAMPLES))
 
 
 @rule("R1", "T1")
-@pytest.mark.parametrize("scenario", FIXTURES)
+@pytest.mark.parametrize(("scenario", "era"), FIXTURES.items())
 def test_what_a_server_had_still_passes_with_skills_attached(
     cell: Record, conform: Conform, furnished: str, era: Era, scenario: str
 ) -> None:

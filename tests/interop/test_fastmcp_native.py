@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from interop import fastmcp_native_server
 from interop.fastmcp_native_server import build
+from interop.running import fastmcp_command
+from rotation import every_setting, settings
 from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
@@ -32,12 +33,12 @@ TREE = {
 SCOPED = ["http://example.com/", "rules://refunds", "orders://a/b/c"]
 
 
-@pytest.fixture(params=["memory", "stdio"])
+@pytest.fixture(params=settings([("memory",), ("stdio",)]))
 async def client(request: pytest.FixtureRequest, tmp_path: Path, era: Era) -> AsyncIterator[SkillsClient]:
     root = str(write_tree(tmp_path / "skills", TREE))
     target: Any = lowlevel_server(build(root))
-    if request.param == "stdio":
-        target = [sys.executable, fastmcp_native_server.__file__, root]
+    if request.param == ("stdio",):
+        target = fastmcp_command(fastmcp_native_server.__file__, root)
     async with connect(target, mode="legacy" if era == "legacy" else "auto") as opened:
         yield opened
 
@@ -48,6 +49,7 @@ async def names(client: SkillsClient, kind: str) -> list[str]:
 
 
 @rule("M1", "M2", "M3")
+@every_setting
 async def test_the_whole_round(client: SkillsClient) -> None:
     """What is bound is in no list, is called, and is refused again."""
     assert await client.dialect() == "native"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import subprocess
-import sys
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
@@ -16,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import TextContent
 
 from interop.honest import hashes, path_of, skills_of
-from interop.running import EXAMPLES
+from interop.running import EXAMPLES, fastmcp_command
 from interop.wire import EXTENSION, INVALID_PARAMS, call, connected, read_bytes
 from rules import rule
 from skillwire.errors import FormatError
@@ -50,10 +49,8 @@ async def test_its_tool_resource_template_and_prompt_still_work(
 
 
 @rule("K1", "R1", "T1")
-async def test_its_capabilities_and_resources_are_shown_beside_ours(
-    attached: Served, transport: Transport, era: Era
-) -> None:
-    async with connected(attached, transport, era) as client:
+async def test_its_capabilities_and_resources_are_shown_beside_ours(attached: Served, era: Era) -> None:
+    async with connected(attached, "http", era) as client:
         capabilities = client.server_capabilities
         assert (capabilities.extensions or {})[EXTENSION] == {"directoryRead": True}
         assert capabilities.resources is not None
@@ -67,8 +64,8 @@ async def test_its_capabilities_and_resources_are_shown_beside_ours(
 
 
 @rule("L1", "G1", "R1", "D1", "E2", "E3")
-async def test_every_skill_is_listed_got_read_and_walked(attached: Served, transport: Transport, era: Era) -> None:
-    async with connected(attached, transport, era) as client:
+async def test_every_skill_is_listed_got_read_and_walked(attached: Served, era: Era) -> None:
+    async with connected(attached, "http", era) as client:
         listing = await call(client, "skills/list")
         assert ("ttlMs" in listing, "cacheScope" in listing) == (era == "modern", era == "modern")
         read: dict[str, str] = {}
@@ -91,13 +88,13 @@ async def test_every_skill_is_listed_got_read_and_walked(attached: Served, trans
 
 
 @rule("G1", "R1")
-@pytest.mark.parametrize("uri", ["skill://nothing/SKILL.md", "skill://release/nothing.md", "nothing://here"])
-async def test_what_neither_has_is_refused(attached: Served, era: Era, uri: str) -> None:
+async def test_what_neither_has_is_refused(attached: Served, era: Era) -> None:
     """-32602, and the connection lives on."""
     async with connected(attached, "http", era) as client:
-        with pytest.raises(MCPError) as caught:
-            await client.read_resource(uri)
-        assert caught.value.error.code == INVALID_PARAMS
+        for uri in ("skill://nothing/SKILL.md", "skill://release/nothing.md", "nothing://here"):
+            with pytest.raises(MCPError) as caught:
+                await client.read_resource(uri)
+            assert caught.value.error.code == INVALID_PARAMS
         assert await read_bytes(client, "weather://today") == b"sunny"
 
 
@@ -116,6 +113,6 @@ def test_the_documented_example_runs() -> None:
     root = EXAMPLES.parents[1]
     page = (root / "docs/serve.md").read_text()
     (code,) = re.findall(r"^```py\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(fastmcp_command("-c", code), cwd=root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "ready for acme\n"

@@ -2,7 +2,7 @@
 
 These tests do not touch our code. They hold still what each peer declares, lists, reads and refuses, so that a
 test of our client against it can be understood, and a new version of a peer shows what it changed. No answer
-depends on the transport; stdio is tried where a peer's whole shape is.
+depends on the transport; stdio is tried where capabilities are, and ``test_client.py`` reads every file over it.
 """
 
 from __future__ import annotations
@@ -103,11 +103,11 @@ async def test_each_peer_declares_its_own_capabilities(
 @rule("E1", "E2", "E2b", "E3", "L1", "G1")
 @speakers
 async def test_entries_promise_each_file_and_the_older_generation_no_size(
-    peer_server: PeerServer, peer: str, transport: Transport, era: Era
+    peer_server: PeerServer, peer: str, era: Era
 ) -> None:
     """No entry has a field beside these."""
     served = peer_server(peer)
-    async with connected(served, transport, era) as client:
+    async with connected(served, "http", era) as client:
         listing = await call(client, "skills/list")
         got = [await call(client, "skills/get", uri=entry["uri"]) for entry in listing["skills"]]
     assert [answer["skill"] for answer in got] == listing["skills"]
@@ -134,12 +134,10 @@ async def test_entries_promise_each_file_and_the_older_generation_no_size(
 
 @rule("R1", "V1")
 @speakers
-async def test_every_file_is_read_as_promised(
-    peer_server: PeerServer, peer: str, transport: Transport, era: Era
-) -> None:
+async def test_every_file_is_read_as_promised(peer_server: PeerServer, peer: str, era: Era) -> None:
     """What is sent as text and what as base64 depends on the peer, and on its table of suffixes."""
     served = peer_server(peer)
-    async with connected(served, transport, era) as client:
+    async with connected(served, "http", era) as client:
         assert {path: await read_bytes(client, f"skill://{path}") for path in served.tree} == served.tree
         answers = {path: await call(client, "resources/read", uri=f"skill://{path}") for path in served.tree}
     assert all(envelope(answer, era) == (CACHE if era == "modern" else {}) for answer in answers.values())
@@ -172,10 +170,10 @@ async def test_every_file_is_read_as_promised(
 @rule("D1")
 @pytest.mark.parametrize("peer", NODE_PEERS)
 async def test_directories_are_listed_by_those_that_declare_it(
-    peer_server: PeerServer, peer: str, transport: Transport, era: Era
+    peer_server: PeerServer, peer: str, era: Era
 ) -> None:
     """Only the official peer says how long a listing may be kept, and refuses a slash at the end."""
-    async with connected(peer_server(peer), transport, era) as client:
+    async with connected(peer_server(peer), "http", era) as client:
         root = await call(client, "resources/directory/read", uri="skill://pixels")
         assets = await call(client, "resources/directory/read", uri="skill://pixels/assets")
         if peer == TYPESCRIPT:
@@ -323,12 +321,10 @@ async def test_fastmcp_without_the_extension_knows_no_method_of_it(
 
 @rule("I4")
 @pytest.mark.parametrize("peer", [FASTMCP, FASTMCP_OLD])
-async def test_fastmcp_lists_a_manifest_beside_each_manual(
-    peer_server: PeerServer, peer: str, transport: Transport, era: Era
-) -> None:
+async def test_fastmcp_lists_a_manifest_beside_each_manual(peer_server: PeerServer, peer: str, era: Era) -> None:
     """Both shapes have it, in both eras; the older one lists no other file, and has templates instead."""
     served = peer_server(peer)
-    async with connected(served, transport, era) as client:
+    async with connected(served, "http", era) as client:
         resources = (await call(client, "resources/list"))["resources"]
         templates = (await call(client, "resources/templates/list"))["resourceTemplates"]
     skills = skills_of(served.tree)
@@ -356,12 +352,10 @@ async def test_fastmcp_lists_a_manifest_beside_each_manual(
 
 @rule("E3")
 @pytest.mark.parametrize("peer", [FASTMCP, FASTMCP_OLD])
-async def test_a_manifest_of_fastmcp_promises_each_file(
-    peer_server: PeerServer, peer: str, transport: Transport, era: Era
-) -> None:
+async def test_a_manifest_of_fastmcp_promises_each_file(peer_server: PeerServer, peer: str, era: Era) -> None:
     """Its ``hash`` has the form of a ``digest``, its paths are relative and not encoded."""
     served = peer_server(peer)
-    async with connected(served, transport, era) as client:
+    async with connected(served, "http", era) as client:
         for skill in skills_of(served.tree):
             [content] = (await call(client, "resources/read", uri=f"skill://{skill}/_manifest"))["contents"]
             assert set(content) == {"uri", "mimeType", "text"}
@@ -399,7 +393,7 @@ async def test_the_older_shape_of_fastmcp_gives_every_supporting_file_one_type(
 @rule("E2", "E2b", "V7")
 @pytest.mark.parametrize("peer", NODE_PEERS)
 async def test_a_generated_skill_is_called_dynamic_or_has_no_resources(
-    generated_server: PeerServer, peer: str, transport: Transport, era: Era
+    generated_server: PeerServer, peer: str, era: Era
 ) -> None:
     """And its next read has other bytes."""
     entry = {
@@ -408,7 +402,7 @@ async def test_a_generated_skill_is_called_dynamic_or_has_no_resources(
     }
     if peer != EXT_SKILLS_0_12:
         entry["resources"] = "dynamic"
-    async with connected(generated_server(peer), transport, era) as client:
+    async with connected(generated_server(peer), "http", era) as client:
         assert (client.server_capabilities.extensions or {})[EXTENSION] == {}
         assert (await call(client, "skills/list"))["skills"] == [entry]
         assert (await call(client, "skills/get", uri=entry["uri"]))["skill"] == entry

@@ -86,11 +86,11 @@ async def test_what_an_index_promises_is_verified(
 @rule("F4", "F5", "F6", "U7", "E5", "R2")
 @pytest.mark.parametrize("peer", PEERS)
 async def test_honest_skills_come_through_unless_their_server_spoils_them(
-    cell: Record, peer_server: PeerServer, peer: str, era: Era
+    cell: Record, peer_server: PeerServer, peer: str
 ) -> None:
-    cell("client", peer, "http", era, *dict.fromkeys(TRAITS.values()), notes=NOTES[peer])
+    cell("client", peer, "http", "modern", *dict.fromkeys(TRAITS.values()), notes=NOTES[peer])
     served = peer_server(peer, "disputed")
-    async with connected(served, "http", era) as client:
+    async with connected(served, "http", "modern") as client:
         assert sorted([entry.path async for entry in client.list_skills()]) == skills_of(served.tree)
         read = await read_by_choice(client, served)
     wrong = {path for path, data in read.items() if data != served.tree[path]}

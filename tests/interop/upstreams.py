@@ -7,11 +7,10 @@ be killed and started again: a socket that never listens holds the port meanwhil
 from __future__ import annotations
 
 import socket
-import sys
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
-from interop.running import FASTMCP_SKILLS_SERVER, PEERS, Listening
+from interop.running import FASTMCP_SKILLS_SERVER, PEERS, Listening, fastmcp_command
 from starting import skillwire_script
 from trees import Tree, skill_md, write_tree
 
@@ -55,7 +54,7 @@ class Upstream:
         self.label = label
         self.root = write_tree(root, tree_of(label))
         commands = {
-            "fastmcp": (sys.executable, FASTMCP_SKILLS_SERVER),
+            "fastmcp": fastmcp_command(FASTMCP_SKILLS_SERVER),
             "ours": (skillwire_script(), "serve"),
             "typescript": (str(node.program), str(PEERS / "serve_typescript.mjs")),
         }

@@ -3,6 +3,9 @@ import { createHash } from "node:crypto";
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client";
 import { StdioClientTransport } from "@modelcontextprotocol/client/stdio";
 
+const skipped = new RegExp(process.env.SKIP ?? "^$");
+
+export const isSkipped = (uri) => skipped.test(uri);
 export const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
 // Calls `visit(client)` and prints what it returns, with the protocol version that was agreed on, as JSON.

@@ -1,8 +1,9 @@
 // Everything a server has, through the official TypeScript SDK's `SkillsClient`, which verifies each read:
 // list, get each skill, read each of its files, walk its directories. What the client declines goes to `refused`.
+// Skills and files whose URIs match the environment's `SKIP` are listed only.
 import { DIRECTORY_MIME_TYPE, SkillsClient } from "@modelcontextprotocol/client/ext/skills";
 import { isDeepStrictEqual } from "node:util";
-import { report, sha256 } from "./connect.mjs";
+import { isSkipped, report, sha256 } from "./connect.mjs";
 
 async function walk(skills, uri, files = []) {
   for (const child of (await skills.readDirectory(uri)).resources) {
@@ -19,9 +20,11 @@ await report(async (client) => {
   const skills = new SkillsClient(client, { skipInvalid: true });
   for (const listed of (await skills.list()).skills) {
     found.skills.push(listed.uri);
+    if (isSkipped(listed.uri)) continue;
     const { skill } = await skills.get(listed.uri);
     if (!isDeepStrictEqual(skill, listed)) throw new Error(`get and list disagree on ${listed.uri}`);
     for (const { uri } of skill.resources) {
+      if (isSkipped(uri)) continue;
       try {
         const file = await skills.read(skill, uri);
         if (!file.verified) throw new Error("not verified");

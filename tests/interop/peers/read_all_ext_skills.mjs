@@ -1,7 +1,7 @@
 // The same through ext-skills' client, which reads text and base64 in its own way and parses YAML with another library.
 import { discoverAndBuildCatalog, getSkill, manifestOf, readSkill, readSkillResource, walkDirectory } from "@olaservo/ext-skills/client";
 import { isDeepStrictEqual } from "node:util";
-import { report, sha256 } from "./connect.mjs";
+import { isSkipped, report, sha256 } from "./connect.mjs";
 
 await report(async (client) => {
   const found = { skills: [], read: {}, walked: {}, refused: {}, catalog: null };
@@ -9,9 +9,11 @@ await report(async (client) => {
   found.catalog = catalog;
   for (const listed of skills) {
     found.skills.push(listed.uri);
+    if (isSkipped(listed.uri)) continue;
     const skill = await getSkill(client, listed.uri);
     if (!isDeepStrictEqual(skill, listed)) throw new Error(`get and list disagree on ${listed.uri}`);
     for (const { uri } of manifestOf(skill)) {
+      if (isSkipped(uri)) continue;
       try {
         if (uri === skill.uri) {
           found.read[uri] = sha256(await readSkill(client, skill));
