@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.cli.main import run
 from starting import python_command, skillwire_command
+from trees import replace_file
 
 if TYPE_CHECKING:
     import pytest
@@ -71,4 +72,4 @@ def tree(root: Path) -> dict[str, bytes]:
 
 def change(root: Path, path: str = "flat/SKILL.md", by: bytes = b"Do it twice.") -> None:
     """Another text in a skill."""
-    (root / path).write_bytes((root / path).read_bytes().replace(b"Do it.", by))
+    replace_file(root / path, (root / path).read_bytes().replace(b"Do it.", by))

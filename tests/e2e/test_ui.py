@@ -20,7 +20,7 @@ from e2e.talking import PATIENCE, Talking
 from skillwire.cli.main import run
 from skillwire.server.http import listen
 from starting import skillwire_command
-from trees import skill_md, write_tree
+from trees import replace_file, skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -121,7 +121,7 @@ def test_a_waiting_agent_goes_on_when_the_desk_says_yes(tmp_path: Path, config: 
         desk.until("/", r"/skill/acme/acme/refunds")
         desk.send("approve", "acme/acme/refunds")
         skill = tmp_path / "served/acme/refunds/SKILL.md"
-        skill.write_bytes(skill_md("refunds", body="Pay 1000.\n"))
+        replace_file(skill, skill_md("refunds", body="Pay 1000.\n"))
         desk.until("/?part=skills", ">changed<")
         with Talking("load", "refunds", "--ask", "desk", *desk.state, *config) as agent:
             desk.until("/?part=questions", WAITING)

@@ -15,7 +15,7 @@ from skillwire.catalog import beneath
 from skillwire.gateway import provenance
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.store.contract import LogLine
-from trees import skill_md, small_tree, write_tree
+from trees import replace_file, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -121,5 +121,5 @@ async def test_a_file_of_a_folder_that_is_written_to_is_not_as_it_was(
         is_same = await gateway.catalog.unchanged(uri)
         assert is_same is not None
         assert is_same()
-        (root / "acme/release/notes.md").write_bytes(b"written since\n")
+        replace_file(root / "acme/release/notes.md", b"written since\n")
         assert not is_same()

@@ -29,7 +29,7 @@ from skillwire.server.http import HttpServer as SkillServer
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness
-from trees import skill_md, small_tree, write_tree
+from trees import replace_file, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -212,9 +212,9 @@ async def test_nobody_hears_of_changes_they_may_not_see(root: Path) -> None:
                 ready = anyio.Event()
                 group.start_soon(listen_as, url, subject, ready)
                 await ready.wait()
-            (root / "windows/SKILL.md").write_bytes(skill_md("windows", "new"))
+            replace_file(root / "windows/SKILL.md", skill_md("windows", "new"))
             await told.wait()
-            (root / "flat/SKILL.md").write_bytes(skill_md("flat", "new"))
+            replace_file(root / "flat/SKILL.md", skill_md("flat", "new"))
             await done.wait()
             group.cancel_scope.cancel()
     assert "skill://windows/SKILL.md" in heard["all"]

@@ -24,7 +24,7 @@ from skillwire.skill.digest import digest_of
 from skillwire.wire.extension import EXTENSION_ID
 from skillwire.wire.meta import DIGEST, SIZE, URI
 from starting import python_command
-from trees import skill_md, write_tree
+from trees import replace_file, skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -323,7 +323,7 @@ async def test_m3_a_skill_that_went_away_is_no_longer_active(opened: Open, root:
         await caller.call("skills/activate", name="refunds")
         await caller.call("skills/activate", name="plain")
         (root / "acme/refunds/SKILL.md").unlink()
-        (root / "plain/SKILL.md").write_bytes(skill_md("plain", extra="metadata:\n  mcp-tools: add\n"))
+        replace_file(root / "plain/SKILL.md", skill_md("plain", extra="metadata:\n  mcp-tools: add\n"))
         with anyio.fail_after(PATIENCE):
             while await caller.names("skills/list", "skills") != {"plain", "shipping", "escalation"}:
                 await anyio.lowlevel.checkpoint()

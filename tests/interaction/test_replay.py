@@ -19,7 +19,7 @@ from skillwire.catalog import beneath
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.server.access import Access, digest_token, new_token
 from skillwire.server.http import access_log
-from trees import skill_md, small_tree, write_tree
+from trees import replace_file, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -151,7 +151,7 @@ async def test_a_changed_file_is_seen_by_the_next_read(root: Path) -> None:
     async with asking(root) as ours:
         for text in ("One.", "Two.", "Three."):
             new = skill_md("flat", text)
-            (root / "flat" / "SKILL.md").write_bytes(new)
+            replace_file(root / "flat" / "SKILL.md", new)
             for _ in range(3):
                 read = (await ours.ask("resources/read", {"uri": FLAT})).json()
                 assert read["result"]["contents"][0]["text"] == new.decode()

@@ -16,7 +16,7 @@ from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill.digest import digest_of
 from skillwire.wire import meta
-from trees import skill_md, write_tree
+from trees import replace_file, skill_md, write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -175,7 +175,7 @@ async def test_p4_files_are_named_in_order_and_read_like_any_resource(connect) -
 async def test_r2_a_skill_that_changed_is_got_as_it_is_now(connect, root: Path) -> None:
     async with connect("sep-2076") as wire:
         await wire.call("skills/list")
-        (root / "guide/SKILL.md").write_bytes(skill_md("guide", "New.", "[new](new.md)\n"))
+        replace_file(root / "guide/SKILL.md", skill_md("guide", "New.", "[new](new.md)\n"))
         (root / "guide/new.md").write_bytes(b"new")
         got = await wire.call("skills/get", name="guide")
         assert got["instructions"] == "\n[new](new.md)\n"

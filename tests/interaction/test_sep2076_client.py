@@ -19,7 +19,7 @@ from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from starting import skillwire_command
-from trees import skill_md, write_tree
+from trees import replace_file, skill_md, write_tree
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -114,7 +114,7 @@ async def test_p5_changes_are_followed(setting: Setting, root: Path) -> None:
                 group.start_soon(catalog.follow)
                 write_tree(root, {"fresh/SKILL.md": skill_md("fresh")})
                 assert "named://fresh/SKILL.md" in (await anext(changes)).added
-                (root / "flat/SKILL.md").write_bytes(skill_md("flat", body="Another body.\n"))
+                replace_file(root / "flat/SKILL.md", skill_md("flat", body="Another body.\n"))
                 assert "named://flat/SKILL.md" in (await anext(changes)).changed
                 (root / "fresh/SKILL.md").unlink()
                 assert "named://fresh/SKILL.md" in (await anext(changes)).removed
@@ -135,7 +135,7 @@ async def test_p5_whoever_wants_to_hear_of_skills_hears_of_them(
             with anyio.fail_after(PATIENCE):
                 number = 0
                 while not heard.is_set():  # what changed before it began to listen was told to nobody
-                    (root / "flat/SKILL.md").write_bytes(skill_md("flat", f"Change {number}."))
+                    replace_file(root / "flat/SKILL.md", skill_md("flat", f"Change {number}."))
                     number += 1
                     with anyio.move_on_after(0.5):
                         await heard.wait()

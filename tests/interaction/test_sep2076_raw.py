@@ -12,7 +12,7 @@ import pytest
 from http_server import serving_http
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
-from trees import skill_md
+from trees import replace_file, skill_md
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -72,12 +72,12 @@ async def test_p5_m4_a_stream_tells_what_was_asked_for_and_nothing_else(
             frames = _frames(got)
             ready = await anext(frames)
             assert ready["params"]["notifications"] == {name: True for name, value in wanted.items() if value}
-            (root / "flat/SKILL.md").write_bytes(skill_md("flat", "Changed."))
+            replace_file(root / "flat/SKILL.md", skill_md("flat", "Changed."))
             for method in told:
                 frame = await anext(frames)
                 assert frame["method"] == method
                 assert frame["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"] == "one"
-            (root / "flat/SKILL.md").write_bytes(skill_md("flat", "Changed again."))
+            replace_file(root / "flat/SKILL.md", skill_md("flat", "Changed again."))
             assert (await anext(frames))["method"] == told[0]  # nothing stood between the two
 
 

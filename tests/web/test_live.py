@@ -11,6 +11,7 @@ from playwright.sync_api import Page, expect
 from e2e.talking import PATIENCE
 from rules import rule
 from starting import skillwire_command
+from trees import replace_file
 from web.processes import WAIT, address_of, started
 from web.test_desk import LIBRARY, approve, open_skill, tick
 
@@ -50,7 +51,7 @@ def test_a_change_is_seen_and_read_and_the_waiting_agent_goes_on(at_desk: Page, 
     assert out.startswith('<skill name="library" origin="mcp:books"')
 
     rules = desk.trees["books"] / "library" / "rules.md"
-    rules.write_text(rules.read_text().replace(OLD, NEW))
+    replace_file(rules, rules.read_text().replace(OLD, NEW).encode())
     at_desk.get_by_role("link", name="Overview").first.click()
     row = at_desk.locator("#results [data-row]").filter(has_text="library")
     expect(row).to_contain_text("changed")

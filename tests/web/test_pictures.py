@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
 
-from trees import write_tree
+from trees import replace_file, write_tree
 from web.conftest import EXAMPLES
 from web.processes import desk_over, serving
 from web.stage import BOOKS, servers_of
@@ -51,7 +51,7 @@ def test_pictures_of_the_desk(page: Page, picture: Picture, tmp_path: Path) -> N
         approve(page)
         page.get_by_role("link", name="Overview").first.click()
         rules = books / "library" / "rules.md"
-        rules.write_text(rules.read_text().replace(OLD, NEW))
+        replace_file(rules, rules.read_text().replace(OLD, NEW).encode())
         expect(page.locator("#results [data-row]").filter(has_text="library")).to_contain_text("changed")
         with desk.agent("library"):
             question = waiting(page).get_by_role("link", name="May the model read library")

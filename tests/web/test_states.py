@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 from playwright.sync_api import Page, expect
 
-from trees import skill_md, write_tree
+from trees import replace_file, skill_md, write_tree
 from web.conftest import EXAMPLES
 from web.looking import examine
 from web.processes import desk_over, issue_token, serving
@@ -143,7 +143,7 @@ def test_a_skill_at_the_desk_from_new_to_changed(at_desk: Page, desk: Desk, watc
     examine(at_desk, "desk-log-some")
     open_skill(at_desk, "library")
     rules = desk.trees["books"] / "library" / "rules.md"
-    rules.write_text(rules.read_text().replace(OLD, NEW))
+    replace_file(rules, rules.read_text().replace(OLD, NEW).encode())
     (desk.trees["books"] / "library" / "more.md").write_text("A new file.\n")
     expect(at_desk.get_by_role("alert")).to_contain_text("It changed while you were reading.")
     examine(at_desk, "desk-skill-moved")
