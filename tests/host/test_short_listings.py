@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
+from anyio import to_thread
 
 from adversarial.expecting import refused
-from adversarial.named_servers import speak_sep2076
+from adversarial.named_servers import speak_native, speak_sep2076
 from host.short import FILES, INDEX, NOTE, PROMISING, PROMISING_NOTHING, URI, speak_archive, speak_manifest
 from host.stage import ALLOW, NO, SECONDS, Person, StagedHost, hosting, reference
 from rules import rule
+from skillwire.cli import deciding
+from skillwire.cli.main import run
 from skillwire.errors import UpstreamError, VerificationError
 from skillwire.host.approvals import Answer, Policy, Rule
 from skillwire.host.desk import ask_at_desk, give_answer
@@ -79,11 +83,12 @@ async def test_nothing_of_it_is_read_before_somebody_wants_it(
 
 def fetched(server: HostileServer) -> list[str]:
     """What was asked for beside listings."""
-    gets = [ask.params["name"] for ask in server.asked if ask.method == "skills/get" and ask.params["name"]]
+    methods = ("skills/get", "skills/activate")
+    gets = [ask.params["name"] for ask in server.asked if ask.method in methods and ask.params.get("name")]
     return [*gets, *(uri for uri in server.read_uris() if uri != INDEX)]
 
 
-SHORT: dict[str, Speak] = {**PROMISING, **PROMISING_NOTHING, "sep-2076": speak_sep2076}
+SHORT: dict[str, Speak] = {**PROMISING, **PROMISING_NOTHING, "sep-2076": speak_sep2076, "native": speak_native}
 
 
 @rule("V5")
@@ -109,6 +114,88 @@ async def test_nothing_is_fetched_before_the_answer_unless_the_person_looks(
             loaded = await host.load(name)
             assert loaded.is_error != is_yes, loaded.text
     assert [bool(request.text) for request in asked] == [looks] * 2
+
+
+@rule("V5", "A1")
+@pytest.mark.parametrize("speak", SHORT.values(), ids=SHORT.keys())
+async def test_nothing_is_fetched_to_decline_or_enable(speak: Speak, server: HostileServer, state: Path) -> None:
+    """The no is to what is listed, and holds when the files are known."""
+    speak(server)
+    async with hosting(state, {"one": server}, policy=ASK_DYNAMIC) as host:
+        name = host.names.skills[0].name
+        await host.decline(name)
+        assert await host.enable(name)
+        await host.decline(name)
+        assert (fetched(server), reference(await host.load(name))) == ([], ("skill-declined", "A1"))
+        await host.review(name)
+        assert reference(await host.load(name)) == ("skill-declined", "A1")
+        assert await host.enable(name)
+
+
+@rule("A2", "V5")
+async def test_a_no_to_files_that_are_not_known_ends_an_approval_that_another_program_has(
+    server: HostileServer, state: Path
+) -> None:
+    """Which knows them."""
+    speak_archive(server)
+    async with (
+        hosting(state, {"one": server}) as host,
+        StagedHost.open(servers={"one": f"http://127.0.0.1:{server.port}/mcp"}, state=state) as other,
+    ):
+        await other.settle(SECONDS)
+        await other.approve("flat")
+        assert not (await other.load("flat")).is_error
+        server.asked.clear()
+        await host.decline("flat")
+        assert (fetched(server), await standing(host)) == ([], "declined")
+        assert (await other.load("flat")).is_error
+
+
+@rule("V5", "Z4")
+@pytest.mark.parametrize("speak", SHORT.values(), ids=SHORT.keys())
+async def test_the_command_line_fetches_nothing_to_decline_and_to_refuse(
+    speak: Speak,
+    server: HostileServer,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Without a terminal and a fingerprint. On a terminal, 'enable' shows the skill first."""
+    speak(server)
+    name = "refunds" if speak in (speak_sep2076, speak_native) else "flat"
+    async with server.serving() as url:
+        config = tmp_path / "config.json"
+        config.write_text(json.dumps({"mcpServers": {"one": {"url": url}}}))
+
+        async def ends(verb: str, *words: str) -> int:
+            options = ["--config", str(config), "--state", str(tmp_path / "state"), *words]
+            return await to_thread.run_sync(run, [verb, name, *options])
+
+        assert [await ends(verb) for verb in ("approve", "decline", "enable")] == [1, 0, 1]
+        assert (fetched(server), capsys.readouterr().err.count("[fingerprint-missing, rule Z4]")) == ([], 2)
+
+        async def confirm(*_: object) -> bool:
+            return True
+
+        monkeypatch.setattr(deciding, "can_ask", lambda: True)
+        monkeypatch.setattr(deciding, "confirm", confirm)
+        assert (await ends("enable"), bool(fetched(server))) == (0, True)
+
+
+@rule("V5", "V7")
+@pytest.mark.parametrize("speak", [speak_native, speak_archive], ids=["native", "archive"])
+async def test_the_command_line_fetches_once_to_approve(
+    speak: Speak, server: HostileServer, tmp_path: Path
+) -> None:
+    """With a fingerprint, though another."""
+    speak(server)
+    async with server.serving() as url:
+        config = tmp_path / "config.json"
+        config.write_text(json.dumps({"mcpServers": {"one": {"url": url}}}))
+        name = "refunds" if speak is speak_native else "flat"
+        words = ["--config", str(config), "--state", str(tmp_path / "state"), "--fingerprint", "sha256:0"]
+        assert await to_thread.run_sync(run, ["approve", name, *words]) == 1
+        assert len(fetched(server)) == 1
 
 
 @rule("A1", "A4", "V5")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from skillwire.cli.deciding import (
     add_decision_options,
     check_decision,
+    demand_person,
     demand_review,
     say_answered,
     waiting_for,
@@ -74,19 +75,23 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.skill.approval import fingerprint_of
+    from skillwire.host.origins import is_short
+    from skillwire.skill.approval import contents_of, fingerprint
 
-    found = await find_skill(host, arguments.name, printer)
+    found = await find_skill(host, arguments.name, printer, whole=False)
     if found.origin.is_local:
         printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
         return Exit.OK
     label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
-    shown = fingerprint_of(found.entry)
-    if shown:  # host.approve refuses anything else
-        granting = f", and grant {listed(sorted(grants))}" if grants else ""
-        await demand_review(host, found, shown, f"Approve exactly this{granting}?", arguments, printer)
+    if not is_short(found.entry):
+        contents_of(found.entry)  # refused at once if nothing can be approved
+    demand_person(found, arguments)  # before anything is fetched (V5)
+    found = await host.wanted(found)
+    shown = fingerprint(contents_of(found.entry))
+    granting = f", and grant {listed(sorted(grants))}" if grants else ""
+    await demand_review(host, found, shown, f"Approve exactly this{granting}?", arguments, printer)
     askers = await waiting_for(host.store, label, uri, shown)
-    fingerprint = await host.approve(
+    await host.approve(
         f"{label}:{uri}",
         by=arguments.by,
         grants=grants,
@@ -95,10 +100,10 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
         user=system_user(),
     )
     if arguments.json:
-        printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint, "grants": sorted(grants)})
+        printer.json({"origin": label, "uri": uri, "fingerprint": shown, "grants": sorted(grants)})
     else:
         printer.data(f"approved {line(uri)} from {line(label)}")
-        printer.data(f"fingerprint: {fingerprint}")
+        printer.data(f"fingerprint: {shown}")
         printer.data(f"granted: {listed(sorted(grants)) or 'nothing'}")
     _say_more(found, grants, printer)
     say_answered(askers, printer)

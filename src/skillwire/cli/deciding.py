@@ -43,15 +43,21 @@ def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) ->
         raise FormatError("argument-invalid", "--note takes a line of text", "leave out what cannot be printed")
 
 
+def demand_person(found: NamedEntry, arguments: argparse.Namespace) -> bool:
+    """Z4: without a terminal, a decision has to name a fingerprint. Whether there is a terminal."""
+    if arguments.fingerprint is None and not can_ask():
+        raise _no_fingerprint(found.entry.uri, _review_words(arguments))
+    return can_ask()
+
+
 async def demand_review(
     host: Host, found: NamedEntry, shown: str, question: str, arguments: argparse.Namespace, printer: Printer
 ) -> None:
     """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
     from skillwire.cli.review import review_request
 
-    words = ["skillwire", "review", arguments.name, *host_words(arguments)]
     if arguments.fingerprint is not None or not can_ask():
-        require_fingerprint(arguments.fingerprint, shown, found.entry.uri, words)
+        require_fingerprint(arguments.fingerprint, shown, found.entry.uri, _review_words(arguments))
     if not can_ask():
         return
     approval = await host.store.approval(found.origin.label, found.entry.uri)
@@ -64,7 +70,6 @@ async def demand_review(
 
 def require_fingerprint(given: str | None, shown: str, uri: str, review: Sequence[str]) -> None:
     """Z4: without a terminal, a decision names the content that the command ``review`` showed."""
-    hint = f"review it first: {shlex.join(review)}"
     if not shown:
         raise ApprovalError(
             "terminal-missing",
@@ -73,16 +78,27 @@ def require_fingerprint(given: str | None, shown: str, uri: str, review: Sequenc
             rule="V7",
         )
     if given is None:
-        raise ApprovalError(
-            "fingerprint-missing",
-            f"without a terminal, --fingerprint has to name the content of {uri!r:.300} that was reviewed",
-            hint,
-            rule="Z4",
-        )
+        raise _no_fingerprint(uri, review)
     if given != shown:
         raise ApprovalError(
-            "fingerprint-other", f"{uri!r:.300} has another content than that fingerprint's", hint, rule="A1"
+            "fingerprint-other",
+            f"{uri!r:.300} has another content than that fingerprint's",
+            f"review it first: {shlex.join(review)}",
+            rule="A1",
         )
+
+
+def _no_fingerprint(uri: str, review: Sequence[str]) -> ApprovalError:
+    return ApprovalError(
+        "fingerprint-missing",
+        f"without a terminal, --fingerprint has to name the content of {uri!r:.300} that was reviewed",
+        f"review it first: {shlex.join(review)}",
+        rule="Z4",
+    )
+
+
+def _review_words(arguments: argparse.Namespace) -> list[str]:
+    return ["skillwire", "review", arguments.name, *host_words(arguments)]
 
 
 async def waiting_for(store: Store, origin: str, uri: str, content: str) -> list[str]:

@@ -52,11 +52,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 async def _decline(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.skill.approval import fingerprint_of
 
-    found = await find_skill(host, arguments.name, printer)
+    found = await find_skill(host, arguments.name, printer, whole=False)  # V5: nothing is fetched for a no
     label, uri = found.origin.label, found.entry.uri
     askers = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
     fingerprint = await host.decline(
-        arguments.name,
+        f"{label}:{uri}",
         by=arguments.by,
         note=arguments.note,
         fingerprint=arguments.fingerprint,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.deciding import add_decision_options, check_decision, demand_review
+from skillwire.cli.deciding import add_decision_options, check_decision, demand_person, demand_review
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, line, run_with_host, system_user
 from skillwire.cli.parsing import add_verb
@@ -53,10 +53,13 @@ async def _enable(host: Host, arguments: argparse.Namespace, printer: Printer) -
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint
 
-    found = await find_skill(host, arguments.name, printer)
+    found, enabled = await find_skill(host, arguments.name, printer, whole=False), False
     label, uri = found.origin.label, found.entry.uri
-    shown, enabled = fingerprint(claimed_contents(found.entry)), False
-    if any(declines(decision, found.entry) for decision in await host.store.decisions(label, uri)):
+    is_declined = any(declines(decision, found.entry) for decision in await host.store.decisions(label, uri))
+    if is_declined and demand_person(found, arguments):
+        found = await host.wanted(found)  # to be shown
+    shown = fingerprint(claimed_contents(found.entry))
+    if is_declined:
         await demand_review(host, found, shown, "Enable exactly this?", arguments, printer)
         enabled = await host.enable(
             f"{label}:{uri}", by=arguments.by, note=arguments.note, fingerprint=shown, user=system_user()

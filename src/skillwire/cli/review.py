@@ -88,7 +88,7 @@ async def review_request(
 
     change = Approvals.change(approval, found.entry)
     try:
-        review = await host.review(f"{found.origin.label}:{found.entry.uri}")
+        review = await host.review(found)
         diff = [text async for text in _diff(host, found, approval)] if approval is not None else []
     except UpstreamError as error:
         printer.talk(f"its files were not read: {line(error.message)} {error.label}")

@@ -362,10 +362,13 @@ class Host:
         """Disable a skill until it changes or is enabled; the fingerprint of what was declined is returned.
 
         A model is not told of it, cannot load it, and nobody is asked about it. An approval of that content ends.
-        Skills of folders, and those that cannot be verified, can be declined too.
+        Skills of folders, and those that cannot be verified, can be declined too. Nothing is fetched (V5): a skill
+        whose files are not known yet stays declined when they are.
         """
-        found = await self._held(name)
+        found = await self._named(name)
         content = _check_claims(found, fingerprint)
+        if not has_contents(found.entry):  # an approval may be of files that are not known here
+            await self.approvals.revoke(found.origin.label, found.entry.uri, by=by, why=ASKED_TO, note=note)
         await self._loader.decline_as(found.origin, found.entry, Answer(yes=False, by=by, note=note, user=user))
         self._windows.tell(found.origin.label, found.entry.uri, "revoke")
         await self._look()
@@ -375,7 +378,7 @@ class Host:
         self, name: str, *, by: str = "user", note: str = "", fingerprint: str | None = None, user: str = ""
     ) -> bool:
         """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""
-        found = await self._held(name)
+        found = await self._named(name)
         _check_claims(found, fingerprint)
         was_declined = await self.approvals.enable(found.origin.label, found.entry, by=by, note=note, user=user)
         await self._look()
@@ -395,9 +398,9 @@ class Host:
         self._windows.tell(label, uri, "revoke")
         return await self.approvals.revoke(label, uri, by=by, why=ASKED_TO, note=note)
 
-    async def review(self, name: str) -> Review:
+    async def review(self, skill: str | NamedEntry) -> Review:
         """What a person should know before saying yes: every text file is read for it (B6)."""
-        found = await self._held(name)
+        found = skill if isinstance(skill, NamedEntry) else await self._held(skill)
         with self._noticing():
             return await self._loader.inspect(found.origin, found.entry)
 
@@ -424,7 +427,7 @@ class Host:
         Where a listing says less than its server promises, the skill is fetched, unless ``whole`` is false (V5).
         """
         found = await self._named(name, origin)
-        return await self._wanted(found) if whole else found
+        return await self.wanted(found) if whole else found
 
     async def _named(self, name: str, origin: str | None = None) -> NamedEntry:
         known: list[NamedEntry] = []
@@ -498,7 +501,8 @@ class Host:
         resources = Partial(listed.files, arguments={**listed.arguments, **arguments})
         return replace(found, entry=replace(listed, resources=resources))
 
-    async def _wanted(self, found: NamedEntry) -> NamedEntry:
+    async def wanted(self, found: NamedEntry) -> NamedEntry:
+        """The skill with what its server promises of it, now that it is loaded or looked at (G1, V5)."""
         entry = await self.origins.wanted(found.origin, found.entry)
         if await self.approvals.keep_declined(found.origin.label, found.entry, entry):
             await self._look()
@@ -507,7 +511,7 @@ class Host:
     async def _held(self, name: str) -> NamedEntry:
         """The skill as it is known: what a person looked at is what they say yes to, if nobody asks in between."""
         found = await self._named(name)
-        return found if has_contents(found.entry) else await self._wanted(found)
+        return found if has_contents(found.entry) else await self.wanted(found)
 
     def _place(self, name: str) -> tuple[str, str]:
         """Origin and URI of the skill that ``name`` means: one that is loaded before one that is only known."""
