@@ -301,8 +301,8 @@ async def test_m3_what_an_unlisted_skill_binds_is_in_no_list(tmp_path: Path, how
 
 
 @rule("M3")
-async def test_m3_what_a_skill_of_a_template_binds_is_hidden_once_it_was_made() -> None:
-    """What code binds is hidden before that. Another caller's activation does not open it."""
+async def test_m3_only_code_binds_to_a_skill_that_a_template_makes(caplog: pytest.LogCaptureFixture) -> None:
+    """Its frontmatter is unknown before it is made: nothing is listed and hidden later. The log tells, once."""
     skills = Skills(dialects=NATIVE)
 
     @skills.template("docs/{product}", values={"product": ["one", "two"]}, description="Docs.")
@@ -313,14 +313,16 @@ async def test_m3_what_a_skill_of_a_template_binds_is_hidden_once_it_was_made() 
     server = skills.attach(low_server(["said", "coded", "free"]))
     async with Client(server) as client, Client(server) as other:
         caller, stranger = caller_of(client, "auto"), caller_of(other, "auto")
-        assert await listed_tools(caller) == {"said", "free"}
-        await caller.call("skills/activate", name="docs/one")
-        assert await listed_tools(stranger) == await listed_tools(caller) == {"free"}
-        assert await caller.ran("said") == "ran said"
-        words = await stranger.failed("said")
-        assert words == (await stranger.failed("missing")).replace("missing", "said")
-        await stranger.call("skills/activate", name="docs/two")
+        with caplog.at_level(logging.WARNING, "skillwire.server"):
+            for name, tools in (("docs/one", ["coded"]), ("docs/two", [])):
+                assert await listed_tools(caller) == {"said", "free"}
+                defined = await caller.call("skills/activate", name=name)
+                assert [tool["name"] for tool in defined.get("tools", [])] == tools
+        assert await listed_tools(stranger) == await listed_tools(caller) == {"said", "free"}
+        assert (await caller.ran("coded"), await caller.ran("said")) == ("ran coded", "ran said")
+        assert await stranger.failed("coded")
         assert await stranger.ran("said") == "ran said"
+    assert len([record for record in caplog.records if "template" in record.getMessage()]) == 1
 
 
 async def listed_tools(caller: Caller) -> set[str]:

@@ -76,8 +76,8 @@ class ActiveSkills:
         """
         if not paths or await self._usable(ctx, paths):
             return None
-        catalog, made = self._served.catalog_for(ctx), (await self.scoped.current()).made
-        entries = [await self._peek(catalog, path) for path in paths if path not in made]
+        catalog = self._served.catalog_for(ctx)
+        entries = [await self._peek(catalog, path) for path in paths]
         return [entry for entry in entries if entry is not None and entry.listed]
 
     async def binders(self, kind: Kind, key: str) -> tuple[Bound, tuple[str, ...]]:

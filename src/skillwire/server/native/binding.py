@@ -151,13 +151,12 @@ class NativeBinding(Guarding):
         """M2: what the server says of everything that the skill binds."""
         defined: dict[str, list[Answer]] = {}
         for kind, method, field, key in _LISTS:
-            keys = self.active.scoped.keys_of(entry, kind)
-            wanted = {canonical_key(kind, name) for name in keys if is_template(name) == (key == "uriTemplate")}
+            keys = await self.active.scoped.keys_of(entry, kind)
+            wanted = {name for name in keys if is_template(name) == (key == "uriTemplate")}
             if wanted:
                 listed = await self.their_list(ctx, call_next, method, field)
                 items = {canonical_key(kind, str(item.get(key))): item for item in listed}
                 defined[field] = [item for name, item in items.items() if name in wanted]
-                await self.active.scoped.learn(entry, kind, wanted & items.keys())
                 self._report(entry, field, wanted - items.keys())
         return defined
 

@@ -1,8 +1,8 @@
 """Which tools, prompts and resources belong to which skills: by code, and by what skills say of themselves (M3).
 
 Gathered from every skill that the catalog knows, listed or not, once, and again after something changed; no
-request looks through skills for it. What the frontmatter of a template's skill binds is known after the first
-activation of that skill, and hidden from then on. Several skills may bind one thing.
+request looks through skills for it. Several skills may bind one thing. A skill that a template makes is not among
+them: its frontmatter is unknown before it is made, and binds nothing. Code can bind to it.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ log = logging.getLogger("skillwire.server")
 Paths = tuple[str, ...]
 _ATTEMPTS = 3
 _PAUSE_EVERY = 256  # skills, so that others get their turn
-_MOST_MADE = 4096  # skills of templates that are remembered for one thing
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +39,6 @@ class Bound:
 
     skills: Mapping[Kind, Mapping[str, Paths]]
     templates: tuple[str, ...]
-    made: frozenset[str] = frozenset()  # paths of skills that exist only when they are asked for
 
     def skills_of(self, kind: Kind, key: str) -> Paths:
         """Who binds exactly this, as it is listed; nobody if it belongs to no skill."""
@@ -60,16 +58,29 @@ class Scoped:
         self._served = served
         self._watched: tuple[Catalog, ChangeStream] | None = None
         self._missed: set[str] = set()
+        self._has_warned = False
         self._generation = 0
         self._turn = anyio.Lock()
         self._known: tuple[tuple[int, int], Bound] | None = None
-        self._made: dict[Kind, dict[str, Paths]] = {kind: {} for kind in KINDS}
         self.kinds: frozenset[Kind] = frozenset()  # of which something is bound, as far as it is known
 
-    def keys_of(self, entry: SkillEntry, kind: Kind) -> Paths:
-        """What one skill binds, listed or not, as its author and its server wrote it."""
-        said = bound_in(entry.frontmatter).get(kind, ())
-        return tuple(dict.fromkeys((*self._served.scopes.bound_by(entry.path, kind), *said)))
+    async def keys_of(self, entry: SkillEntry, kind: Kind) -> frozenset[str]:
+        """What one skill binds, listed or not: exactly what is hidden because of it (M3). URIs are canonical."""
+        bound, said = await self.current(), bound_in(entry.frontmatter).get(kind, ())
+        keys = {canonical_key(kind, key) for key in (*self._served.scopes.bound_by(entry.path, kind), *said)}
+        own = frozenset(key for key in keys if entry.path in bound.skills_of(kind, key))
+        if own < keys and not self._has_warned:
+            self._has_warned = True
+            log.warning(
+                "the frontmatter of %r, which a template makes, cannot bind %s %s: bind them in code, with"
+                " skills.scope(%r).bind(%s=[…])",
+                entry.path,
+                kind,
+                ", ".join(sorted(keys - own)),
+                entry.path,
+                kind,
+            )
+        return own
 
     async def current(self) -> Bound:
         """Everything that is bound. A change meanwhile has it gathered again."""
@@ -79,33 +90,10 @@ class Scoped:
                 catalog, mark = self._watch(), self._mark()
                 if self._known is not None and self._known[0] == mark:
                     return self._known[1]
-                bound = self._with_made(await self._gather(catalog))
+                bound = await self._gather(catalog)
                 self._known = (mark, bound)
                 self.kinds = frozenset(kind for kind in KINDS if bound.skills[kind])
             return bound or await self._gather(self._watch())  # of a catalog that never rests, the last one
-
-    async def learn(self, entry: SkillEntry, kind: Kind, keys: Iterable[str]) -> None:
-        """``entry``, which is about to be active, binds ``keys``, which the server has."""
-        bound = await self.current()
-        new = [key for key in keys if entry.path not in bound.skills_of(kind, key)]
-        if not new or self._known is None:
-            return
-        for key in new:
-            self._made[kind][key] = (*self._made[kind].get(key, ()), entry.path)[-_MOST_MADE:]
-        mark, bound = self._known
-        self._known = (mark, self._with_made(bound))
-        self.kinds = frozenset[Kind]((*self.kinds, kind))
-
-    def _with_made(self, bound: Bound) -> Bound:
-        """``bound``, and what skills bind that no walk through the catalog finds."""
-        if not any(self._made.values()):
-            return bound
-        skills: dict[Kind, dict[str, Paths]] = {kind: dict(bound.skills[kind]) for kind in KINDS}
-        for kind in KINDS:
-            for key, paths in self._made[kind].items():
-                skills[kind][key] = tuple(dict.fromkeys((*skills[kind].get(key, ()), *paths)))
-        made = frozenset(path for keys in self._made.values() for paths in keys.values() for path in paths)
-        return _bound(skills, made)
 
     async def _gather(self, catalog: Catalog) -> Bound:
         scopes = self._served.scopes
@@ -122,7 +110,7 @@ class Scoped:
             if count % _PAUSE_EVERY == 0:
                 await lowlevel.checkpoint()
             _add_said(skills, entry)
-        return _bound(skills)
+        return Bound(skills, tuple(filter(is_template, skills["resources"])))
 
     async def _expect(self, catalog: Catalog, path: str) -> None:
         """Nobody can activate a skill that is not there: whoever mistyped its path is told, once."""
@@ -150,10 +138,6 @@ class Scoped:
 def canonical_key(kind: Kind, key: str) -> str:
     """What is compared: names as they are, URIs in one spelling."""
     return canonical_uri(key) if kind == "resources" and not is_template(key) else key
-
-
-def _bound(skills: Mapping[Kind, Mapping[str, Paths]], made: frozenset[str] = frozenset()) -> Bound:
-    return Bound(skills, tuple(filter(is_template, skills["resources"])), made)
 
 
 def _add_said(skills: dict[Kind, dict[str, Paths]], entry: SkillEntry) -> None:
