@@ -200,14 +200,23 @@ def read_servers(path: Path, *, strict: bool = False) -> dict[str, Mapping[str, 
     host's own file is only looked through, and may hold whatever that host puts up with.
     """
     document = _read_document(path)
-    tables = {key: document.get(key) for key in _TABLES} if isinstance(document, _Object) else {}
     if strict:
-        _check_tables(document, tables, path.name)
-    servers: dict[str, Mapping[str, Any]] = {}
-    for table in tables.values():
-        if isinstance(table, _Object):
-            servers |= {label: entry for label, entry in table.items() if isinstance(entry, _Object)}
-    return servers
+        _check_tables(document, path.name)
+    return {label: entry for label, entry in _labelled(document).items() if isinstance(entry, _Object)}
+
+
+def _labelled(document: object) -> dict[str, Any]:
+    """Every label in a document, with what it has for it, which may be no entry."""
+    tables = [document.get(key) for key in _TABLES] if isinstance(document, _Object) else []
+    return {label: entry for table in tables if isinstance(table, _Object) for label, entry in table.items()}
+
+
+def _read_labels(path: Path) -> dict[str, Any]:
+    """The same of a file, with what Claude Code keeps in it for the current folder alone, which comes first."""
+    document = _read_document(path)
+    folders = document.get("projects") if isinstance(document, _Object) else None
+    here = folders.get(os.getcwd()) if isinstance(folders, _Object) else None
+    return _labelled(document) | _labelled(here)
 
 
 class _Object(dict[str, Any]):
@@ -244,7 +253,7 @@ def _parse(data: bytes) -> object:
         return jsonc.parse(data.decode(), _Object).value
 
 
-def _check_tables(document: object, tables: Mapping[str, Any], file: str) -> None:
+def _check_tables(document: object, file: str) -> None:
     """N1: nothing in the file is dropped, preferred or shadowed silently."""
     if not isinstance(document, _Object):
         raise FormatError("config-invalid", f"{file!r} is not an object", 'write {"mcpServers": {…}}')
@@ -252,7 +261,8 @@ def _check_tables(document: object, tables: Mapping[str, Any], file: str) -> Non
         if key in document.repeated:
             raise FormatError("config-invalid", f"{file!r} has {key!r} twice", "make them one")
     seen: dict[str, Any] = {}
-    for key, table in tables.items():
+    for key in _TABLES:
+        table = document.get(key)
         if table is None:
             continue
         if not isinstance(table, _Object):
@@ -286,8 +296,8 @@ def find_configs(folder: Path, home: Path) -> Iterator[Path]:
 
 
 def own_configs(home: Path) -> Iterator[Path]:
-    """The user's own files."""
-    return (home / name for name in _HOME_PLACES if (home / name).is_file())
+    """The user's own files: whatever is there, also if it cannot be read (Z1)."""
+    return (home / name for name in _HOME_PLACES if os.path.lexists(home / name))
 
 
 def is_own(config: Path, home: Path) -> bool:
@@ -320,9 +330,9 @@ def check_own_configs(label: str, home: Path) -> None:
 
 
 def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
-    """The servers in a file of the user's, which has to be readable to tell whether ``label`` is in it (Z1)."""
+    """The labels in a file of the user's, which has to be readable to tell whether ``label`` is in it (Z1)."""
     try:
-        return read_servers(path)
+        return _read_labels(path)
     except (FormatError, NotFoundError) as error:
         message = f"{label!r:.100} may be a server in your {path.name}, which cannot be read: {error.message}"
         raise FormatError("config-invalid", message, hint, rule="Z1") from error
@@ -331,20 +341,32 @@ def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
 def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:
     """The entry called ``label`` in the first file that has one; ``NotFoundError`` lists the labels there are.
 
-    A file that cannot be read does not hide the others; it is named if the label is nowhere.
+    A file that cannot be read does not hide the others; it is named if the label is nowhere. What is no entry has
+    its label nevertheless: a file that comes later does not stand in for it (Z1).
     """
     known: set[str] = set()
     looked: list[str] = []
+    unreadable: NotFoundError | None = None
     for path in configs:
         try:
-            servers = read_servers(path)
-        except FormatError:
+            servers = _read_labels(path)
+        except (FormatError, NotFoundError) as error:
+            unreadable = error if isinstance(error, NotFoundError) else unreadable
             looked.append(f"{path.name}, which cannot be read")
             continue
         if label in servers:
+            if not isinstance(servers[label], _Object):
+                raise FormatError(
+                    "server-invalid",
+                    f"the server {label!r:.80} in {path.name!r} is not an object",
+                    f'write {{"url": "…"}} or {{"command": "…"}} in {str(path)!r}, or name another: --config FILE',
+                    rule="Z1",
+                )
             return path, servers[label]
         known |= servers.keys()
         looked.append(path.name)
+    if unreadable is not None and not known:
+        raise unreadable
     there = f"the labels there are: {', '.join(sorted(known)):.500}" if known else "no file has a server in it"
     where = f" (looked in {', '.join(looked)})" if looked else ""
     raise NotFoundError(

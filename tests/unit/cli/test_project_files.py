@@ -16,6 +16,7 @@ from skillwire.cli.main import run
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -307,6 +308,60 @@ def test_a_file_of_the_user_that_cannot_be_read_does_not_let_the_projects_win(
         write_tree(project / "it", small_tree())
     assert "./it" in err
     assert run(["list", "./it"]) == 0
+    assert not touched.exists()
+
+
+UNREADABLE: dict[str, Callable[[Path], None]] = {
+    "dangling link": lambda path: path.symlink_to("nowhere"),
+    "link to itself": lambda path: path.symlink_to(path.name),
+    "folder": lambda path: path.mkdir(),
+}
+
+
+@rule("Z1")
+@pytest.mark.parametrize("place", UNREADABLE.values(), ids=UNREADABLE.keys())
+def test_what_is_no_file_where_the_users_is_does_not_let_the_projects_win(
+    project: Path,
+    home: Path,
+    touched: Path,
+    place: Callable[[Path], None],
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    place(home / ".claude.json")
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["list", "it", "--yes"]) == 2
+    assert "[config-invalid, rule Z1]" in capsys.readouterr().err
+    assert not touched.exists()
+    configure(home / ".cursor/mcp.json", {"url": "http://127.0.0.1:1/mcp"})  # the user's as well
+    assert run(["list", "it", "--yes"]) == 2
+    assert "[connection-lost]" in capsys.readouterr().err
+
+
+@rule("Z1")
+def test_what_the_user_configured_for_this_folder_alone_wins_here_only(
+    project: Path, home: Path, served: Path, touched: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Claude Code keeps it in the user's file, by folder."""
+    command = serving(served)
+    here = {"mcpServers": {"it": {"command": command[0], "args": command[1:]}}}
+    elsewhere = {"mcpServers": {"it": {"url": "http://127.0.0.1:1/mcp"}}}
+    document = {**elsewhere, "projects": {str(project): here, "/elsewhere": elsewhere}}
+    (home / ".claude.json").write_text(json.dumps(document))
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["list", "it"]) == 0
+    monkeypatch.chdir(home)
+    assert run(["list", "it"]) == 2
+    assert not touched.exists()
+
+
+@rule("Z1")
+def test_a_label_of_the_user_that_has_no_entry_is_theirs_nevertheless(
+    project: Path, home: Path, touched: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (home / ".claude.json").write_text('{"mcpServers": {"it": "disabled"}}')
+    configure(project / ".mcp.json", touching(touched))
+    assert run(["list", "it", "--yes"]) == 2
+    assert "[server-invalid, rule Z1]" in capsys.readouterr().err
     assert not touched.exists()
 
 
