@@ -298,18 +298,21 @@ ALIKE = {
     "blank-before": " pay",
     "two-blanks": "pay  now",
     "tab": "pay\tnow",
-    "long": "p" * 257,
+    "long": "p" * 65,
+    "long in a folder": "acme/" + "p" * 65,
+    "longest": "a/" * 128 + "pay",
 }
 
 
-@rule("N1", "B1", "P1", "M1")
+@rule("N1", "B1", "F2", "F7", "P1", "M1")
 @pytest.mark.parametrize("dialect", ["sep-2076", "native"])
 @pytest.mark.parametrize("name", ALIKE.values(), ids=ALIKE)
 async def test_a_name_that_looks_like_another_or_is_too_long_is_reported_and_not_listed(
     server: HostileServer, dialect: Any, name: str
 ) -> None:
-    """No prompt grows by it, and nobody takes it for the other."""
-    server.answers["skills/list"] = {"skills": [{"name": "pay"}, {"name": name}, {"name": "p" * 256}]}
+    """No prompt grows by it, and nobody takes it for the other. Other names that F2 forbids are listed (F7)."""
+    lenient = ["p" * 64, "acme/" + "p" * 64, "Pay", "pay now", "-pay"]
+    server.answers["skills/list"] = {"skills": [{"name": each} for each in ("pay", name, *lenient)]}
     async with server.connect(dialect=dialect) as client:
-        assert [entry.name for entry in await listed(client)] == ["pay", "p" * 256]
+        assert [entry.name for entry in await listed(client)] == ["pay", *lenient]
         assert [problem.reference for problem in client.problems] == ["entry-invalid"]

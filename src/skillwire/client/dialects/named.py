@@ -22,6 +22,7 @@ from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declared import ARGUMENT_NAME
 from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry
+from skillwire.skill.frontmatter import MAX_NAME
 from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
 from skillwire.skill.uri import NAMED_SCHEME, SKILL_MD, parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_LIST
@@ -120,6 +121,8 @@ def named_entry(
     if not isinstance(name, str):
         raise invalid_entry("'name' is missing or not text", "P1")
     check_name(name, "P1")
+    if len(name.rpartition("/")[2]) > MAX_NAME:  # what else F2 forbids is served leniently (F7)
+        raise invalid_entry(f"the name {name!r:.80} has more than {MAX_NAME} characters", "F2")
     frontmatter = {"description": "", **item}
     if not isinstance(frontmatter["description"], str):
         raise invalid_entry("'description' is not text", "P1")
