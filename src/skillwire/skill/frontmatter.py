@@ -36,6 +36,14 @@ class SkillDocument:
     positions: Mapping[str, Position]
 
 
+def find_frontmatter(data: bytes) -> tuple[int, int, int] | None:
+    """Where the YAML of a ``SKILL.md`` begins and ends, and where the Markdown begins (F1)."""
+    opening = _OPENING.match(data)
+    closing = _CLOSING.search(data, opening.end()) if opening else None
+    # F5: the line break before the closing line belongs to the YAML.
+    return (opening.end(), closing.start(), closing.end()) if opening and closing else None
+
+
 def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocument:
     """Read the bytes of a ``SKILL.md``. ``FormatError`` if there is no frontmatter that can be read."""
     opening = _OPENING.match(data)
@@ -47,19 +55,19 @@ def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocumen
             line=1,
             column=1,
         )
-    closing = _CLOSING.search(data, opening.end())
-    if closing is None or closing.start() - opening.end() > limits.max_frontmatter_bytes:
+    found = find_frontmatter(data)
+    if found is None or found[1] - found[0] > limits.max_frontmatter_bytes:
         raise _unclosed(data, opening.end(), limits)
+    begins, ends, body_begins = found
     try:
-        # F5: the line break before the closing line belongs to the YAML.
-        yaml = data[opening.end() : closing.start()].decode()
-        body = data[closing.end() :].decode()
+        yaml = data[begins:ends].decode()
+        body = data[body_begins:].decode()
     except UnicodeDecodeError as error:
         raise _not_utf8(data) from error
     from skillwire.skill.coreyaml import parse_yaml_mapping  # late: half of what importing this package would cost
 
     values, positions = parse_yaml_mapping(yaml, max_depth=limits.max_yaml_depth, first_line=2)
-    return SkillDocument(values, body, data.count(b"\n", 0, closing.end()) + 1, positions)
+    return SkillDocument(values, body, data.count(b"\n", 0, body_begins) + 1, positions)
 
 
 def _not_utf8(data: bytes) -> FormatError:

@@ -2,9 +2,8 @@
 
 Unicode tag characters spell ASCII invisibly; control characters, and those that turn the direction of writing,
 make text read differently from what it says; zero-width characters and variation selectors in a run, or spread
-over ordinary letters, carry bits. A rendered page shows neither comments, declarations and processing
-instructions, nor elements that are hidden by their name, an attribute, their class or their style (``style.py``),
-nor words in attributes and in tags that no browser knows. Each is reported with its kind and with what it says, so
+over ordinary letters, carry bits. Of HTML, lists say what is certainly shown: elements, attributes with their
+values, and declarations of a style (``style.py``). Everything else is reported with its kind and what it says, so
 that the person who approves has read it too. Hidden parts of Markdown itself: ``markdown.py``.
 """
 
@@ -14,9 +13,9 @@ import re
 from enum import StrEnum
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
-from skillwire.skill.style import hides, style_words
+from skillwire.skill.style import is_plain_style
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,19 +47,20 @@ class HiddenKind(StrEnum):
     ATTRIBUTE = "attribute-text", "text in an HTML attribute"
     TAG_WORDS = "tag-words", "words in tags that browsers do not know"
     HIDDEN_ATTRIBUTE = "hidden-attribute", "an element hidden by an attribute"
-    HIDDEN_STYLE = "hidden-style", "an element hidden by its style"
+    HIDDEN_STYLE = "hidden-style", "an element whose style may hide it"
     HIDDEN_CLASS = "hidden-class", "an element hidden by its class"
     CLOSED = "closed-element", "text that is shown only after a click"
-    UNRENDERED = "unrendered-element", "an element that browsers do not show"
+    UNRENDERED = "unrendered-element", "an element that pages may not show"
     DEFINITION = "unused-definition", "a link definition that no link uses"
     TITLE = "link-title", "the title of a link"
     EMPTY_LINK = "empty-link", "a link without text"
     LINK_WORDS = "link-words", "words in the address or the label of a link"
     ALT = "alt-text", "a long text in place of an image"
+    FAR = "far-text", "text far to the right"
     LOST_CELL = "lost-cell", "cells beyond the columns of a table"
     CODE_INFO = "code-info", "words after the language of a code block"
     YAML_COMMENT = "yaml-comment", "a comment in the frontmatter"
-    UNREAD = "unread", "too large to look for hidden text in it"
+    UNREAD = "unread", "too large, or nested too deep, to look for all hidden text in it"
     MORE = "more", "there is more hidden text: look at the whole skill"
 
 
@@ -108,8 +108,12 @@ _WIDTHLESS = (  # without the joiners; U+2800 has a width and no dots
     # Planes without characters, what is unassigned beside the tags, and the private planes.
     "\U00040000-\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U0010ffff"
 )
-# The last three: not characters, and private use, which only a font of its own shows.
-_OTHERS = "\x80-\x9f\u2028\u2029\ufff9-\ufffb\ud800-\udfff\ufdd0-\ufdef\ue000-\uf8ff\U0001fffe\U0001ffff"
+# Controls of C1, notes between lines, and what is no character.
+_UNASSIGNED = (
+    "\x80-\x9f\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"
+)
+_PRIVATE = "\ue000-\uf8ff"  # only a font of its own shows them; one alone may be an icon
+_OTHERS = f"{_UNASSIGNED}{_PRIVATE}\u2028\u2029\ud800-\udfff"
 _PATTERN = re.compile(
     f"(?P<tag>[{_TAGS}]+)"
     f"|(?P<control>[{_CONTROLS}]+)"
@@ -118,10 +122,16 @@ _PATTERN = re.compile(
     f"|(?P<selector>[{_SELECTORS}]{{2,}})"
     f"|(?P<zero>[{_WIDTHLESS}{_JOINERS}{_SELECTORS}]{{3,}}|[{_WIDTHLESS}{_JOINERS}]{{2,}})"
     f"|(?P<filler>[{_FILLERS}])"
+    f"|(?P<unassigned>[{_UNASSIGNED}]+)"
+    f"|(?P<private>[{_PRIVATE}]{{2,}})"
 )
-# Where no script and no emoji has them: joiners after Latin letters, selectors after what has no variants. A digit
-# has one, the keycap. A soft hyphen and the two marks of direction have their use after Latin letters.
-_LATIN = " -~\u00a0-\u024f\u1e00-\u1eff"
+# Where no script and no emoji has them: joiners after letters of an alphabet that does not join (Latin, Greek,
+# Cyrillic, Armenian, Georgian), selectors after what has no variants. A digit has one, the keycap. A soft hyphen
+# and the two marks of direction have their use there.
+_LATIN = (
+    " -~\u00a0-\u02af\u0370-\u058f\u10a0-\u10ff\u1c80-\u1cbf\u1d00-\u1dbf\u1e00-\u1fff"
+    "\u2c60-\u2d2f\ua640-\ua69d\ua720-\ua7ff"
+)
 _IDEOGRAPHS = "\u2e80-\u9fff\uf900-\ufaff\U00016f00-\U00018dff\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
 _STRAY = (
     f"(?<=[{_LATIN}])(?:[{_JOINERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
@@ -142,6 +152,8 @@ _KINDS = {
     "selector": HiddenKind.SELECTORS,
     "zero": HiddenKind.ZERO_WIDTH,
     "filler": HiddenKind.SINGLE,
+    "unassigned": HiddenKind.CONTROL,
+    "private": HiddenKind.SINGLE,
     "single": HiddenKind.SINGLE,
 }
 # The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.
@@ -168,84 +180,77 @@ _MARKUP_KINDS = {
     "bogus": HiddenKind.COMMENT,
 }
 _ATTRIBUTE = re.compile(r"""([^\s/=>][^\s/=>]*)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?""")
-_TAG = re.compile(r"<[^>]*>")
-_SUMMARY = re.compile(r"<summary\b.*?(?:</summary\s*>|\Z)", re.DOTALL | re.IGNORECASE)
+# The first summary, as long as it is plain.
+_SUMMARY = re.compile(
+    r"\A\s*+<summary>(?:[^<]|</?(?:b|strong|i|em|code|kbd|h[1-6]|br)\s*/?>)*+</summary\s*>", re.IGNORECASE
+)
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
 )
-# Browsers show nothing of these, or only what a script opens. Those in the second set hold text only: a tag inside
-# means nothing. Inside an SVG or a formula, some more are not shown.
-_UNRENDERED = frozenset({
-    "audio", "canvas", "datalist", "frameset", "head", "iframe", "meter", "noembed", "noframes", "noscript",
-    "object", "progress", "rp", "script", "style", "template", "title", "video",
-})  # fmt: skip
-_RAW = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "title"})
-_DRAWINGS = frozenset({"math", "svg"})
-_DRAWN = frozenset({"foreignobject", "mi", "mn", "mo", "ms", "mtext", "text"})
-_UNDRAWN = frozenset({
-    "annotation", "annotation-xml", "clippath", "defs", "desc", "filter", "lineargradient", "marker", "mask",
-    "metadata", "pattern", "radialgradient", "symbol",
-})  # fmt: skip
-# Elements and attributes that a browser knows. What else a tag says, it says to a model only.
-_ELEMENTS = frozenset(
-    """a abbr acronym address animate area article aside b base basefont bdi bdo big blink blockquote body br
-    button caption center circle cite code col colgroup data dd del details dfn dialog dir div dl dt ellipse em
-    embed fieldset figcaption figure font footer foreignobject form frame frameset g
-    h1 h2 h3 h4 h5 h6 header hgroup hr
-    html i image img input ins kbd label legend li line link main map mark marquee math menu meta mfrac mi mn mo
-    mrow msqrt msub msup mtext nav nobr ol optgroup option output p param path picture plaintext polygon polyline
-    pre q rb rect ruby rt rtc s samp search section select semantics slot small source span stop strike strong sub
-    summary sup svg switch table tbody td text textarea textpath tfoot th thead time tr track tspan tt u ul use var
-    view wbr xmp""".split()  # noqa: SIM905 - a list of this length is read as words
-) | _UNRENDERED | _UNDRAWN  # fmt: skip
-_ATTRIBUTES = frozenset(
-    """abbr accept accept-charset accesskey action align alink allow allowfullscreen alt archive async
-    autocapitalize autocomplete autocorrect autofocus autoplay axis background bgcolor border bordercolor capture
-    cellpadding cellspacing char charset checked cite class classid clear code codebase codetype color cols colspan
-    compact content contenteditable controls controlslist coords crossorigin cx cy d data datetime declare decoding
-    default defer dir dirname disabled download draggable dx dy enctype enterkeyhint face fetchpriority fill
-    fill-opacity fill-rule for form formaction formenctype formmethod formnovalidate formtarget frame frameborder
-    gradienttransform gradientunits headers height hidden high href hreflang hspace http-equiv id inert inputmode
-    integrity is ismap itemid itemprop itemref itemscope itemtype kind label lang language link list loading loop
-    low marginheight marginwidth markdown max maxlength media method min minlength multiple muted name nohref nonce
-    noresize noshade novalidate nowrap object offset opacity open optimum part pathlength pattern ping placeholder
-    playsinline points popover popovertarget poster preload preserveaspectratio profile r readonly referrerpolicy
-    rel required rev reversed role rotate rows rowspan rules rx ry sandbox scheme scope scoped scrolling selected
-    shape size sizes slot span spellcheck src srcdoc srclang srcset standby start step stop-color stop-opacity
-    stroke stroke-dasharray stroke-linecap stroke-linejoin stroke-miterlimit stroke-opacity stroke-width style
-    summary tabindex target text text-anchor title transform translate type usemap valign value values valuetype
-    version viewbox vlink vspace width wrap x x1 x2 xlink:href xml:lang xml:space xmlns xmlns:xlink y y1 y2
-    clip-path clip-rule display dominant-baseline fill-opacity filter font-family font-size font-style font-weight
-    letter-spacing marker-end marker-start mask overflow property visibility""".split()  # noqa: SIM905 - a list of this length is read as words
+# What HTML knows, in two lists. The content of the first is in sight, whatever surrounds it. Nothing is certain of
+# the others: controls, drawings and formulas, what scripts open, what browsers have given up. An element
+# of neither is a placeholder or a mark for the model: browsers show its content, and not its name.
+_SHOWN = frozenset(
+    """a abbr acronym address article aside b bdi big blockquote body br caption center cite code col colgroup
+    data dd del details dfn div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header
+    hgroup hr html i img ins kbd label legend li main mark nav nobr ol output p picture pre q rt ruby s samp
+    search section small source span strike strong sub summary sup table tbody td tfoot th thead time tr tt u
+    ul var wbr""".split()  # noqa: SIM905 - a list of this length is read as words
 )
-# Attributes that hold several words as a rule: only ordinary words count, and not those that belong there.
-_WORDY = frozenset({
-    "allow", "class", "d", "font-family", "media", "points", "preserveaspectratio", "rel", "sandbox", "sizes",
-    "srcset", "stroke-dasharray", "transform", "values", "viewbox",
-})  # fmt: skip
-_TOKENS = frozenset(
-    """nofollow noopener noreferrer external ugc sponsored me tag author license screen print
-    accelerometer autoplay camera fullscreen geolocation gyroscope microphone payment usb""".split()  # noqa: SIM905 - a list of this length is read as words
+_UNRENDERED = frozenset(
+    """applet area audio base basefont bdo bgsound blink button canvas command datalist dialog dir embed
+    fencedframe frame frameset head iframe image input isindex keygen link listing map marquee math menu
+    menuitem meta meter multicol nextid noembed noframes noscript object optgroup option param plaintext
+    portal progress rb rp rtc script select selectedcontent slot spacer style svg template textarea title
+    track video xmp""".split()  # noqa: SIM905 - as above
 )
+# These hold text only: a tag inside means nothing.
+_RAW = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "textarea", "title", "xmp"})
+# Attributes, and the values they have. Any other attribute, and any other value, says something to a model only.
+_ALLOWED = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for names, pattern in (
+        ("open reversed nowrap noshade compact hidden popover", "auto|until-found|"),
+        ("width height border cellpadding cellspacing hspace vspace", r"\d{1,4}(?:\.\d{1,2})?(?:px|em|%)?"),
+        ("colspan rowspan span start value size tabindex", r"[-+]?\d{1,4}"),
+        ("align valign", "left|right|center|middle|justify|top|bottom|baseline|abs(?:middle|bottom)|text-?top"),
+        ("dir", "ltr|rtl|auto"),
+        ("lang hreflang xml:lang", r"[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|\d{3}))?"),
+        ("type", r"1|a|i|disc|circle|square|(?:image|text|application)/[a-z0-9.+-]{2,20}"),
+        ("rel", r"(?:(?:nofollow|noopener|noreferrer|external|ugc|license|author|me)\s*+)*"),
+        ("target", "_blank|_self|_parent|_top"),
+        ("loading", "lazy|eager"),
+        ("decoding", "async|sync|auto"),
+        ("scope", "(?:row|col)(?:group)?"),
+        ("clear", "left|right|all|both|none"),
+        ("role", "presentation|none|img|note|table|list|listitem|row|cell|heading|group|region|main|navigation"),
+        ("aria-hidden", "true|false"),
+        ("markdown", "1|0|block|span"),
+        ("datetime", r"[\d:.+TZ -]{1,32}"),
+        ("media", r"\((?:prefers-color-scheme:\s?(?:dark|light)|(?:min|max)-width:\s?\d{1,4}px)\)"),
+    )
+    for name in names.split()
+}
+_ADDRESSES = frozenset({"href", "src", "srcset", "cite"})
+_SOURCE = re.compile(r"\s*+(\S++)(?:\s++[\d.]{1,6}[wx])?(?:,|\s*\Z)")
+_NAMES = frozenset({"id", "name", "class", "for"})
+_NAME_PART = re.compile(r"[A-Z]*[a-z]+|[A-Z]+|[^\W\dA-Za-z_]+")
+_LONGEST_NAME = 32
+_MOST_PARTS = 3
+_MOST_CLASSES = 6
+_COLOURS = frozenset({"background", "bgcolor", "color"})
 _FEW_WORDS = 2
 _MANY_WORDS = 3
 _MORE_WORDS = 4
+_MANY_NAMES = 6
 _MOST_ALT_WORDS = 8
-_EVENTS = frozenset(
-    """onblur onchange onclick ondblclick onerror onfocus oninput onkeydown onkeypress onkeyup onload onmousedown
-    onmouseenter onmouseleave onmousemove onmouseout onmouseover onmouseup onresize onscroll onsubmit
-    ontoggle""".split()  # noqa: SIM905 - as above
-)
+_MOST_ADDRESS_WORDS = 8
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# Attributes that are properties of CSS.
-_PRESENTED = {
-    "display": "display", "visibility": "visibility", "opacity": "opacity", "fill-opacity": "opacity",
-    "font-size": "font-size", "letter-spacing": "letter-spacing", "color": "color", "bgcolor": "background",
-}  # fmt: skip
-_HEX = re.compile(r"[0-9a-fA-F]{3}(?:[0-9a-fA-F]{3})?")
-_TYPED = frozenset({"", "button", "email", "number", "reset", "search", "submit", "tel", "text", "url"})
+_ADDRESS_PART = re.compile(r"[/?#&=;:]")
+_SEPARATOR = re.compile(r"[\W_]+")
 _HIDING_CLASS = re.compile(
-    r"(?:[a-z]+[-_:])?(?:hidden|invisible|hide|d-none|display-none|off-?screen|sr[-_]?only|opacity-0|text-transparent"
+    r"(?:[a-z]+[-_:])?(?:hidden|invisible|hide|d-none|display-none|off-?screen|sr[-_]?only|opacity-0"
+    r"|text-(?:transparent|white|black|current|\w+-\d+)|[wh]-0|size-0|overflow-hidden|collapse|clip"
     r"|screen-?reader(?:-text|-only)?|visually-?hidden|a11y-hidden)"
 )
 
@@ -308,9 +313,7 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
     A hidden element may begin in one piece and end in another. What is hidden inside it is not told again.
     """
     hiding: _Hiding | None = None
-    unknown = _UnknownTags(text)
-    drawing = drawn = 0  # open drawings, and open elements in them whose text is shown
-    last = 0
+    rows = _Rows(text)
     for piece in pieces:
         offset, html = piece
         for match in _MARKUP.finditer(html):
@@ -319,31 +322,23 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
                 yield HiddenText(_MARKUP_KINDS[group], offset + match.start(), one_line(match[group]))
                 continue
             tag = _read_tag(match, offset)
+            kind = None if tag.closes else _hiding_kind(tag)
             if not match["end"]:
                 yield HiddenText(HiddenKind.UNCLOSED_TAG, tag.start, one_line(match[0]))
-            elif hiding is None or hiding.tag.name not in _RAW:
-                yield from unknown.after(tag, offset + match.end())
+            elif HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # those are told whole
+                yield from rows.after(tag, offset + match.end())
                 yield from _hidden_attributes(tag)
-            said = text[last : tag.start].strip() if drawing and not drawn and hiding is None else ""
-            if said and "<" not in said:
-                yield HiddenText(HiddenKind.UNRENDERED, last, one_line(said))
-            last = offset + match.end()
-            if drawing and tag.name in _DRAWN:
-                drawn = max(drawn + (-1 if tag.closes else 1), 0)
-            if tag.name in _DRAWINGS:
-                drawing = max(drawing + (-1 if tag.closes else 1), 0)
             if hiding is not None:
                 hiding = hiding.after(tag)
-                if hiding.depth:
-                    continue
-                yield from hiding.told(text, piece, match.start())
-                hiding = None
-            elif not tag.closes and (kind := _hiding_kind(tag, drawing > 0)) is not None:
-                if tag.name in _VOID:
+                if not hiding.depth:
+                    yield from hiding.told(text, piece, match.start())
+                    hiding = None
+            elif kind is not None and tag.name in _VOID:
+                if tag.pairs:
                     yield HiddenText(kind, tag.start, one_line(match[0]))
-                else:
-                    hiding = _Hiding(kind, tag, piece, match.end())
-    yield from unknown.told()
+            elif kind is not None:
+                hiding = _Hiding(kind, tag, piece, match.end())
+    yield from rows.told()
     if hiding is not None:
         yield from hiding.told(text, (len(text), ""), 0)
 
@@ -351,6 +346,22 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
 def count_words(text: str) -> int:
     """How many words of letters ``text`` has; hyphens and the like separate them."""
     return len(_WORD.findall(text))
+
+
+def has_address_words(address: str) -> bool:
+    """Whether an address says more than where something is. No page shows it."""
+    plain = unquote(address)
+    if len(address.split()) >= _MANY_WORDS or len(plain.split()) >= _MORE_WORDS or plain.startswith("data:"):
+        return True
+    for part in _ADDRESS_PART.split(plain):
+        if sum(len(word) > 1 and word.isalpha() for word in _SEPARATOR.split(part)) > _MOST_ADDRESS_WORDS:
+            return True
+    return False
+
+
+def count_name_parts(name: str) -> int:
+    """Of how many words an identifier is made, also with capitals between them."""
+    return len(_NAME_PART.findall(name))
 
 
 def is_long_alt(words: str) -> bool:
@@ -392,37 +403,48 @@ class _Hiding(NamedTuple):
         inside = html[self.begins : end]
         if last is not self.piece:
             inside = html[self.begins :] + text[offset + len(html) : last[0]] + last[1][:end]
-        if self.kind is HiddenKind.CLOSED:
-            inside = _SUMMARY.sub(" ", inside, count=1)
-        shown = _TAG.sub(" ", inside) if self.kind in (HiddenKind.UNRENDERED, HiddenKind.CLOSED) else inside
-        if shown.strip():
-            yield HiddenText(self.kind, self.tag.start, one_line(inside))
+        said = one_line(_SUMMARY.sub("", inside) if self.kind is HiddenKind.CLOSED else inside)
+        if self.kind is HiddenKind.UNRENDERED:
+            said = " ".join((*map(_say, self.tag.pairs), *([said] if said else ())))
+        elif self.kind is HiddenKind.HIDDEN_STYLE and not said:  # it may cover something
+            said = one_line(html[self.tag.start - offset : self.begins])
+        if said:
+            yield HiddenText(self.kind, self.tag.start, said)
 
 
-class _UnknownTags:
-    """Tags in a row that no browser knows: a page shows nothing of them. One is a placeholder, many are words."""
+class _Rows:
+    """What tags in a row say, with nothing shown between them: one is a placeholder or an anchor, many speak."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._start = self._end = -1
-        self._words: list[str] = []
+        self._words: list[str] = []  # of tags that no browser knows
+        self._names: list[str] = []  # identifiers and addresses
 
     def after(self, tag: _Tag, end: int) -> Iterator[HiddenText]:
-        if self._words and self._text[self._end : tag.start].strip():
+        if self._end >= 0 and (tag.name == "img" or self._text[self._end : tag.start].strip()):
             yield from self.told()
-        if tag.name in _ELEMENTS or tag.closes or tag.name in ("http:", "https:") or "@" in tag.name:
+        is_known = tag.name in _SHOWN or tag.name in ("http:", "https:") or "@" in tag.name
+        if tag.closes or (is_known and not tag.pairs):
+            self._end = end if self._end >= 0 else -1
             return
-        if not self._words:
+        if self._end < 0:
             self._start = tag.start
-        self._words.append(" ".join((tag.name, *(name for name, _ in tag.pairs))))
         self._end = end
+        if is_known:
+            self._names += [value for name, value in tag.pairs if name in _NAMES or name in ("href", "cite")]
+        else:
+            self._words.append(" ".join((tag.name, *(name for name, _ in tag.pairs))))
 
     def told(self) -> Iterator[HiddenText]:
-        words, self._words = self._words, []
+        words, names = self._words, self._names
+        self._words, self._names, self._end = [], [], -1
         said = " ".join(words)
         one_tag = any(len(said.split()) >= _MANY_WORDS for said in words)
         if one_tag or len(words) >= _MORE_WORDS or count_words(said) > _MORE_WORDS:
             yield HiddenText(HiddenKind.TAG_WORDS, self._start, said)
+        if len(names) >= _MANY_NAMES:
+            yield HiddenText(HiddenKind.ATTRIBUTE, self._start, one_line(" ".join(names)))
 
 
 def _read_tag(match: re.Match[str], offset: int) -> _Tag:
@@ -433,94 +455,78 @@ def _read_tag(match: re.Match[str], offset: int) -> _Tag:
     return _Tag(match["name"].lower(), offset + match.start(), bool(match["close"]), attributes, pairs)
 
 
+def _say(pair: tuple[str, str]) -> str:
+    name, value = pair
+    return f"{name}={one_line(value)}" if value.strip() else name
+
+
 def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
-    """Words in the attributes of a tag, each with its name."""
+    """What the attributes of a tag say, beside what belongs there."""
     found: list[str] = []
-    unknown: list[str] = []
-    free: list[str] = []  # in which a tag may say what it likes
     seen: set[str] = set()
+    is_unknown = tag.name not in _SHOWN
     for name, value in tag.pairs:
-        said = f"{name}={one_line(value)}" if value.strip() else name
-        if tag.closes or name in seen:  # a browser ignores both
-            found.append(said)
-        elif not _is_attribute(name):
-            unknown.append(said)
-        elif name.startswith(("aria-", "data-")):
-            free.append(said)
-        elif name == "alt" and tag.name in ("area", "img", "input"):
+        if name in seen or tag.closes:  # a browser ignores both
+            found.append(_say((name, value)))
+        elif name == "alt" and tag.name == "img":
             if is_long_alt(value):
                 yield HiddenText(HiddenKind.ALT, tag.start, one_line(value))
-        elif name == "style":
-            if count_words(style_words(value)) >= _MORE_WORDS:
-                found.append(said)
-        elif _has_words(tag, name, value):
-            found.append(said)
+        elif name in _ADDRESSES:
+            if any(map(has_address_words, _addresses(name, value))):
+                yield HiddenText(HiddenKind.LINK_WORDS, tag.start, one_line(unquote(value)))
+        elif is_unknown and not value.strip():
+            pass  # told with the tag's name
+        elif not _is_allowed(name, value):
+            found.append(_say((name, value)))
         seen.add(name)
-    if tag.name not in _ELEMENTS:  # the names are told with the tag's
-        unknown = [said for said in unknown if len(said.partition("=")[2].split()) >= _MANY_WORDS]
-    if count_words(" ".join(unknown)) >= _FEW_WORDS:
-        found += unknown
-    said_freely = " ".join(said.partition("=")[2] or said.partition("-")[2] for said in free)
-    if len(said_freely.split()) >= _MANY_WORDS and count_words(said_freely) >= _MANY_WORDS:
-        found += free
-    if found:
+    if found and not (is_unknown and count_words(" ".join(found)) < _MORE_WORDS):
         yield HiddenText(HiddenKind.ATTRIBUTE, tag.start, " ".join(found))
 
 
-def _is_attribute(name: str) -> bool:
-    prefix, dash, rest = name.partition("-")
-    if dash and prefix in ("aria", "data"):
-        return count_words(rest) < _MORE_WORDS
-    return name in _ATTRIBUTES or name in _EVENTS
+def _addresses(name: str, value: str) -> list[str]:
+    """The addresses in ``srcset``, or all of it where it is no such list."""
+    sources = _SOURCE.findall(value) if name == "srcset" else []
+    return sources if sources and not _SOURCE.sub("", value).strip() else [value]
 
 
-def _has_words(tag: _Tag, name: str, value: str) -> bool:
-    if name == "title":
-        return bool(value.strip())
-    if name in ("placeholder", "value") and (
-        tag.name == "textarea" or (tag.name == "input" and tag.attributes.get("type", "").lower() in _TYPED)
-    ):
-        return False
-    pieces = value.split()
-    if name not in _WORDY:
-        return len(pieces) >= _MANY_WORDS
-    words = [
-        word
-        for word in (piece.strip(".,;:!?()'\"").lower() for piece in pieces)
-        if name == "class" or word not in _TOKENS
-    ]
-    plain = sum(len(word) > 1 and word.isalpha() for word in words)
-    return plain >= _MORE_WORDS or any(count_words(word) > _MORE_WORDS for word in words if "/" not in word)
+def _is_allowed(name: str, value: str) -> bool:
+    if name == "style":  # it hides, or not; but it may also be prose
+        return all(
+            count_words(said) < _MORE_WORDS
+            for each in value.split(";")
+            if not is_plain_style(each)
+            for said in each.split(":")
+        )
+    if name in _COLOURS:
+        return len(value.split()) == 1 and len(value) <= _LONGEST_NAME and count_name_parts(value) <= _MOST_PARTS
+    if name in _NAMES:
+        names = value.split()
+        words = sum(len(word) > 1 and word.isalpha() for word in names)
+        return (
+            len(names) <= (_MOST_CLASSES if name == "class" else 1)
+            and words < _MORE_WORDS
+            and all(map(_is_short_name, names))
+        )
+    if name not in _ALLOWED:
+        return name == "title" and value == ""
+    return value.lower() == name or _ALLOWED[name].fullmatch(value.strip()) is not None
 
 
-def _hiding_kind(tag: _Tag, in_drawing: bool) -> HiddenKind | None:
+def _is_short_name(name: str) -> bool:
+    return len(name.encode(errors="replace")) <= _LONGEST_NAME and count_name_parts(name) <= _MOST_PARTS
+
+
+def _hiding_kind(tag: _Tag) -> HiddenKind | None:
     attributes = tag.attributes
-    if not attributes.keys().isdisjoint(("hidden", "popover")) or (
-        tag.name == "input" and attributes.get("type", "").lower() == "hidden"
-    ):
+    if not attributes.keys().isdisjoint(("hidden", "popover")):
         return HiddenKind.HIDDEN_ATTRIBUTE
-    presented = {_PRESENTED[name]: value for name, value in attributes.items() if name in _PRESENTED}
-    if tag.name in ("text", "textpath", "tspan"):  # far to the right may be inside the drawing
-        places = {"left": attributes.get("x", ""), "top": attributes.get("y", "")}
-        presented |= {name: place for name, place in places.items() if place.lstrip().startswith("-")}
-        fill = attributes.get("fill", "")
-        presented["color"] = "transparent" if fill == "none" else fill
-    elif tag.name == "svg":
-        presented |= {name: attributes.get(name, "") for name in ("width", "height")}
-    if tag.name == "body":
-        presented["color"] = attributes.get("text", "")
-    if _HEX.fullmatch(presented.get("color", "")):  # an attribute needs no '#'
-        presented["color"] = f"#{presented['color']}"
-    declared = ";".join(f"{name}:{value}" for name, value in presented.items())
-    if hides(f"{attributes.get('style', '')};{declared}"):
+    if tag.name in _UNRENDERED:
+        return HiddenKind.UNRENDERED
+    if not is_plain_style(attributes.get("style", "")) or not attributes.keys().isdisjoint(_COLOURS):
         return HiddenKind.HIDDEN_STYLE
     if any(map(_HIDING_CLASS.fullmatch, attributes.get("class", "").lower().split())):
         return HiddenKind.HIDDEN_CLASS
-    if tag.name in _UNRENDERED or (in_drawing and tag.name in _UNDRAWN):
-        return HiddenKind.UNRENDERED
-    if tag.name == "dialog" and "open" not in attributes:
-        return HiddenKind.UNRENDERED
-    if tag.name == "select" or (tag.name == "details" and "open" not in attributes):
+    if tag.name == "details" and ("open" not in attributes or "name" in attributes):
         return HiddenKind.CLOSED
     return None
 

@@ -1,8 +1,9 @@
 """Markdown as a reader sees it: its links, and what a rendered page does not show of it. Code shows everything.
 
 markdown-it-py does the reading (CommonMark). Its tokens know the lines of a block; the exact place of a link or
-a tag inside the block is found again in the text. The reader gives up on what nests absurdly deep; then the
-text is searched plainly instead, since hiding behind depth must not work (B6).
+a tag inside the block is found again in the text. The reader gives up on what is huge or nests absurdly deep; then
+the text is searched plainly instead, and that it was not read is reported, since hiding behind depth must not work
+(B6).
 """
 
 from __future__ import annotations
@@ -10,16 +11,20 @@ from __future__ import annotations
 import re
 from collections import Counter
 from functools import cache
+from html import unescape
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
 from skillwire.skill.coreyaml import find_comments
+from skillwire.skill.frontmatter import find_frontmatter
 from skillwire.skill.hidden import (
     HiddenKind,
     HiddenText,
+    count_name_parts,
     count_words,
     find_hidden_characters,
     find_hidden_html,
+    has_address_words,
     is_long_alt,
     one_line,
     without_hidden,
@@ -27,7 +32,7 @@ from skillwire.skill.hidden import (
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
@@ -40,8 +45,11 @@ _BRACKETS = re.compile(r"[\[\]]|\n[ \t]*\r?\n")  # or the end of a paragraph
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 _PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
 _FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
-_MARKUP = re.compile(r"[\[<]|&[#\w]|\|[ \t:]*-|-[ \t:]*\|")  # what can hide something, or is a link
+_MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # what can hide something, or is a link
 _NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
+_NOTE_START = re.compile(r"^(?=\[\^[^\]\s]{1,99}\]:)", re.MULTILINE)
+_NOTE_PIECES = {"softbreak": "\n", "hardbreak": "\n", "link_open": "[", "link_close": "]"}
+_FAR = re.compile(r"(?<![^\S\n])[^\S\n]{100,}+(?=\S)[^\n]{1,400}")  # text that no window shows beside the other
 _COLUMNS = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _MANY_WORDS = 3
@@ -91,12 +99,13 @@ def read_text(file: str, text: str) -> MarkdownFacts:
     """The links of a file of a skill, if it is Markdown, and all hidden text in it, in order (B6)."""
     facts = MarkdownFacts([], [])
     if file.lower().endswith((".md", ".markdown")):
-        end = _frontmatter_end(text) if file == SKILL_MD else 0
+        start, end, body = _frontmatter(text) if file == SKILL_MD else (0, 0, 0)
         # Emptied, with the same offsets: YAML is not Markdown.
-        facts = read_markdown(re.sub(r"[^\n]", " ", text[:end]) + text[end:])
-        start = text.find("\n", 0, end) + 1
-        for offset, comment in find_comments(text[start : max(end - len("---"), start)]):
+        facts = read_markdown(re.sub(r"[^\n]", " ", text[:body]) + text[body:])
+        for offset, comment in find_comments(text[start:end]):
             facts.hidden.append(HiddenText(HiddenKind.YAML_COMMENT, start + offset, one_line(comment)))
+        for match in _FAR.finditer(text):
+            facts.hidden.append(HiddenText(HiddenKind.FAR, match.start(), one_line(match[0])))
     facts.hidden.extend(find_hidden_characters(text))
     facts.hidden.sort(key=lambda item: item.offset)
     return facts
@@ -116,7 +125,7 @@ def read_markdown(text: str) -> MarkdownFacts:
     facts = MarkdownFacts([], [])
     html: list[tuple[int, str]] = []
     used: set[str] = set()
-    notes = Counter(_NOTE.findall(text))
+    notes = _Notes(env.get("references", {}))
     for token in tokens:
         if token.map is None:
             continue
@@ -126,14 +135,14 @@ def read_markdown(text: str) -> MarkdownFacts:
             written = text[start:end]
             is_plain = _LINE_END.sub("\n", written).strip() == token.content.strip()
             html.append((start, written if is_plain else token.content))
+            facts.hidden.extend(_entities(start, token.content))
         elif token.type == "fence":
             facts.hidden.extend(_info(start, token.info))
         elif token.type == "inline":
             _Inline(text, start, end, facts, html, used).read(token.children or ())
             facts.hidden.extend(_lost_cells(start, token.content))
-            note = _NOTE.match(token.content)
-            if note and token.content.startswith(":", note.end()) and notes[note[0]] == 1:
-                facts.hidden.append(HiddenText(HiddenKind.DEFINITION, start, one_line(token.content)))
+            notes.read(start, token)
+    facts.hidden.extend(notes.unseen())
     facts.hidden.extend(find_hidden_html(html, text))
     for label, definition in _definitions(env):
         first, last = definition["map"]
@@ -151,16 +160,53 @@ def _definitions(env: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, An
         yield None, definition
 
 
-def _frontmatter_end(text: str) -> int:
-    if not text.lstrip("\ufeff").startswith("---"):
-        return 0
-    end = text.find("\n---", 3)
-    return end + 4 if end >= 0 else 0
+def _frontmatter(text: str) -> tuple[int, int, int]:
+    """Where the YAML begins and ends and where the Markdown begins, as ``parse_skill_md`` sees it."""
+    data = text.encode(errors="surrogatepass")
+    begins, ends, body = (
+        len(data[:at].decode(errors="surrogatepass")) for at in find_frontmatter(data) or (0, 0, 0)
+    )
+    return begins, ends, body
 
 
 def is_tame(text: str) -> bool:
     """Whether reading ``text`` as Markdown takes a bounded time: it is not huge, nor nested out of hand."""
     return len(text) <= _MAX_READ and _bracket_depth(text) <= _MAX_BRACKETS
+
+
+class _Notes:
+    """Footnotes. A page shows those that its text refers to, those that they refer to, and the first of a name."""
+
+    def __init__(self, definitions: Iterable[str]) -> None:
+        """``definitions`` are labels of links: a note of one word looks like one, and is told as one if unused."""
+        self._used = [f"[{label}]".casefold() for label in definitions]
+        self._notes = {name: (0, "", list[str]()) for name in self._used}
+        self._again: list[tuple[int, str]] = []
+
+    def read(self, start: int, block: Token) -> None:
+        if "[^" not in block.content:
+            return
+        # Code refers to nothing.
+        said = "".join(
+            _NOTE_PIECES.get(piece.type, piece.content if piece.type == "text" else " ")
+            for piece in block.children or ()
+        )
+        for part in _NOTE_START.split(said):
+            name, *others = map(str.casefold, _NOTE.findall(part) or [""])
+            if not _NOTE_START.match(part):
+                self._used += [name, *others]
+            elif name in self._notes:
+                self._again.append((start, part))
+            else:
+                self._notes[name] = start, part, others
+
+    def unseen(self) -> Iterator[HiddenText]:
+        waiting = list(self._used)
+        while waiting:
+            _, _, others = self._notes.pop(waiting.pop(), (0, "", []))
+            waiting += others
+        for start, said in (*((start, said) for start, said, _ in self._notes.values()), *self._again):
+            yield HiddenText(HiddenKind.DEFINITION, start, one_line(said))
 
 
 class _Inline:
@@ -223,15 +269,15 @@ class _Inline:
         label = piece.meta.get("label", "")
         if label:
             self._used.add(label)
-            many = len(label.split()) >= _MANY_WORDS or count_words(label) > _MOST_WORDS
+            many = len(label.split()) >= _MANY_WORDS or count_words(label) >= _MORE_WORDS
             if many and _letters(label) != _letters(words):
                 self._hide(HiddenKind.LINK_WORDS, label)
         title = str(piece.attrGet("title") or "")
         if title.strip():
             self._hide(HiddenKind.TITLE, title)
         target = str(piece.attrGet(address) or "")
-        is_wordy = len(target.split()) >= _MANY_WORDS or len(unquote(target).split()) >= _MORE_WORDS
-        if is_wordy and (words.strip() or address == "src"):
+        is_shown = address == "href" and (_letters(target) == _letters(words) or not words.strip())
+        if not is_shown and has_address_words(target):
             self._hide(HiddenKind.LINK_WORDS, unquote(target))
 
     def _hide(self, kind: HiddenKind, says: str) -> None:
@@ -249,8 +295,18 @@ def _info(offset: int, info: str) -> Iterator[HiddenText]:
     """Words after the language of a code block: no page shows them."""
     language, _, rest = info.strip().partition(" ")
     words = count_words(_SETTING.sub("", rest))
-    if words >= _MANY_WORDS or count_words(rest) > _MOST_WORDS or count_words(language) >= _MORE_WORDS:
+    if words >= _MANY_WORDS or count_words(rest) > _MOST_WORDS or count_name_parts(language) >= _MORE_WORDS:
         yield HiddenText(HiddenKind.CODE_INFO, offset, one_line(info))
+
+
+def _entities(offset: int, html: str) -> Iterator[HiddenText]:
+    """Characters that are not seen, written as entities."""
+    plain = unescape(html) if "&" in html else html
+    if plain != html:
+        written = {(item.kind, item.says) for item in find_hidden_characters(html)}
+        for item in find_hidden_characters(plain):
+            if (item.kind, item.says) not in written:
+                yield HiddenText(item.kind, offset, item.says)
 
 
 def _letters(words: str) -> str:
@@ -264,7 +320,7 @@ def _lost_cells(offset: int, paragraph: str) -> Iterator[HiddenText]:
     columns = 0
     for line in paragraph.split("\n"):
         cells = [cell.strip() for cell in _CELL_END.split(line.strip().removeprefix("|"))]
-        if not columns and "|" in line and "-" in line and _COLUMNS.fullmatch(line):
+        if not columns and "-" in line and _COLUMNS.fullmatch(line):
             columns = sum(1 for cell in cells if cell)
         elif columns and any(cells[columns:]):
             yield HiddenText(HiddenKind.LOST_CELL, offset, one_line(" | ".join(cells[columns:])))
@@ -296,4 +352,7 @@ def _search_plainly(text: str) -> MarkdownFacts:
         HiddenText(HiddenKind.EMPTY_LINK, match.start(), one_line(match[1].strip("<>")))
         for match in _PLAIN_EMPTY.finditer(text)
     )
-    return MarkdownFacts(links, [*find_hidden_html([(0, text)], text), *definitions, *empty, *_hidden_info(text)])
+    unread = HiddenText(HiddenKind.UNREAD, 0, "")
+    hidden = [unread, *find_hidden_html([(0, text)], text), *definitions, *empty]
+    hidden += [*_hidden_info(text), *_entities(0, text)]
+    return MarkdownFacts(links, hidden)

@@ -7,6 +7,7 @@ from time import process_time
 import pytest
 
 from rules import rule
+from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.markdown import read_markdown, read_text
 
 
@@ -189,7 +190,30 @@ def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
         pytest.param("[\u200b](this)", "empty-link", "this", id="link-with-invisible-text"),
         pytest.param("|a|b|\n|-|-|\n|c|d| do | this|\n", "lost-cell", "do | this |", id="lost-cells"),
         pytest.param("a\n\n[^1]: do this\n", "unused-definition", "[^1]: do this", id="unused-footnote"),
+        pytest.param(
+            "a\n\n[^1]: do this [^1]\n", "unused-definition", "[^1]: do this [^1]", id="footnote-of-itself"
+        ),
+        pytest.param("`[^1]`\n\n[^1]: do this\n", "unused-definition", "[^1]: do this", id="footnote-of-code"),
+        pytest.param(
+            "a[^1]\n\n[^1]: a b\n[^1]: do this\n", "unused-definition", "[^1]: do this", id="footnote-again"
+        ),
+        pytest.param(
+            "a[^1]\n\n[^1]: b\n\n[^1]: do this\n", "unused-definition", "[^1]: do this", id="footnote-after-a-word"
+        ),
+        pytest.param("a[^1]\n\n[^1]: a b\n[^2]: do it\n", "unused-definition", "[^2]: do it", id="footnote-below"),
+        pytest.param("a\n:-\nb | do | this\n", "lost-cell", "do | this", id="lost-cells-without-outer-pipes"),
+        pytest.param("```DoThisRightNow\nx\n```\n", "code-info", "DoThisRightNow", id="fence-with-capitals"),
+        pytest.param(
+            "[x][do-this-right-now]\n\n[do-this-right-now]: a.md",
+            "link-words",
+            "DO-THIS-RIGHT-NOW",
+            id="label-with-hyphens",
+        ),
+        pytest.param(f"[x](/{'do-' * 9})", "link-words", f"/{'do-' * 9}", id="address-with-hyphens"),
+        pytest.param(f"[x](/{'do+' * 9})", "link-words", f"/{'do+' * 9}", id="address-with-signs"),
         pytest.param("a&#xE0064;&#xE006F; b", "tag-characters", "do", id="entities"),
+        pytest.param("<p>\na&#xE0064;&#xE006F; b\n</p>", "tag-characters", "do", id="entities-in-html"),
+        pytest.param("<p>a&zwnj;&#8203;b</p>", "zero-width", "U+200C U+200B", id="named-entities-in-html"),
         pytest.param(f"![{'do this ' * 5}](a.png)", "alt-text", ("do this " * 5).strip(), id="alt-text"),
     ],
 )
@@ -202,7 +226,7 @@ def test_what_a_rendered_page_does_not_show_is_reported_with_its_kind(
         assert [(item.kind, item.says) for item in read_markdown(text).hidden] == [(kind, says)]
     elif kind not in BY_READING and not any(sign in text for sign in ("[X]", "[^1]", "\u200b")):
         found = read_markdown(f"{text}\n\n{'x' * 256 * 1024}").hidden
-        assert [(item.kind, item.says) for item in found] == [(kind, says)]
+        assert [(item.kind, item.says) for item in found] == [("unread", ""), (kind, says)]
 
 
 @rule("B6", "F4")
@@ -216,6 +240,43 @@ def test_comments_in_the_frontmatter_are_reported_and_values_are_not() -> None:
     assert all(text[offset:].startswith(f"# {says}") for says, offset in comments.items())
 
 
+@rule("B6", "F1")
+def test_frontmatter_ends_where_the_parser_ends_it() -> None:
+    text = "---\nname: x\ndescription: d\n---foo: bar\n# do this\n---\n# Title\n"
+    assert "---foo" in parse_skill_md(text.encode()).frontmatter
+    assert [(item.kind, item.says) for item in read_text("SKILL.md", text).hidden] == [("yaml-comment", "do this")]
+
+
+@rule("B6")
+def test_footnotes_that_only_refer_to_each_other_are_reported() -> None:
+    text = "a[^1]\n\n[^1]: see [^2]\n\n[^2]: ok then\n\n[^a]: do [^b]\n\n[^b]: this [^a]\n"
+    assert unshown(text) == ["[^a]: do [^b]", "[^b]: this [^a]"]
+
+
+@rule("B6")
+def test_text_far_to_the_right_is_reported() -> None:
+    text = f"```\na{' ' * 600}do this\n```\n"
+    assert [(item.kind, item.says) for item in read_text("a.md", text).hidden] == [("far-text", "do this")]
+
+
+@rule("B6")
+@pytest.mark.parametrize("brackets", ["[" * 12, "> " * 30 + "a"], ids=["brackets", "quotes"])
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        pytest.param("[a](b.md 'do this')", id="title"),
+        pytest.param("![do this and that and more of the same now](a.png)", id="alt"),
+        pytest.param("[a](<b/do this now>)", id="address"),
+        pytest.param("|a|\n|-|\n|b| do this|", id="cell"),
+        pytest.param("&#xE0064;&#xE006F;", id="entities"),
+        pytest.param("[^1]: do this", id="footnote"),
+    ],
+)
+def test_depth_does_not_switch_the_search_off(brackets: str, hidden: str) -> None:
+    """What could not be read is reported, so that a person looks at the source."""
+    assert "unread" in [item.kind for item in read_markdown(f"{brackets}\n\n{hidden}\n").hidden]
+
+
 @rule("B6", "B1")
 @pytest.mark.parametrize(
     "text",
@@ -223,7 +284,18 @@ def test_comments_in_the_frontmatter_are_reported_and_values_are_not() -> None:
         pytest.param("`" * 300_000, id="backticks"),
         pytest.param(f'<p style="{"a" * 200_000}">', id="style"),
         pytest.param(f'<p style="{"color:#000;background:#" * 9_000}">', id="colours"),
+        pytest.param(f'<p style="{" " * 200_000}">', id="blanks"),
+        pytest.param(f'<p style="{"margin:0 " * 20_000}">', id="margins"),
         pytest.param("<a b>" * 10_000, id="unknown-tags"),
+        pytest.param("<i id=a></i>" * 10_000, id="identifiers"),
+        pytest.param(f"<img srcset='{'a ' * 100_000}'>", id="srcset"),
+        pytest.param(f"<a href='{'a-' * 100_000}' rel='{'me ' * 50_000}'>", id="addresses"),
+        pytest.param("<details><summary>" * 5_000, id="details"),
+        pytest.param((" " * 1000 + "\n") * 200, id="blank-lines"),
+        pytest.param(" " * 200_000, id="blank"),
+        pytest.param("[^a]: [^b] " * 10_000, id="footnotes"),
+        pytest.param("[^a]: [^b]\n" * 10_000, id="footnotes-in-lines"),
+        pytest.param("\n\n".join(f"[^{i}]: a [^{i + 1}]" for i in range(5_000)), id="footnotes-in-a-row"),
         pytest.param("a\u200d" * 20_000, id="scattered"),
         pytest.param(f"---\na: {'[' * 100_000} # x\n---\n", id="nested-yaml"),
     ],
@@ -266,7 +338,8 @@ def test_open_brackets_do_not_hide_the_link_after_them(times: int) -> None:
         text = f"# Title\n\n{brackets * times} see [x](../x.md) <!-- y -->\n"
         facts = read_markdown(text)
         assert ("../x.md", text.index("../x.md")) in [link[:2] for link in facts.links]
-        assert [(item.says, item.offset) for item in facts.hidden] == [("y", text.index("<!--"))]
+        hidden = [(item.says, item.offset) for item in facts.hidden if item.kind != "unread"]
+        assert hidden == [("y", text.index("<!--"))]
 
 
 @rule("U6", "B1")
@@ -275,7 +348,7 @@ def test_a_text_too_large_to_be_read_as_markdown_is_searched_plainly() -> None:
     text = "`[a](../x.md) <!-- y -->`\n"
     large = text + "x" * (256 * 1024 - len(text))
     assert (targets(large), unshown(large)) == ([], [])
-    assert (targets(f"{large}x"), unshown(f"{large}x")) == (["../x.md"], ["y"])
+    assert (targets(f"{large}x"), unshown(f"{large}x")) == (["../x.md"], ["", "y"])
 
 
 @rule("B1")
