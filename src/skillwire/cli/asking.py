@@ -33,6 +33,7 @@ NO = ("n", "no")
 READ = ("r", "read")
 _ROWS = 40
 _LONGEST = 1000
+_SOURCE_ROWS = 2000
 _WIDEST_PATH = 40
 _TOOLS_OFFERED = 20
 _QUESTIONS = {
@@ -78,7 +79,6 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
     """Show what the entry says, wait for a yes or no, and for what is granted; ``r`` shows the skill (V5)."""
 
     async def ask(request: ApprovalRequest) -> Answer:
-        from skillwire.cli.printer import visible
         from skillwire.host.approvals import Answer
 
         show(request, printer)
@@ -86,8 +86,6 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
         reply = await answer(f"{meaning_of(request)}{about} [y/N, r to read it first] ", printer)
         while reply.lower() in READ:
             request = await request.review()
-            for each in (request.text or "").splitlines():
-                printer.talk(f"  | {visible(each)}")
             show(request, printer)
             reply = await answer(f"{meaning_of(request)}{about} [y/N] ", printer)
         if reply.lower() not in YES:
@@ -191,7 +189,7 @@ def page(
     at_most: int | None = None,
     to_install: bool = False,
 ) -> Iterator[Text]:
-    """Everything about one skill, line by line. What deserves a second look stands out, and last.
+    """Everything about one skill, line by line: its source first. What deserves a second look stands out, last.
 
     ``decision`` is the newest one about it, for a skill that is not approved.
     ``at_most`` is for a question: however much a server lists, what warns of it stays on the screen.
@@ -200,6 +198,8 @@ def page(
     from rich.text import Text
 
     review = request.summary
+    if not to_install:
+        yield from (Text(row) for row in _source(review.text or ""))
     yield Text.assemble((_cut(review.name), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {_cut(review.description)}")
     standing = "" if to_install else _standing(request, approval, decision, is_local=is_local)
@@ -212,6 +212,25 @@ def page(
                 verb = "show" if to_install else "review"
                 yield Text(f"  … and {len(rows) - at_most:,} more; skillwire {verb} shows all", style="bold red")
     yield Text("A digest says that bytes are the same, not that they are good (V6).", style="dim")
+
+
+def source_rows(text: str) -> list[str]:
+    """The lines of a text as they are written: what is not rendered, and spelled out, cannot be hidden (B6)."""
+    from skillwire.cli.printer import visible
+
+    lines = text.removesuffix("\n").split("\n") if text else []
+    return [
+        visible(each[start : start + _LONGEST])
+        for each in (each.removesuffix("\r") for each in lines)
+        for start in range(0, len(each) or 1, _LONGEST)
+    ]
+
+
+def _source(text: str) -> Iterator[str]:
+    rows = source_rows(text)
+    yield from (f"  | {row}" for row in rows[:_SOURCE_ROWS])
+    if len(rows) > _SOURCE_ROWS:
+        yield f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; skillwire review with --file SKILL.md shows all"
 
 
 def _facts(request: ApprovalRequest, approval: Approval | None, standing: str) -> Iterator[Text]:

@@ -54,7 +54,7 @@ async def demand_review(
     host: Host, found: NamedEntry, shown: str, question: str, arguments: argparse.Namespace, printer: Printer
 ) -> None:
     """Z4: on a terminal the person sees the review and answers; elsewhere they name the fingerprint they saw."""
-    from skillwire.cli.review import review_request
+    from skillwire.cli.review import review_request, say_how_to_read
 
     if arguments.fingerprint is not None or not can_ask():
         require_fingerprint(arguments.fingerprint, shown, found.entry.uri, _review_words(arguments))
@@ -64,6 +64,7 @@ async def demand_review(
     request = await review_request(host, found, approval, printer)
     for each in page(request, approval, is_local=found.origin.is_local):
         printer.talk(each)
+    say_how_to_read(found, arguments, printer)
     if not await confirm(question, printer):
         raise ApprovalError("not-approved", "you did not confirm it", "nothing was recorded", rule="Z4")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import page, path_inside
+from skillwire.cli.asking import page, path_inside, source_rows
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, line, run_with_host, stamp
 from skillwire.cli.parsing import add_verb
-from skillwire.errors import UpstreamError
+from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
     import argparse
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 _EXAMPLES = """\
 examples:
   skillwire review refunds
+  skillwire review refunds --file scripts/pay.py
   skillwire review acme:billing/refunds --json
 
 exit codes: 0 shown, 1 the files are not what their entry says, 2 usage, or unknown
@@ -40,11 +41,13 @@ def add_arguments(verbs: Verbs) -> None:
         verbs,
         "review",
         "show what to know before saying yes to a skill",
-        "Read every file of a skill, check it, and show what a person should know before saying yes: files,"
-        " scripts, what it asks for, text that people do not see, and how it differs from what was approved.",
+        "Read every file of a skill, check it, and show what a person should know before saying yes: the source"
+        " of its SKILL.md, files, scripts, what it asks for, text that people do not see, and how it differs from"
+        " what was approved.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
+    parser.add_argument("--file", metavar="PATH", help="show this file of the skill instead, as it is written")
     add_host_options(parser)
 
 
@@ -58,6 +61,8 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
     from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
 
     found = await find_skill(host, arguments.name, printer)
+    if arguments.file is not None:
+        return await _show_file(host, found, arguments, printer)
     approval = await host.store.approval(found.origin.label, found.entry.uri)
     decision = next(iter(await host.store.decisions(found.origin.label, found.entry.uri)), None)
     request = await review_request(host, found, approval, printer)
@@ -66,6 +71,7 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
         return Exit.OK
     for each in page(request, approval, decision, is_local=found.origin.is_local):
         printer.data(each)
+    say_how_to_read(found, arguments, printer)
     decisions = dict[str, str]()
     if not found.origin.is_local:
         decisions["approve"] = fingerprint_of(request.entry)
@@ -75,6 +81,38 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
         if shown:
             words = ["skillwire", verb, line(found.name), "--fingerprint", shown, *host_words(arguments)]
             printer.talk(f"to {verb} exactly this: {shlex.join(words)}")
+    return Exit.OK
+
+
+def say_how_to_read(found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
+    """The command that shows another file."""
+    others = [file.uri for file in found.entry.files if file.uri != found.entry.uri]
+    if others:
+        path = path_inside(found.entry.uri, others[0])
+        words = ["skillwire", "review", line(found.name), "--file", line(path), *host_words(arguments)]
+        printer.talk(f"to see another file: {shlex.join(words)}")
+
+
+async def _show_file(host: Host, found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> int:
+    uris = {
+        path_inside(found.entry.uri, uri): uri for uri in (found.entry.uri, *(f.uri for f in found.entry.files))
+    }
+    if arguments.file not in uris:
+        known = ", ".join(map(line, uris))
+        raise FormatError(
+            "argument-invalid", f"the skill has no file {arguments.file!r:.200}", f"known: {known:.300}"
+        )
+    data = (await host.look_at(found, uris[arguments.file])).data
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        hint = "a program that knows such files can show it: skillwire pull writes it to a folder"
+        raise FormatError("not-text", f"it is not text ({len(data)} bytes)", hint) from error
+    if arguments.json:
+        printer.json({"uri": uris[arguments.file], "text": text})
+        return Exit.OK
+    for row in source_rows(text):
+        printer.data(row)
     return Exit.OK
 
 

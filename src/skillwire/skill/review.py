@@ -47,6 +47,7 @@ class Review:
     nested: tuple[str, ...]
     hidden: tuple[HiddenFind, ...]
     gaps: tuple[str, ...]
+    text: str | None = None  # the source of ``SKILL.md``, if it was read for the review
 
 
 def review_entry(entry: SkillEntry) -> Review:
@@ -68,12 +69,13 @@ def review_entry(entry: SkillEntry) -> Review:
 
 
 def with_text(review: Review, path: str, text: str) -> Review:
-    """The same, with what is hidden in one of the skill's files."""
+    """The same, with what is hidden in one of the skill's files, and with the source of its ``SKILL.md``."""
     finds: list[HiddenFind] = []
     for item in read_text(path, text).hidden[: _MAX_FINDS + 1]:
         line = text.count("\n", 0, item.offset) + 1
         finds.append(HiddenFind(item.kind, f"{path}:{line}", _excerpt(item.says)))
-    return replace(review, hidden=_bounded([*review.hidden, *finds]))
+    source = text if path == SKILL_MD else review.text
+    return replace(review, hidden=_bounded([*review.hidden, *finds]), text=source)
 
 
 def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) -> Review:

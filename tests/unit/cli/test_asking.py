@@ -7,6 +7,7 @@ from dataclasses import replace
 from io import StringIO
 from typing import Any
 
+import pytest
 from rich.console import Console
 
 from rules import rule
@@ -92,6 +93,26 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     assert find.startswith("  SKILL.md:1: ")
     assert find.endswith(": psst")
     assert len(shown(asked).splitlines()) > 100
+
+
+@rule("B6")
+def test_the_source_is_shown_as_it_is_written() -> None:
+    """Nothing is rendered, and what is not seen is spelled out."""
+    source = f"---\nname: refunds\n---\n<p hidden>a</p>\r\nb\u200bc\x1b\u2028d\n[x](y 'z')\n\n{'e' * 2500}f\n"
+    lines = shown(request(entry(), summary=replace(review_entry(entry()), text=source))).splitlines()
+    rows = [row.removeprefix("  | ") for row in lines if row.startswith("  |")]
+    written = ["---", "name: refunds", "---", "<p hidden>a</p>", "b<U+200B>c<U+001B><U+2028>d", "[x](y 'z')", ""]
+    assert rows[: len(written)] == written
+    assert "".join(rows[len(written) :]) == f"{'e' * 2500}f"
+
+
+@rule("B6", "B1")
+@pytest.mark.parametrize(("count", "more"), [(2000, []), (3500, ["1,500"])], ids=["all", "too-many"])
+def test_a_long_source_is_bounded_and_says_so(count: int, more: list[str]) -> None:
+    text = "".join(f"line {number}\n" for number in range(count))
+    lines = shown(request(entry(), summary=replace(review_entry(entry()), text=text))).splitlines()
+    assert [row for row in lines if row.startswith("  | ")][-1] == "  | line 1999"
+    assert [word for row in lines if "--file SKILL.md" in row for word in row.split() if word[0].isdigit()] == more
 
 
 @rule("A2")
