@@ -325,7 +325,7 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
             kind = None if tag.closes else _hiding_kind(tag)
             if not match["end"]:
                 yield HiddenText(HiddenKind.UNCLOSED_TAG, tag.start, one_line(match[0]))
-            elif HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # those are told whole
+            elif tag.closes or HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # those are told whole
                 yield from rows.after(tag, offset + match.end())
                 yield from _hidden_attributes(tag)
             if hiding is not None:
@@ -464,7 +464,7 @@ def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
     """What the attributes of a tag say, beside what belongs there."""
     found: list[str] = []
     seen: set[str] = set()
-    is_unknown = tag.name not in _SHOWN
+    is_unknown = tag.name not in _SHOWN and tag.name not in _UNRENDERED
     for name, value in tag.pairs:
         if name in seen or tag.closes:  # a browser ignores both
             found.append(_say((name, value)))

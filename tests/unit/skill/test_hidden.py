@@ -291,6 +291,7 @@ def hidden_html(text: str) -> list[tuple[HiddenKind, str]]:
             "data-a=do this aria-label=right now",
             id="words-in-several-attributes",
         ),
+        pytest.param("<svg></svg do this>", "attribute-text", "do this", id="words-at-the-end-of-a-drawing"),
         pytest.param("<b data-x=do-this>b</b>", "attribute-text", "data-x=do-this", id="data"),
         pytest.param("<a id=do-this-right-now></a>", "attribute-text", "id=do-this-right-now", id="long-id"),
         pytest.param("<a name=DoThisRightNow></a>", "attribute-text", "name=DoThisRightNow", id="long-name"),
