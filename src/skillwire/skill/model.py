@@ -8,7 +8,6 @@ server's label stands in each entry, readers that take ``(server, uri)`` are cal
 from __future__ import annotations
 
 import math
-import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
@@ -52,7 +51,6 @@ READ_SKILL_TOOL: dict[str, Any] = {
 
 LONGEST_DESCRIPTION = 1024  # F3
 _BYTES_PER_TOKEN = 4
-_NOT_XML = re.compile("[\ufffe\uffff]")  # not even escaped; nor control characters, which are unseen
 
 
 class TokenEstimate(NamedTuple):
@@ -128,7 +126,7 @@ def text_for_model(text: str, at_most: int = LONGEST_DESCRIPTION) -> str:
 
 def escape_text(text: str) -> str:
     """``text`` for an XML element or attribute: nothing in it can end the element, and nothing in it is unseen."""
-    return escape(_NOT_XML.sub("\N{REPLACEMENT CHARACTER}", without_hidden(text)), {'"': "&quot;", "'": "&apos;"})
+    return escape(without_hidden(text), {'"': "&quot;", "'": "&apos;"})
 
 
 def _skill_element(entry: SkillEntry, server: str | None) -> str:
