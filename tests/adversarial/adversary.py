@@ -72,9 +72,8 @@ Era = Literal["legacy", "modern"]
 class HostileServer:
     """Fill it with ``add``, spoil it, then ``async with server.connect() as client``."""
 
-    def __init__(self, transport: Transport = "http", era: Era = "modern", *, short_reads: bool = False) -> None:
+    def __init__(self, transport: Transport = "http", era: Era = "modern") -> None:
         self.transport = transport
-        self.short_reads = short_reads  # of whoever connects to it
         self.era = era
         self.capabilities: dict[str, Any] = {"resources": {}, "extensions": {EXTENSION: {}}}
         self.instructions: str | None = None
@@ -177,7 +176,6 @@ class HostileServer:
     @asynccontextmanager
     async def connect(self, *, limits: Limits = SMALL, **options: Any) -> AsyncIterator[SkillsClient]:
         """Serve, and a client of that."""
-        options.setdefault("short_reads", self.short_reads)
         async with self.serving() as target, connect_to(target, limits=limits, **options) as client:
             yield client
 

@@ -1,4 +1,4 @@
-"""One ``server`` fixture: a lie is told over HTTP or stdio, in one of the protocol eras, or to short reads."""
+"""One ``server`` fixture: a lie is told over HTTP or stdio, in one of the protocol eras."""
 
 from __future__ import annotations
 
@@ -13,8 +13,7 @@ from trees import skill_md
 if TYPE_CHECKING:
     from adversarial.adversary import Era, Transport
 
-ERAS = [("http", "legacy"), ("http", "modern")]
-WEB = [*ERAS, ("http", "modern", "short")]
+WEB = [("http", "legacy"), ("http", "modern")]
 SETTINGS = [*WEB, ("stdio", "legacy"), ("stdio", "modern")]
 NOTES = b"notes\n"
 
@@ -31,19 +30,13 @@ def web(request: pytest.FixtureRequest) -> HostileServer:
     return _with_one_skill(*request.param)
 
 
-@pytest.fixture(params=rotated_settings(ERAS))
-def in_era(request: pytest.FixtureRequest) -> HostileServer:
-    """The same, for what depends on the era and not on the transport."""
-    return _with_one_skill(*request.param)
-
-
 @pytest.fixture(params=rotated_settings([("legacy",), ("modern",)]))
 def process(request: pytest.FixtureRequest) -> HostileServer:
     """The same, over stdio only."""
     return _with_one_skill("stdio", *request.param)
 
 
-def _with_one_skill(transport: Transport, era: Era, *short: str) -> HostileServer:
-    hostile = HostileServer(transport, era, short_reads=bool(short))
+def _with_one_skill(transport: Transport, era: Era) -> HostileServer:
+    hostile = HostileServer(transport, era)
     hostile.add("flat", {"SKILL.md": skill_md("flat"), "notes.md": NOTES})
     return hostile

@@ -167,7 +167,7 @@ async def test_many_calls_that_lose_one_connection_open_one_other(server: Hostil
                 for _ in range(8):
                     group.start_soon(ask)
         assert data == [server.files[NOTE]] * 8
-        assert client.connection.opened == (1 if server.short_reads else 2)  # the other way is still open then
+        assert client.connection.opened == 2
 
 
 @rule("B4")

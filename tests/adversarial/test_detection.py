@@ -68,19 +68,19 @@ SERVERS: dict[str, tuple[Callable[[HostileServer], object], str | None, list[str
 @rule("K1", "K2", "I1", "I4", "P1", "M1", "V5")
 @every_setting
 @pytest.mark.parametrize("kind", SERVERS)
-async def test_a_dialect_is_found_out_once_by_the_fewest_questions(in_era: HostileServer, kind: str) -> None:
+async def test_a_dialect_is_found_out_once_by_the_fewest_questions(web: HostileServer, kind: str) -> None:
     """Nothing is asked on connecting, and nothing twice."""
     speak, name, handshake, stateless = SERVERS[kind]
-    speak(in_era)
-    async with in_era.connect() as client:
-        assert in_era.methods() == []
+    speak(web)
+    async with web.connect() as client:
+        assert web.methods() == []
         assert await client.dialect() == name
-        assert in_era.methods() == (handshake if in_era.era == "legacy" else stateless)
-        assert SKILL not in in_era.read_uris()
-        assert not any(ask.params.get("name") for ask in in_era.asked if ask.method == GET)
-        in_era.asked.clear()
+        assert web.methods() == (handshake if web.era == "legacy" else stateless)
+        assert SKILL not in web.read_uris()
+        assert not any(ask.params.get("name") for ask in web.asked if ask.method == GET)
+        web.asked.clear()
         assert await client.dialect() == name
-        assert in_era.asked == []
+        assert web.asked == []
 
 
 @rule("K2")
@@ -118,15 +118,15 @@ UNDECLARED: dict[str, Callable[[HostileServer], object]] = {
 @every_setting
 @pytest.mark.parametrize("kind", UNDECLARED)
 async def test_skills_that_are_not_declared_are_looked_for_in_the_handshake_era_only(
-    in_era: HostileServer, kind: str
+    web: HostileServer, kind: str
 ) -> None:
     """There, a declaration may be lost on its way; in the stateless era it is whole, and nothing is asked."""
-    UNDECLARED[kind](in_era)
-    in_era.capabilities = {"resources": {}}
-    async with in_era.connect() as client:
-        assert await client.dialect() == (kind if in_era.era == "legacy" else None)
-        assert ("skills/list" in in_era.methods()) == (in_era.era == "legacy")
-        assert bool(await listed(client)) == (in_era.era == "legacy")
+    UNDECLARED[kind](web)
+    web.capabilities = {"resources": {}}
+    async with web.connect() as client:
+        assert await client.dialect() == (kind if web.era == "legacy" else None)
+        assert ("skills/list" in web.methods()) == (web.era == "legacy")
+        assert bool(await listed(client)) == (web.era == "legacy")
 
 
 @rule("K2", "L2")
@@ -156,11 +156,11 @@ async def test_skills_on_a_later_page_of_resources_are_found(server: HostileServ
 @rule("I4", "L1")
 @every_setting  # the SDK refuses some in one era
 @pytest.mark.parametrize("resources", [7, [{"uri": 7}, {"uri": "x/SKILL.md"}]], ids=["no-list", "no-uris"])
-async def test_resources_of_any_shape_are_survived(in_era: HostileServer, resources: Any) -> None:
+async def test_resources_of_any_shape_are_survived(web: HostileServer, resources: Any) -> None:
     """The SDK refuses some of them, skillwire the others."""
-    speak_of_no_skills(in_era)
-    in_era.answers[LIST] = {"resources": resources}
-    async with in_era.connect() as client:
+    speak_of_no_skills(web)
+    web.answers[LIST] = {"resources": resources}
+    async with web.connect() as client:
         assert await client.dialect() in (None, "fallback")
         assert await listed(client) == []
 

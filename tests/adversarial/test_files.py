@@ -241,11 +241,11 @@ async def test_text_that_is_not_unicode_is_refused(server: HostileServer) -> Non
 @pytest.mark.parametrize(
     "answer", [{}, {"contents": [{"uri": NOTE, "text": 1}]}], ids=["no-contents", "text-is-a-number"]
 )
-async def test_an_answer_of_another_shape_is_refused(in_era: HostileServer, answer: dict[str, Any]) -> None:
+async def test_an_answer_of_another_shape_is_refused(web: HostileServer, answer: dict[str, Any]) -> None:
     """The SDK notices in one era, skillwire in the other."""
-    in_era.answers["resources/read"] = answer
-    said = ("content-invalid", "R1") if in_era.era == "modern" else ("answer-invalid", "")
-    async with in_era.connect() as client:
+    web.answers["resources/read"] = answer
+    said = ("content-invalid", "R1") if web.era == "modern" else ("answer-invalid", "")
+    async with web.connect() as client:
         with refused(ProtocolError, *said):
             await client.read_resource(await only(client), NOTE)
 

@@ -38,45 +38,45 @@ def swollen(size: int) -> bytes:
 
 
 @rule("B1")
-async def test_a_gzip_bomb_stops_at_the_bound(in_era: HostileServer) -> None:
+async def test_a_gzip_bomb_stops_at_the_bound(web: HostileServer) -> None:
     """16 MiB in 16 KiB."""
     bomb = swollen(16 * MIB)
     assert len(bomb) < 40 * KIB
-    in_era.answers["skills/list"] = Raw(once(bomb), headers=GZIP)
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(once(bomb), headers=GZIP)
+    async with web.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(LimitError, "message-too-large", "B1"):
             await listed(client)
         assert client.connection.meter.received < 2 * MIB  # as decoded (B2)
 
 
 @rule("B1")
-async def test_an_honest_answer_may_be_compressed(in_era: HostileServer) -> None:
+async def test_an_honest_answer_may_be_compressed(web: HostileServer) -> None:
     """What is refused is the size."""
-    result = await in_era.answer("skills/list", {})
+    result = await web.answer("skills/list", {})
 
     async def packed(request_id: Any) -> AsyncIterator[bytes]:
         for byte in gzip.compress(to_message(request_id, result)):
             yield bytes([byte])
 
-    in_era.answers["skills/list"] = Raw(packed, headers=GZIP)
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(packed, headers=GZIP)
+    async with web.connect(dialect="extension") as client:
         assert (await only(client)).name == "flat"
 
 
 @rule("B1")
 @pytest.mark.parametrize("encoding", ["br", "gzip, gzip"])
-async def test_a_compression_that_was_not_asked_for_is_refused(in_era: HostileServer, encoding: str) -> None:
+async def test_a_compression_that_was_not_asked_for_is_refused(web: HostileServer, encoding: str) -> None:
     """What cannot be bounded is not unpacked."""
-    in_era.answers["skills/list"] = Raw(once(b"..."), headers=(("Content-Encoding", encoding),))
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(once(b"..."), headers=(("Content-Encoding", encoding),))
+    async with web.connect(dialect="extension") as client:
         with refused(UpstreamError, "encoding-unknown", "B1"):
             await listed(client)
 
 
 @rule("B1")
-async def test_damaged_compression_is_refused(in_era: HostileServer) -> None:
-    in_era.answers["skills/list"] = Raw(once(gzip.compress(b"{}")[:5] + b"damaged"), headers=GZIP)
-    async with in_era.connect(dialect="extension") as client:
+async def test_damaged_compression_is_refused(web: HostileServer) -> None:
+    web.answers["skills/list"] = Raw(once(gzip.compress(b"{}")[:5] + b"damaged"), headers=GZIP)
+    async with web.connect(dialect="extension") as client:
         with refused(ProtocolError, "message-invalid", "B1"):
             await listed(client)
 
@@ -92,9 +92,9 @@ async def chunked(request_id: Any) -> AsyncIterator[bytes]:
     [Raw(endless, headers=TERABYTE), Raw(chunked, headers=(("Transfer-Encoding", "chunked"),))],
     ids=["a terabyte", "chunks"],
 )
-async def test_a_body_of_any_announced_length_stops_at_the_bound(in_era: HostileServer, lie: Raw) -> None:
-    in_era.answers["skills/list"] = lie
-    async with in_era.connect(dialect="extension") as client:
+async def test_a_body_of_any_announced_length_stops_at_the_bound(web: HostileServer, lie: Raw) -> None:
+    web.answers["skills/list"] = lie
+    async with web.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(LimitError, "message-too-large", "B1"):
             await listed(client)
         assert client.connection.meter.received < 2 * MIB
@@ -116,14 +116,14 @@ async def no_http(_: Any) -> AsyncIterator[bytes]:
     [Raw(endless_head, status=0), Raw(no_http, status=0), Raw(once(b"{"), headers=TERABYTE)],
     ids=["endless head", "another protocol", "a terabyte that does not come"],
 )
-async def test_an_answer_that_breaks_http_is_tried_again_and_given_up(in_era: HostileServer, lie: Raw) -> None:
+async def test_an_answer_that_breaks_http_is_tried_again_and_given_up(web: HostileServer, lie: Raw) -> None:
     """Nothing hangs, nothing swells, and the next call is answered."""
-    in_era.answers["skills/list"] = lie
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = lie
+    async with web.connect(dialect="extension") as client:
         with memory_below(8 * MIB), refused(UpstreamError, "connection-lost"):
             await listed(client)
-        assert in_era.methods() == ["skills/list"] * SMALL.max_connect_attempts
-        del in_era.answers["skills/list"]
+        assert web.methods() == ["skills/list"] * SMALL.max_connect_attempts
+        del web.answers["skills/list"]
         assert await only(client)
 
 
@@ -150,14 +150,14 @@ async def resumable_endless_event(request_id: Any) -> AsyncIterator[bytes]:
     [endless_event, endless_data_lines, resumable_endless_event],
     ids=["one-line", "many-lines", "resumable"],
 )
-async def test_an_event_that_never_ends_is_cut_off(in_era: HostileServer, body: Any) -> None:
+async def test_an_event_that_never_ends_is_cut_off(web: HostileServer, body: Any) -> None:
     """A bound is no lost connection, so it is not tried again."""
-    in_era.answers["skills/list"] = Raw(body, kind=EVENTS)
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(body, kind=EVENTS)
+    async with web.connect(dialect="extension") as client:
         with memory_below(16 * MIB), refused(LimitError, "message-too-large", "B1"):
             await listed(client)
         assert client.connection.meter.received < 2 * MIB
-        assert in_era.methods() == ["skills/list"]
+        assert web.methods() == ["skills/list"]
 
 
 async def comments(_: Any) -> AsyncIterator[bytes]:
@@ -173,43 +173,43 @@ async def chatter(_: Any) -> AsyncIterator[bytes]:
 
 
 @rule("B4")
-async def test_events_without_an_answer_are_given_up(in_era: HostileServer) -> None:
+async def test_events_without_an_answer_are_given_up(web: HostileServer) -> None:
     """A stream may stay open; a call may not."""
-    in_era.answers["skills/list"] = Raw(comments, kind=EVENTS)
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(comments, kind=EVENTS)
+    async with web.connect(dialect="extension") as client:
         with hasty(client), refused(UpstreamError, "timed-out", "B4"):
             await listed(client)
-        del in_era.answers["skills/list"]
+        del web.answers["skills/list"]
         assert await only(client)
 
 
 @rule("B2")
-async def test_endless_chatter_meets_the_budget(in_era: HostileServer) -> None:
+async def test_endless_chatter_meets_the_budget(web: HostileServer) -> None:
     """Small events, too many of them."""
-    in_era.answers["skills/list"] = Raw(chatter, kind=EVENTS)
-    async with in_era.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 8)) as client:
+    web.answers["skills/list"] = Raw(chatter, kind=EVENTS)
+    async with web.connect(dialect="extension", limits=replace(SMALL, max_server_bytes=MIB // 8)) as client:
         with memory_below(16 * MIB), refused(LimitError, "server-budget", "B2"):
             await listed(client)
         assert client.connection.meter.received < MIB
 
 
 @rule("B1")
-async def test_an_answer_among_events_is_found(in_era: HostileServer) -> None:
+async def test_an_answer_among_events_is_found(web: HostileServer) -> None:
     """The server talks, asks for things it does not get, and answers in the end."""
-    result = await in_era.answer("skills/list", {})
+    result = await web.answer("skills/list", {})
 
     async def talk(request_id: Any) -> AsyncIterator[bytes]:
         yield b': hello\r\n\r\ndata: {"jsonrpc": "2.0", "id": "s1", "method": "sampling/createMessage"}\r\n\r\n'
         yield b'event: other\ndata: {"x": 1}\n\n'
         yield b"data: " + to_message(request_id, result) + b"\n\n"
 
-    in_era.answers["skills/list"] = Raw(talk, kind=EVENTS)
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(talk, kind=EVENTS)
+    async with web.connect(dialect="extension") as client:
         assert await only(client)
 
 
 @rule("B1")
-async def test_data_behind_a_compressed_answer_is_refused(in_era: HostileServer) -> None:
+async def test_data_behind_a_compressed_answer_is_refused(web: HostileServer) -> None:
     """It would be kept, and copied for each piece that comes."""
 
     async def packed(request_id: Any) -> AsyncIterator[bytes]:
@@ -217,8 +217,8 @@ async def test_data_behind_a_compressed_answer_is_refused(in_era: HostileServer)
         while True:
             yield gzip.compress(b"") * 1000
 
-    in_era.answers["skills/list"] = Raw(packed, headers=GZIP)
-    async with in_era.connect(dialect="extension") as client:
+    web.answers["skills/list"] = Raw(packed, headers=GZIP)
+    async with web.connect(dialect="extension") as client:
         with refused(ProtocolError, "message-invalid", "B1"):
             await listed(client)
         assert client.connection.meter.received < MIB

@@ -42,12 +42,12 @@ async def test_a_stream_that_ends_at_once_is_opened_again_ever_later(monkeypatch
 
 @rule("B4")
 @every_setting
-async def test_an_answer_that_is_always_resumed_is_given_up(in_era: HostileServer) -> None:
+async def test_an_answer_that_is_always_resumed_is_given_up(web: HostileServer) -> None:
     """A stream that ends before the answer, and says that there is more."""
-    in_era.answers |= {"skills/list": HASTE, "GET": HASTE}
-    async with in_era.connect(dialect="extension") as client:
+    web.answers |= {"skills/list": HASTE, "GET": HASTE}
+    async with web.connect(dialect="extension") as client:
         with hasty(client), refused(UpstreamError, "timed-out", "B4"):
             await listed(client)
-        del in_era.answers["skills/list"]
+        del web.answers["skills/list"]
         assert await only(client)
-    assert in_era.streams < 10  # each after a longer pause
+    assert web.streams < 10  # each after a longer pause

@@ -24,7 +24,6 @@ from pydantic import RootModel
 from skillwire.client.failures import CONNECTING, Translated, as_ours
 from skillwire.client.http import too_slow
 from skillwire.client.meter import Meter
-from skillwire.client.posting import READ
 from skillwire.client.shapes import as_object
 from skillwire.errors import NotFoundError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
     from anyio.abc import TaskStatus
     from mcp.client.subscriptions import Subscription
     from mcp_types import ServerCapabilities
-
-    from skillwire.client.posting import Posting
 
     OpenClient = Callable[["OwnConnection"], Client]
 
@@ -56,7 +53,6 @@ class Connection:
         self.limits = limits
         self.meter = Meter(limits)
         self.carried: dict[str, Any] = {}  # `_meta` of every request of the stateless era, until it is refused
-        self.posting: Posting | None = None  # the short way to a file, if there is one
         self._session = session
         self._heard = anyio.Event()  # the server said that something changed
         self._asking = 0  # calls that wait for an answer
@@ -141,22 +137,14 @@ class Connection:
                 anyio.fail_after(self.limits.max_call_seconds),
                 self.meter.expecting(_largest_answer(method, self.limits)),
             ):
-                answer = await self._post(method, params)
-                if answer is None:
-                    request = Request[dict[str, Any], str](method=method, params=params)
-                    answer = (await self.session.send_request(request, _Answer)).root
-                return answer
+                request = Request[dict[str, Any], str](method=method, params=params)
+                return (await self.session.send_request(request, _Answer)).root
         except NotFoundError as error:
             if _refuses_what_is_carried(error):
                 self.carried.clear()
             raise
         finally:
             self._asking -= 1
-
-    async def _post(self, method: str, params: dict[str, Any]) -> dict[str, Any] | None:
-        if self.posting is None or method != READ or not self.is_modern:
-            return None
-        return await self.posting.read(params, str(self.session.protocol_version))
 
     def _translated(self, method: str) -> Translated:
         return Translated(self.meter, method)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import cache
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
 from skillwire.client.http import bounded_client, open_http
 from skillwire.client.pipes import open_pipes
-from skillwire.client.posting import Posting, beside
 from skillwire.client.servers import CommandServer, UrlServer, parse_server
 from skillwire.client.skills import Listing, SkillsClient
 from skillwire.errors import SkillwireError
@@ -51,15 +49,13 @@ async def connect(
     limits: Limits = DEFAULT_LIMITS,
     mine: bool | Extractor = False,
     mode: str = "auto",
-    short_reads: bool = False,
 ) -> AsyncGenerator[SkillsClient]:
     """A client of the server at ``target``, open for the length of the block, opened again if it is lost.
 
     ``target`` is a URL, a command as a list of words, an entry of an ``mcpServers`` file, or a server object of
-    this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version. ``short_reads`` is for
-    programs that read much over HTTP (``posting.py``).
+    this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
     """
-    open_client = _opener(target, headers or {}, mode, short_reads=short_reads)
+    open_client = _opener(target, headers or {}, mode)
     async with open_connection(open_client, limits) as connection:
         yield SkillsClient(connection, dialect=dialect, mine=mine)
 
@@ -87,7 +83,7 @@ class SkillsExtension(ClientExtension):
         return (NotificationBinding(method=LIST_CHANGED, params_type=NotificationParams, handler=handler),)
 
 
-def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str, *, short_reads: bool) -> OpenClient:
+def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> OpenClient:
     place = UrlServer(target, headers) if isinstance(target, str) else target
     if isinstance(place, Mapping):
         place = parse_server(place)
@@ -101,32 +97,24 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str, *, sho
 
         transport: Any = place
         if isinstance(place, UrlServer | CommandServer):
-            transport = _transport(place, connection, short_reads=short_reads)
+            transport = _transport(place, connection)
         return Client(
             transport,
             mode=mode,
             extensions=[SkillsExtension(connection.hear)],
             message_handler=hear,
-            client_info=_client_info(),
+            client_info=Implementation(name="skillwire", version=version("skillwire")),
             cache=None,  # what is kept is decided by digest, not by a time to live
         )
 
     return open_client
 
 
-@cache
-def _client_info() -> Implementation:
-    return Implementation(name="skillwire", version=version("skillwire"))
-
-
-def _transport(place: ServerPlace, connection: Connection, *, short_reads: bool) -> Transport:
+def _transport(place: ServerPlace, connection: Connection) -> Transport:
     if isinstance(place, CommandServer):
         return open_pipes(place.command, place.env, place.cwd, connection.meter)
     client = bounded_client(place.headers, connection.meter)
-    streams = open_http(place.url, client, connection.limits)
-    if not short_reads:
-        return streams
-    return beside(streams, connection, Posting(place.url, client, connection.meter, _client_info()))
+    return open_http(place.url, client, connection.limits)
 
 
 async def list_many(clients: Mapping[str, SkillsClient]) -> dict[str, Listing]:

@@ -86,9 +86,7 @@ class UpstreamLink:
         attempt = 0
         while True:
             try:
-                async with connect(
-                    self._target, limits=self._limits, dialect=self._dialect, short_reads=True
-                ) as client:
+                async with connect(self._target, limits=self._limits, dialect=self._dialect) as client:
                     self._client = client
                     await relist()
                     attempt = 0  # not before: one that connects and then fails would be asked without a pause
