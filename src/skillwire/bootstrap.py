@@ -5,27 +5,27 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from skillwire.catalog.ahead import ReadAhead
 from skillwire.catalog.archive import ArchiveCatalog, is_archive
 from skillwire.catalog.claims import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
 from skillwire.catalog.local import local_catalog
+from skillwire.catalog.scan_cache import load_cached
 from skillwire.errors import ApprovalError, FormatError, NotFoundError
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Generator, Sequence
+    from collections.abc import AsyncGenerator, Sequence
 
-    from skillwire.catalog.ahead import Progress
     from skillwire.catalog.contract import Catalog
+    from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import CommandServer, ServerPlace
     from skillwire.skill.entry import SkillMeta
@@ -63,7 +63,6 @@ def open_folders(
     return _as_one(folders, prefix, scheme)
 
 
-@contextmanager
 def read_folders(
     paths: Sequence[str],
     progress: Progress,
@@ -71,26 +70,16 @@ def read_folders(
     prefix: str,
     unlisted: Sequence[str],
     scheme: str,
-    memory: Path | None,
-) -> Generator[Callable[[], Catalog]]:
-    """``open_folders`` for a server that starts: another process reads, until somebody calls what is given.
-
-    What was found is remembered in ``memory``, so that the next time only what changed is read.
-    """
+    cache: Path | None,
+) -> Catalog:
+    """``open_folders`` for a server. The scan is kept in ``cache``: the next start reads only what changed."""
     folders = _local_catalogs(paths, prefix, unlisted, scheme)
-    reading = ReadAhead([each for each in folders if isinstance(each, DirectoryCatalog)], memory, progress)
-
-    def finish() -> Catalog:
-        reading.finish()
-        for each in folders:
-            if isinstance(each, ArchiveCatalog):
-                each.load()
-        return _as_one(folders, prefix, scheme)
-
-    try:
-        yield finish
-    finally:
-        reading.abandon()
+    for folder in folders:
+        if isinstance(folder, DirectoryCatalog):
+            load_cached(folder, cache, progress)
+        else:
+            folder.load()
+    return _as_one(folders, prefix, scheme)
 
 
 def _local_catalogs(

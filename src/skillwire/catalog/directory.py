@@ -20,8 +20,8 @@ from anyio import to_thread
 from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.records import Found
-from skillwire.catalog.remembered import Reading, decode, encode
 from skillwire.catalog.scan import Scan
+from skillwire.catalog.scan_cache import ScanConditions, decode, encode
 from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, as_the_folder_says, read_settings
 from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.records import LocalFile
-    from skillwire.catalog.remembered import Recalled
+    from skillwire.catalog.scan_cache import CachedPath
     from skillwire.catalog.settings import Describe
     from skillwire.skill.entry import SkillMeta
 
@@ -67,7 +67,7 @@ class DirectoryCatalog(SnapshotCatalog):
         self.base = ""  # the logical path of the root: its name if it is itself a skill
         self._settings = FolderSettings()
         self._loaded = False
-        self._recalled: dict[str, Recalled] = {}
+        self._cached_scan: dict[str, CachedPath] = {}
         self._lock = threading.Lock()
 
     def load(self, on_skill: Callable[[int], None] | None = None) -> None:
@@ -76,36 +76,16 @@ class DirectoryCatalog(SnapshotCatalog):
         with self._lock:
             self._rescan_all(on_skill)
 
-    def recall(self, lines: Iterable[bytes]) -> None:
-        """Before ``load``: what an earlier reading found, so that only what changed since is read again."""
-        recalled = decode(lines, self._reading(self._base_now())) if not self._loaded else None
-        if recalled is not None:
-            self._recalled = recalled
-            self._snapshot, _ = Snapshot().updated((), {path: item.found for path, item in recalled.items()})
+    def use_cached_scan(self, lines: Iterable[bytes]) -> None:
+        """Before ``load``: use the cached scan, so that ``load`` reads only files that changed since."""
+        cached = decode(lines, self._conditions(self._base_now())) if not self._loaded else None
+        if cached is not None:
+            self._cached_scan = cached
+            self._snapshot, _ = Snapshot().updated((), {path: item.found for path, item in cached.items()})
 
-    def adopt(self, lines: Iterable[bytes]) -> bool:
-        """Instead of ``load``: what another process has read just now. Whether it could be used."""
-        with self._lock, _no_collections():
-            reading = self._reading(self._base_now())
-            recalled = decode(lines, reading)
-            if recalled is None:
-                return False
-            self.base = reading.base
-            self._settings = read_settings(str(self.root), self._limits)
-            found = {path: self._described(path, item.found) for path, item in recalled.items()}
-            self._snapshot = self._with_settings(Snapshot().updated((), found)[0])
-            self._loaded = True
-            return True
-
-    def told(self) -> Iterator[bytes]:
-        """What ``load`` found, for ``recall`` or ``adopt``. ``ValueError`` if it cannot be written down."""
-        return encode(self._snapshot.all_found(), self._reading(self.base), self._recalled)
-
-    def _described(self, path: str, found: Found) -> Found:
-        meta = self._meta_of(path)
-        if found.record is None or found.record.entry.meta is meta or found.record.entry.meta == meta:
-            return found
-        return replace(found, record=replace(found.record, entry=replace(found.record.entry, meta=meta)))
+    def scan_lines(self) -> Iterator[bytes]:
+        """The result of the scan, for ``use_cached_scan``. ``ValueError`` if it has no JSON form."""
+        return encode(self._snapshot.all_found(), self._conditions(self.base), self._cached_scan)
 
     def _meta_of(self, path: str) -> SkillMeta:
         return self._describe(path, self._settings.about(path))
@@ -120,8 +100,8 @@ class DirectoryCatalog(SnapshotCatalog):
             return snapshot
         return snapshot.updated((), {"": replace(root, problems=problems)})[0]
 
-    def _reading(self, base: str) -> Reading:
-        return Reading(str(self.root), base, self._scheme, self._limits)
+    def _conditions(self, base: str) -> ScanConditions:
+        return ScanConditions(str(self.root), base, self._scheme, self._limits)
 
     def _base_now(self) -> str:
         return self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""

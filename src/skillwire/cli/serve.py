@@ -28,8 +28,6 @@ from skillwire.limits import MIB
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Callable
-    from contextlib import AbstractContextManager
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
@@ -93,12 +91,11 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
-    with _reading(arguments, printer) as finish:
-        import anyio  # late, like the imports below: while folders are read
+    import anyio  # late, like the imports below: not needed to refuse wrong options
 
-        from skillwire.server.run import build_server, serve_stdio
+    from skillwire.server.run import build_server, serve_stdio
 
-        skills = _skills(finish(), arguments, printer, None)
+    skills = _skills(_read(arguments, printer), arguments, printer, None)
     say_how_to_start(arguments, printer)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     _keep_what_is_there()
@@ -106,20 +103,19 @@ def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
 
 
 def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port: int) -> None:
-    with _reading(arguments, printer) as finish:
-        import anyio
+    import anyio
 
-        from skillwire.server.access import read_access
-        from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
-        from skillwire.server.run import build_server
-        from skillwire.server.signals import StopSignals
+    from skillwire.server.access import read_access
+    from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
+    from skillwire.server.run import build_server
+    from skillwire.server.signals import StopSignals
 
-        access = None if arguments.access is None else read_access(arguments.access)
-        listener = listen(host, port)
-        catalog = finish()
-        signals = StopSignals()
-        signals.install()
-        skills = _skills(catalog, arguments, printer, access)
+    access = None if arguments.access is None else read_access(arguments.access)
+    listener = listen(host, port)
+    catalog = _read(arguments, printer)
+    signals = StopSignals()
+    signals.install()
+    skills = _skills(catalog, arguments, printer, access)
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
     page = page_of(skills, arguments, access, url_of(listener))
@@ -132,8 +128,8 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     printer.talk("stopped")
 
 
-def _reading(arguments: argparse.Namespace, printer: Printer) -> AbstractContextManager[Callable[[], Catalog]]:
-    """Another process reads the folders, while this one gets ready to serve."""
+def _read(arguments: argparse.Namespace, printer: Printer) -> Catalog:
+    """Scan the folders, with the help of the cached scan."""
     from skillwire.bootstrap import read_folders
 
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -144,7 +140,7 @@ def _reading(arguments: argparse.Namespace, printer: Printer) -> AbstractContext
         prefix=arguments.prefix.strip("/"),
         unlisted=arguments.unlisted,
         scheme=arguments.scheme,
-        memory=None if arguments.no_remember else caches / "skillwire" / "folders",
+        cache=None if arguments.no_remember else caches / "skillwire" / "folders",
     )
 
 

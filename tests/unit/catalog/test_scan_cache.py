@@ -1,9 +1,7 @@
-"""What is remembered of a folder saves reading, and never hides a change."""
+"""The cached scan of a folder saves reading and never hides a change."""
 
 from __future__ import annotations
 
-import errno
-import io
 import os
 import shutil
 import stat
@@ -16,12 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules import rule
-from skillwire.catalog import ahead, beneath
-from skillwire.catalog.ahead import ReadAhead, keep, load_remembered, tell
+from skillwire.catalog import beneath, scan_cache
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.catalog.remembered import remember, remembered
+from skillwire.catalog.scan_cache import load_cached, read_cache, write_cache
 from skillwire.catalog.settings import SETTINGS_FILE
-from skillwire.errors import NotFoundError
 from skillwire.limits import Limits
 from skillwire.skill.entry import SkillMeta
 from trees import skill_md, small_tree, write_tree
@@ -42,7 +38,7 @@ BROKEN = {
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of a test are new; edits here change a size, an inode or visibly a time."""
     monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
-    monkeypatch.setattr(ahead, "_WORTH", 0)
+    monkeypatch.setattr(scan_cache, "_MIN_BYTES", 0)
 
 
 @pytest.fixture
@@ -72,12 +68,12 @@ def loaded(root: Path) -> DirectoryCatalog:
 
 
 def told(root: Path) -> bytes:
-    return b"".join(loaded(root).told())
+    return b"".join(loaded(root).scan_lines())
 
 
 def recalled(root: Path, data: bytes) -> DirectoryCatalog:
     catalog = DirectoryCatalog(root)
-    catalog.recall(data.splitlines(keepends=True))
+    catalog.use_cached_scan(data.splitlines(keepends=True))
     catalog.load()
     return catalog
 
@@ -89,36 +85,25 @@ def seen(catalog: DirectoryCatalog) -> object:
 
 def test_an_unchanged_folder_is_the_same_and_only_what_was_wrong_is_read(root: Path, reads: list[str]) -> None:
     before = loaded(root)
-    data = b"".join(before.told())
+    data = b"".join(before.scan_lines())
     reads.clear()
     assert seen(recalled(root, data)) == seen(before)
     assert sorted(reads) == ["SKILL.md", "SKILL.md"]  # the broken one and the one with a warning
-
-
-def test_another_process_hands_over_everything(root: Path, reads: list[str]) -> None:
-    before = loaded(root)
-    data = b"".join(before.told())
-    reads.clear()
-    catalog = DirectoryCatalog(root)
-    assert catalog.adopt(data.splitlines())
-    assert seen(catalog) == seen(before)
-    assert b"".join(catalog.told()) == data
-    assert not reads
 
 
 def test_an_unchanged_skill_is_told_in_the_same_line(root: Path) -> None:
     """Whoever reads for another does not write down again what was written down."""
     lines = told(root).splitlines(keepends=True)
     catalog = DirectoryCatalog(root)
-    catalog.recall(lines)
+    catalog.use_cached_scan(lines)
     catalog.load()
-    again = list(catalog.told())
+    again = list(catalog.scan_lines())
     assert again == lines
     [before], [after] = ([line for line in each if line.startswith(b'["flat"')] for each in (lines, again))
     assert after is before
     (root / "flat/SKILL.md").write_bytes(skill_md("flat", "Something longer than before."))
     catalog.load()
-    assert list(catalog.told()) == list(loaded(root).told())
+    assert list(catalog.scan_lines()) == list(loaded(root).scan_lines())
 
 
 def rewrite_in_place(path: Path) -> None:
@@ -210,20 +195,24 @@ SPOILED: dict[str, Callable[[bytes], bytes]] = {
 @pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
 def test_an_unusable_memory_is_not_used(root: Path, spoil: Callable[[bytes], bytes]) -> None:
     before = loaded(root)
-    spoiled = spoil(b"".join(before.told()))
+    spoiled = spoil(b"".join(before.scan_lines()))
     assert seen(recalled(root, spoiled)) == seen(before)
-    assert not DirectoryCatalog(root).adopt(spoiled.splitlines())
 
 
-def test_other_conditions_are_other_findings(root: Path, tmp_path: Path) -> None:
+def test_a_scan_under_other_conditions_is_not_used(root: Path, tmp_path: Path, reads: list[str]) -> None:
     data = told(root)
-    assert not DirectoryCatalog(root, scheme="acme").adopt(data.splitlines())
-    assert not DirectoryCatalog(root, limits=Limits(max_depth=3)).adopt(data.splitlines())
     copy = shutil.copytree(root, tmp_path / "copy", symlinks=True)
-    assert not DirectoryCatalog(copy).adopt(data.splitlines())
     (root / "SKILL.md").write_bytes(skill_md("skills"))  # now the folder is a skill itself
-    assert not DirectoryCatalog(root).adopt(data.splitlines())
-    assert seen(recalled(root, data)) == seen(loaded(root))
+    for catalog in (
+        DirectoryCatalog(root),
+        DirectoryCatalog(root, scheme="acme"),
+        DirectoryCatalog(root, limits=Limits(max_depth=3)),
+        DirectoryCatalog(copy),
+    ):
+        reads.clear()
+        catalog.use_cached_scan(data.splitlines(keepends=True))
+        catalog.load()
+        assert "notes.md" in reads
 
 
 def test_what_is_listed_is_not_remembered(root: Path) -> None:
@@ -232,13 +221,11 @@ def test_what_is_listed_is_not_remembered(root: Path) -> None:
     def unlisted(path: str, _: SkillMeta) -> SkillMeta:
         return SkillMeta(listed=path != "flat")
 
-    adopted, loaded_again = DirectoryCatalog(root, describe=unlisted), DirectoryCatalog(root, describe=unlisted)
-    assert adopted.adopt(data.splitlines())
-    loaded_again.recall(data.splitlines())
-    loaded_again.load()
-    for catalog in (adopted, loaded_again):
-        assert "flat" not in catalog.snapshot().keys
-        assert catalog.snapshot().record("flat") is not None
+    catalog = DirectoryCatalog(root, describe=unlisted)
+    catalog.use_cached_scan(data.splitlines(keepends=True))
+    catalog.load()
+    assert "flat" not in catalog.snapshot().keys
+    assert catalog.snapshot().record("flat") is not None
 
 
 @rule("R2")
@@ -249,7 +236,7 @@ async def test_a_digest_that_was_remembered_wrongly_serves_no_wrong_byte(root: P
     right = (await catalog.get_skill("skill://flat/SKILL.md")).files[0].digest
     assert right is not None
     lying = DirectoryCatalog(root)
-    assert lying.adopt(line.replace(right[-64:].encode(), b"0" * 64) for line in catalog.told())
+    lying.use_cached_scan(line.replace(right[-64:].encode(), b"0" * 64) for line in catalog.scan_lines())
     read = await lying.read_file("skill://flat/SKILL.md")
     assert read.data == (root / "flat/SKILL.md").read_bytes()
     assert (await lying.get_skill("skill://flat/SKILL.md")).files[0].digest == right
@@ -258,7 +245,7 @@ async def test_a_digest_that_was_remembered_wrongly_serves_no_wrong_byte(root: P
 def test_memory_is_private_and_one_file_a_folder(root: Path, tmp_path: Path) -> None:
     memory = tmp_path / "cache" / "folders"
     for _ in range(2):
-        load_and_tell(root, memory)
+        load(root, memory)
     (file,) = memory.iterdir()
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert stat.S_IMODE(memory.stat().st_mode) == 0o700
@@ -267,122 +254,52 @@ def test_memory_is_private_and_one_file_a_folder(root: Path, tmp_path: Path) -> 
 
 
 def test_a_small_folder_is_not_remembered(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ahead, "_WORTH", 1 << 16)
-    load_and_tell(root, tmp_path / "memory")
+    monkeypatch.setattr(scan_cache, "_MIN_BYTES", 1 << 16)
+    load(root, tmp_path / "memory")
     assert not (tmp_path / "memory").exists()
 
 
 def test_the_least_recently_used_memory_is_forgotten(tmp_path: Path) -> None:
     for number in range(32):
         before = set(tmp_path.iterdir())
-        remember(tmp_path, f"/folder/{number}", [b"data"])
+        write_cache(tmp_path, f"/folder/{number}", [b"data"])
         [new] = set(tmp_path.iterdir()) - before
         os.utime(new, (number, number))
     assert kept(tmp_path, "/folder/0") == b"data"  # used now
-    remember(tmp_path, "/folder/new", [b"data"])
+    write_cache(tmp_path, "/folder/new", [b"data"])
     gone = [number for number in range(32) if not kept(tmp_path, f"/folder/{number}")]
     assert gone == [1]
 
 
 def test_memory_that_cannot_be_written_is_no_memory(root: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    remember(tmp_path / "cache", str(root), [b"data"])
+    write_cache(tmp_path / "cache", str(root), [b"data"])
     assert kept(tmp_path / "cache", str(root)) == b""
 
 
+def load(root: Path, cache: Path) -> None:
+    load_cached(DirectoryCatalog(root), cache, no_progress)
+
+
 def kept(folder: Path, root: str) -> bytes:
-    with remembered(folder, root) as lines:
+    with read_cache(folder, root) as lines:
         return b"".join(lines)
-
-
-def load_and_tell(root: Path, memory: Path) -> None:
-    catalog = DirectoryCatalog(root)
-    keep(catalog, memory, load_remembered(catalog, memory, no_progress), tell(catalog, io.BytesIO()))
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    """Another process is at work."""
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def no_progress() -> nullcontext[Callable[[int], None]]:
     return nullcontext(lambda done: None)
 
 
-def test_another_process_reads_ahead(root: Path, tmp_path: Path, reads: list[str]) -> None:
-    catalog = DirectoryCatalog(root)
-    ReadAhead([catalog], tmp_path / "memory", no_progress).finish()
-    assert not reads
-    assert seen(catalog) == seen(loaded(root))
-    wait_for(lambda: kept(tmp_path / "memory", str(root)) == told(root))
-
-
-def test_when_the_other_process_fails_the_folder_is_read_here(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> bytes:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(ahead, "load_remembered", fail)
-    catalog = DirectoryCatalog(root)
-    ReadAhead([catalog], None, no_progress).finish()
-    assert seen(catalog) == seen(loaded(root))
-
-
-def test_several_folders_are_read_by_one_process(root: Path, reads: list[str]) -> None:
-    catalogs = [DirectoryCatalog(root / "acme"), DirectoryCatalog(root / "flat"), DirectoryCatalog(root)]
-    ReadAhead(catalogs, None, no_progress).finish()
-    assert not reads
-    assert [seen(catalog) for catalog in catalogs] == [seen(loaded(catalog.root)) for catalog in catalogs]
-
-
-@pytest.mark.parametrize("call", ["fork", "pipe"])
-def test_if_no_process_can_be_started_the_folder_is_read_here(
-    root: Path, monkeypatch: pytest.MonkeyPatch, call: str
-) -> None:
-    def refuse() -> None:
-        raise BlockingIOError(errno.EAGAIN, "no more of them")
-
-    monkeypatch.setattr(os, call, refuse)
-    catalog = DirectoryCatalog(root)
-    ReadAhead([catalog], None, no_progress).finish()
-    assert seen(catalog) == seen(loaded(root))
-
-
-def test_an_abandoned_process_ends_and_changes_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    started: list[int] = []
-    fork = os.fork
-
-    def noted() -> int:
-        started.append(fork())
-        return started[-1]
-
-    monkeypatch.setattr(os, "fork", noted)
-    catalog = DirectoryCatalog(root)
-    ahead_of_us = ReadAhead([catalog], None, no_progress)
-    ahead_of_us.abandon()
-    ahead_of_us.abandon()
-    [child] = started
-    wait_for(lambda: not os.path.exists(f"/proc/{child}"))
-    assert not catalog.snapshot().keys
-
-
 @pytest.mark.parametrize("mode", [0o620, 0o602], ids=["group", "others"])
 def test_memory_that_others_can_write_is_not_used(root: Path, tmp_path: Path, mode: int) -> None:
     memory = tmp_path / "memory"
-    load_and_tell(root, memory)
+    load(root, memory)
     [file] = memory.iterdir()
     file.chmod(mode)
     assert kept(memory, str(root)) == b""
 
 
 def test_a_folder_that_became_a_skill_while_it_was_read_is_read_again(root: Path) -> None:
-    catalog = loaded(root)
+    data = told(root)
     (root / "SKILL.md").write_bytes(skill_md("skills"))
-    assert not DirectoryCatalog(root).adopt(catalog.told())
-
-
-def test_a_missing_folder_is_refused_at_once(root: Path) -> None:
-    with pytest.raises(NotFoundError):
-        ReadAhead([DirectoryCatalog(root), DirectoryCatalog(root / "nowhere")], None, no_progress)
+    assert seen(recalled(root, data)) == seen(loaded(root))

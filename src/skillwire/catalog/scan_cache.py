@@ -1,45 +1,53 @@
-"""What was found in a folder, as text: to remember from one start to the next, or to hand to another process.
+"""The result of the last scan of a folder, kept on disk so that the next start reads only what changed (S1).
 
-Whoever reads it back goes through the folder again and compares each file's stamp (inode, size, times) with the
-one it had: only what differs is read and hashed anew. A stamp that was younger than three seconds when the file
-was read is not written down, so a file that is written afterwards is not missed. No byte is served that does not
-match its digest (R2), whoever computed it; for the rest, memory is as good as the file it is in, so only a file
-that nobody else can write is used.
+The next scan walks the folder again and compares the stamp of each file (inode, size, times) with the cached one.
+Only files with another stamp are read and hashed. A stamp that was younger than three seconds when the file was
+read is not cached, because two writes within one tick of the clock look the same.
+
+The cache cannot make a server send wrong bytes: every read compares the bytes with their digest (R2). A cache file
+that other users can write is ignored.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
+from hashlib import sha256
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.catalog.records import Found, LocalFile, SkillRecord, Stamp
+from skillwire.limits import KIB
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import DEFAULT_META, Resource, SkillEntry
 from skillwire.skill.uri import format_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from contextlib import AbstractContextManager
+    from hashlib import _Hash as Hash
     from pathlib import Path
 
+    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.limits import Limits
+
+    Progress = Callable[[], AbstractContextManager[Callable[[int], None]]]  # counts skills for a person who waits
 
 _FORM = 2
 _DIGEST = "sha256:"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS_WRITE = 0o022
-_FOLDERS = 32  # so many are remembered
+_FOLDERS = 32  # so many scans are kept
+_MIN_BYTES = 64 * KIB  # a few dozen skills are read as fast as their cache
 _UNFINISHED_SECONDS = 3600
 
 
-class Reading(NamedTuple):
-    """Under which conditions a folder was read. Under others, what was found does not count."""
+class ScanConditions(NamedTuple):
+    """How a folder was scanned. A cached scan is used only under the same conditions."""
 
     root: str
     base: str
@@ -47,53 +55,53 @@ class Reading(NamedTuple):
     limits: Limits
 
     def key(self) -> list[Any]:
-        """All of it, and what else must be the same: our version, and the folder itself."""
+        """Everything that must be equal, also our version and the folder itself."""
         status = os.stat(self.root)
         place = [self.root, status.st_dev, status.st_ino]
-        reader = [os.geteuid(), sorted(os.getgroups())]  # others may not be able to read the same
+        reader = [os.geteuid(), sorted(os.getgroups())]  # another user may be able to read other files
         return [_FORM, version("skillwire"), *place, *reader, self.base, self.scheme, list(astuple(self.limits))]
 
 
-class Recalled(NamedTuple):
-    """What was found at a path, and the line that said so."""
+class CachedPath(NamedTuple):
+    """What the cached scan found at a path, and its line in the cache file."""
 
     found: Found
     line: bytes
 
 
 def encode(
-    found: Mapping[str, Found], reading: Reading, recalled: Mapping[str, Recalled] | None = None
+    found: Mapping[str, Found], conditions: ScanConditions, cached: Mapping[str, CachedPath] | None = None
 ) -> Iterator[bytes]:
-    """``found``, as read under ``reading``, in lines. ``ValueError`` if some of it cannot be written down.
+    """The lines of a cache file. ``ValueError`` if a value has no JSON form.
 
-    What is as it was ``recalled`` is said in the same line.
+    A path that did not change since ``cached`` keeps its line.
     """
-    known = recalled or {}
+    known = cached or {}
     write = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
-    yield f"{write(reading.key())}\n".encode()
+    yield f"{write(conditions.key())}\n".encode()
     for path, item in found.items():
         before = known.get(path)
         if before is not None and before.found is item:
             yield before.line
         else:
-            yield f"{write([path, *_plain(path, item, reading.scheme)])}\n".encode()
-    yield f"{len(found)}\n".encode()  # so that a part is not taken for all of it
+            yield f"{write([path, *_plain(path, item, conditions.scheme)])}\n".encode()
+    yield f"{len(found)}\n".encode()  # a truncated file has no such line
 
 
-def decode(lines: Iterable[bytes], reading: Reading) -> dict[str, Recalled] | None:
-    """What was found, or ``None`` if it was read under other conditions, or is not what ``encode`` wrote."""
+def decode(lines: Iterable[bytes], conditions: ScanConditions) -> dict[str, CachedPath] | None:
+    """The cached scan; ``None`` if the conditions differ or the file is damaged."""
     loads = _fast_loads()
-    found: dict[str, Recalled] = {}
+    found: dict[str, CachedPath] = {}
     try:
         rest = iter(lines)
-        if json.loads(next(rest, b"null")) != json.loads(json.dumps(reading.key())):
+        if json.loads(next(rest, b"null")) != json.loads(json.dumps(conditions.key())):
             return None
         for line in rest:
             match loads(line):
                 case int(count):
                     return found if count == len(found) else None
                 case [path, is_skill, record, problems, ignored]:
-                    found[path] = Recalled(_found(is_skill, record, problems, ignored), line)
+                    found[path] = CachedPath(_found(is_skill, record, problems, ignored), line)
                 case _:
                     return None
     except (ValueError, TypeError, RecursionError, OSError):
@@ -102,15 +110,37 @@ def decode(lines: Iterable[bytes], reading: Reading) -> dict[str, Recalled] | No
 
 
 def _fast_loads() -> Callable[[bytes], Any]:
-    """A faster reader of JSON where something else has imported it already, as the SDK does."""
+    """Use pydantic's JSON parser if it is imported already: it is faster, but importing it costs more."""
     core = sys.modules.get("pydantic_core")
     return json.loads if core is None else core.from_json
 
 
+def load_cached(catalog: DirectoryCatalog, cache: Path | None, progress: Progress) -> None:
+    """Load ``catalog``, reading only files that changed since the cached scan; then update the cache."""
+    before = sha256()
+    if cache is not None:
+        with read_cache(cache, str(catalog.root)) as lines:
+            catalog.use_cached_scan(_hashed(lines, before))
+    with progress() as count:
+        catalog.load(count)
+    if cache is None:
+        return
+    with suppress(ValueError):
+        after, lines = sha256(), list(catalog.scan_lines())
+        if sum(map(len, _hashed(lines, after))) >= _MIN_BYTES and after.digest() != before.digest():
+            write_cache(cache, str(catalog.root), lines)
+
+
+def _hashed(lines: Iterable[bytes], into: Hash) -> Iterator[bytes]:
+    for line in lines:
+        into.update(line)
+        yield line
+
+
 @contextmanager
-def remembered(folder: Path, root: str) -> Generator[Iterable[bytes]]:
-    """What was remembered of ``root`` in ``folder``, line by line; nothing if there is nothing."""
-    place = _place(folder, root)
+def read_cache(cache: Path, root: str) -> Generator[Iterable[bytes]]:
+    """The lines of the cached scan of ``root``; none if there is no usable file."""
+    place = _place(cache, root)
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -122,16 +152,16 @@ def remembered(folder: Path, root: str) -> Generator[Iterable[bytes]]:
             yield ()
             return
         with suppress(OSError):
-            os.utime(place)  # what is used stays; see ``_forget_oldest``
+            os.utime(place)  # marks it as used, see ``_remove_oldest``
         yield file
 
 
-def remember(folder: Path, root: str, lines: Iterable[bytes]) -> None:
-    """Keep ``lines`` in ``folder`` for the next time. Where that fails, the next start only takes longer."""
-    place = _place(folder, root)
+def write_cache(cache: Path, root: str, lines: Iterable[bytes]) -> None:
+    """Write the cache file of ``root``. A failure only makes the next start slower."""
+    place = _place(cache, root)
     new = place.with_suffix(f".{os.getpid()}")
     with suppress(OSError):
-        folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+        cache.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
         descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, _PRIVATE_FILE)
         try:
             with os.fdopen(descriptor, "wb") as file:
@@ -140,20 +170,20 @@ def remember(folder: Path, root: str, lines: Iterable[bytes]) -> None:
         except BaseException:
             os.unlink(new)
             raise
-        _forget_oldest(folder)
+        _remove_oldest(cache)
 
 
-def _forget_oldest(folder: Path) -> None:
-    """Folders come and go; what was not used for longest is forgotten first. So is what was never finished."""
-    by_age = sorted((-place.stat().st_mtime, place) for place in folder.iterdir())
+def _remove_oldest(cache: Path) -> None:
+    """Remove the least recently used files, and what an interrupted write left behind."""
+    by_age = sorted((-place.stat().st_mtime, place) for place in cache.iterdir())
     kept = [place for _, place in by_age if place.suffix == ".json"][:_FOLDERS]
     for age, place in by_age:
         if place not in kept and (place.suffix == ".json" or -age < time.time() - _UNFINISHED_SECONDS):
             place.unlink(missing_ok=True)
 
 
-def _place(folder: Path, root: str) -> Path:
-    return folder / f"{hashlib.sha256(os.fsencode(root)).hexdigest()[:32]}.json"
+def _place(cache: Path, root: str) -> Path:
+    return cache / f"{sha256(os.fsencode(root)).hexdigest()[:32]}.json"
 
 
 def _plain(folder: str, found: Found, scheme: str) -> list[Any]:
