@@ -35,10 +35,10 @@ from skillwire.gateway.recording import Recorder
 from skillwire.gateway.standing import Standing
 from skillwire.gateway.upstream import UpstreamCatalog
 from skillwire.host.approvals import Approvals, Policy, nobody
-from skillwire.host.cache import ContentCache
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill.packing import pack
+from skillwire.store.content_cache import ContentCache
 from skillwire.store.memory import MemoryStore
 from skillwire.store.sqlite import SqliteStore
 from trees import files_of, small_tree, write_tree

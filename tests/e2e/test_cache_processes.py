@@ -15,9 +15,9 @@ import pytest
 
 from e2e.talking import PATIENCE, kill_group
 from rules import rule
-from skillwire.host.cache import ContentCache
 from skillwire.skill.digest import digest_of
 from skillwire.skill.verify import VerifiedFile
+from skillwire.store.content_cache import ContentCache
 from starting import python_command
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 PRELUDE = """
 import logging, os, random, sys
 from pathlib import Path
-from skillwire.host.cache import ContentCache
+from skillwire.store.content_cache import ContentCache
 from skillwire.skill.digest import digest_of
 from skillwire.skill.verify import VerifiedFile
 

@@ -72,7 +72,7 @@ async def until_kept(gateway: Any) -> None:
     """Wait until what was fetched is in the cache: it is kept after it was handed out."""
     keeper = source(gateway, "acme")._keeper
     with anyio.fail_after(SECONDS):
-        while keeper._waiting:
+        while keeper.waiting[0]:
             await anyio.lowlevel.checkpoint()
 
 

@@ -111,7 +111,7 @@ async def test_a_full_disk_costs_no_load(
     server: HostileServer, state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was verified is used, and not kept; when there is room again, it is kept again."""
-    import skillwire.host.cache as cache
+    import skillwire.store.content_cache as cache
 
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")

@@ -77,9 +77,9 @@ async def test_a_host_killed_before_a_yes_was_committed_has_not_heard_it(
 
 
 KILLED_WHILE_KEEPING = """
-import skillwire.host.cache
+import skillwire.store.content_cache
 async def main(host):
-    setattr(skillwire.host.cache.os, sys.argv[3], stop)
+    setattr(skillwire.store.content_cache.os, sys.argv[3], stop)
     await host.load_skill("flat")
 
 anyio.run(lambda: run(main))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.host.cache import ContentCache
+    from skillwire.store.content_cache import ContentCache
 
 _EXAMPLES = """\
 examples:

@@ -1,8 +1,8 @@
-"""The line to one upstream: connected, listed, listened to, lost, found again; a breaker stands before it.
+"""The connection to one upstream: opened, listed, listened to, and opened again when it is lost.
 
-Nothing that an upstream does ends the gateway, and nobody waits for one that does not answer: after a few failures
-in a row it is left alone for a while (``breaker.py``). Its own words stay here: they may hold addresses, or what a
-process printed last, and go to the log of the operator, never to a client.
+No failure of an upstream ends the gateway, and no caller waits for one that does not answer: after several
+failures in a row the circuit opens (``client/circuit_breaker.py``). Error messages of an upstream may contain
+addresses or the output of a process. They go to the operator's log, never to a client.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, TypeVar
 import anyio
 
 from skillwire.amounts import counted
+from skillwire.client.circuit_breaker import CircuitBreaker
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
 from skillwire.errors import (
@@ -26,7 +27,6 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.gateway.breaker import Breaker
 from skillwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
@@ -73,7 +73,9 @@ class UpstreamLink:
     ) -> None:
         self.label = label
         self.max_skills = max_skills
-        self.breaker = Breaker(first_rest=limits.first_rest_seconds, longest_rest=limits.longest_rest_seconds)
+        self.breaker = CircuitBreaker(
+            first_pause=limits.first_rest_seconds, longest_pause=limits.longest_rest_seconds
+        )
         self._target = target
         self._limits = limits
         self._dialect: DialectName | None = dialect
@@ -99,7 +101,7 @@ class UpstreamLink:
                 self._failed(self.away(), lost)
             finally:
                 self._client = None
-            await anyio.sleep(max(pause_before(attempt, self._limits), self.breaker.rest(time.monotonic())))
+            await anyio.sleep(max(pause_before(attempt, self._limits), self.breaker.pause(time.monotonic())))
             attempt = min(attempt + 1, _MOST_ATTEMPTS)
 
     def look_again(self) -> None:
@@ -140,7 +142,7 @@ class UpstreamLink:
         if not self.breaker.allows(now):
             raise self.away()
         client = self._connected()
-        self.breaker = self.breaker.asking(now)
+        self.breaker = self.breaker.started(now)
         try:
             answer = await question(client)
         except SkillwireError as error:

@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from skillwire.client.dialects.contract import DialectName
     from skillwire.gateway.planning import Plan
     from skillwire.gateway.policy import GatewayPolicy
-    from skillwire.host.cache import ContentCache
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
+    from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
 
 

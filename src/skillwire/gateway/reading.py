@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from skillwire.client.relocation import Relocation
+    from skillwire.client.single_flight import SingleFlight
     from skillwire.errors import SkillwireError
-    from skillwire.gateway.flights import Flights
-    from skillwire.gateway.keeping import Keeper
     from skillwire.gateway.link import UpstreamLink
     from skillwire.limits import Limits
     from skillwire.skill import Resource, SkillEntry
+    from skillwire.store.write_behind import WriteBehind
 
 _STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 _MOST_PROVED = 65_536
@@ -36,8 +36,8 @@ class UpstreamReads:
     def __init__(
         self,
         link: UpstreamLink,
-        keeper: Keeper,
-        flights: Flights,
+        keeper: WriteBehind,
+        flights: SingleFlight,
         limits: Limits,
         hold: Callable[[SkillEntry], SkillEntry],
         drop: Callable[[SkillEntry], None],

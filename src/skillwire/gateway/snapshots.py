@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from skillwire.errors import FormatError, LimitError, NotFoundError, StoreError
-from skillwire.gateway.keeping import read_kept
 from skillwire.gateway.provenance import SNAPSHOT, moment
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import Resource, SkillEntry
@@ -18,13 +17,14 @@ from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 from skillwire.skill.verify import VerifiedFile, verify_file
 from skillwire.store.contract import SeenEntries
+from skillwire.store.write_behind import read_cached
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.host.cache import ContentCache
     from skillwire.limits import Limits
+    from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
 
 log = logging.getLogger("skillwire.gateway")
@@ -109,7 +109,7 @@ class SnapshotStore:
 
     async def read(self, file: Resource) -> bytes | None:
         """The bytes of one file, if they are still there and still the same (C1)."""
-        return await read_kept(self._cache, self._label, file)
+        return await read_cached(self._cache, self._label, file)
 
     async def keep(self, files: Sequence[VerifiedFile]) -> None:
         """Keep bytes."""

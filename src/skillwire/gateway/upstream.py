@@ -29,12 +29,11 @@ from skillwire.catalog.cursor import DirectoryPages, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.client.dialects.contract import problem_of
 from skillwire.client.relocation import Relocation, relabelled
+from skillwire.client.single_flight import SingleFlight
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
 from skillwire.gateway.addresses import Addresses, addresses_for, place_of
 from skillwire.gateway.files import children_in
-from skillwire.gateway.flights import Flights
 from skillwire.gateway.holding import Holding, root_of
-from skillwire.gateway.keeping import Keeper
 from skillwire.gateway.provenance import with_provenance
 from skillwire.gateway.reading import UpstreamReads
 from skillwire.gateway.states import state_problem
@@ -44,6 +43,7 @@ from skillwire.skill.frontmatter import description_problems, is_name
 from skillwire.skill.received import invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.store.contract import SeenEntries
+from skillwire.store.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -51,9 +51,9 @@ if TYPE_CHECKING:
     from skillwire.catalog.changes import Change
     from skillwire.errors import SkillwireError
     from skillwire.gateway.link import Listed, UpstreamLink
-    from skillwire.host.cache import ContentCache
     from skillwire.host.origins import OriginState
     from skillwire.skill import SkillEntry
+    from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
 
 PATIENCE_SECONDS = 10.0
@@ -92,13 +92,13 @@ class UpstreamCatalog(Catalog):
         self._refused: dict[str, Diagnostic] = {}  # entries that were asked for and break a rule, by URI
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
-        self._flights = Flights()
+        self._flights = SingleFlight()
         self._turned = anyio.Event()
         self._listing = anyio.Lock()
         self._settled = anyio.Event()  # the first attempt to list ended, somehow
         self._remembered_at = 0.0
         self._relocation = Relocation()
-        self._keeper = keeper = Keeper(link.label, cache)
+        self._keeper = keeper = WriteBehind(link.label, cache)
         self._reads = UpstreamReads(link, keeper, self._flights, limits, self._hold, self._drop, self._relocation)
         self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # asked for in vain, and when
 

@@ -32,12 +32,12 @@ from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verif
 if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
     from skillwire.host.approvals import Answer, Reader
-    from skillwire.host.cache import ContentCache
     from skillwire.host.origins import Origin, Origins
     from skillwire.limits import Limits
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
     from skillwire.skill.uri import SkillUri
+    from skillwire.store.content_cache import ContentCache
 
 _STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 _DIFF_LINES = 400

@@ -14,10 +14,10 @@ from anyio import to_thread
 from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
 from skillwire.host.approvals import nobody
-from skillwire.host.cache import ContentCache, check_place
 from skillwire.host.runtime import Host
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import fold
+from skillwire.store.content_cache import ContentCache, check_place
 from skillwire.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:

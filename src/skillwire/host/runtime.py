@@ -60,10 +60,10 @@ if TYPE_CHECKING:
 
     from skillwire.client.skills import SkillsClient
     from skillwire.host.approvals import Ask
-    from skillwire.host.cache import ContentCache
     from skillwire.host.tools import ToolShape
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
+    from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Happening, Store
 
 

@@ -156,7 +156,7 @@ async def test_a_path_that_swells_is_refused_in_few_words(web: HostileOrigin, st
 @rule("B1", "C1")
 async def test_the_cache_stays_within_its_bound(web: HostileOrigin, state: Path) -> None:
     """A skill that fills the disk is used and not kept."""
-    from skillwire.host.cache import ContentCache
+    from skillwire.store.content_cache import ContentCache
 
     big = b"x" * 50_000
     web.add("fat", {"SKILL.md": skill_md("fat"), **{f"{number}.md": big + b"%d" % number for number in range(20)}})

@@ -10,11 +10,11 @@ import pytest
 
 from gateway.stage import SECONDS, gateway_of, hostile
 from rules import rule
-from skillwire.gateway.keeping import Keeper
-from skillwire.host.cache import ContentCache
 from skillwire.limits import MIB
 from skillwire.skill import Resource, digest_of
 from skillwire.skill.verify import VerifiedFile
+from skillwire.store.content_cache import ContentCache
+from skillwire.store.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,7 +39,7 @@ def promised(file: VerifiedFile) -> Resource:
 
 @rule("C1")
 async def test_what_waits_is_found_and_is_then_on_the_disk(cache: ContentCache) -> None:
-    keeper, files = Keeper("acme", cache), [file_of(b"one"), file_of(b"two"), file_of(b"one", "b.md")]
+    keeper, files = WriteBehind("acme", cache), [file_of(b"one"), file_of(b"two"), file_of(b"one", "b.md")]
     for file in [*files, files[0]]:
         keeper.put(file)
     assert cache.usage().files == 0
@@ -49,16 +49,16 @@ async def test_what_waits_is_found_and_is_then_on_the_disk(cache: ContentCache) 
     async with anyio.create_task_group() as group:
         group.start_soon(keeper.run)
         with anyio.fail_after(SECONDS):
-            while keeper._waiting:
+            while keeper.waiting[0]:
                 await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
     assert cache.usage().files == 3
-    assert keeper._size == 0
+    assert keeper.waiting == (0, 0)
     assert [await keeper.get(promised(file)) for file in files] == [b"one", b"two", b"one"]
 
 
 async def test_what_waits_when_the_gateway_ends_is_kept(cache: ContentCache) -> None:
-    keeper = Keeper("acme", cache)
+    keeper = WriteBehind("acme", cache)
     async with anyio.create_task_group() as group:
         group.start_soon(keeper.run)
         await anyio.wait_all_tasks_blocked()
@@ -70,7 +70,7 @@ async def test_what_waits_when_the_gateway_ends_is_kept(cache: ContentCache) -> 
 @rule("B1")
 async def test_only_so_much_waits(cache: ContentCache) -> None:
     """What does not fit is fetched again."""
-    keeper = Keeper("acme", cache)
+    keeper = WriteBehind("acme", cache)
     files = [file_of(bytes([number]) * 8 * MIB) for number in range(6)]
     for file in files:
         keeper.put(file)
@@ -79,7 +79,7 @@ async def test_only_so_much_waits(cache: ContentCache) -> None:
 
 
 async def test_a_file_that_is_larger_than_all_that_may_wait_is_kept(cache: ContentCache) -> None:
-    keeper = Keeper("acme", cache)
+    keeper = WriteBehind("acme", cache)
     file = file_of(b"m" * 33 * MIB)
     keeper.put(file)
     assert await keeper.get(promised(file)) is not None
@@ -88,7 +88,7 @@ async def test_a_file_that_is_larger_than_all_that_may_wait_is_kept(cache: Conte
 async def test_a_disk_that_hangs_does_not_keep_the_gateway_from_ending(
     cache: ContentCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillwire.gateway.keeping._GOODBYE_SECONDS", 0.01)
+    monkeypatch.setattr("skillwire.store.write_behind._SHUTDOWN_SECONDS", 0.01)
     hangs, works_again = threading.Event(), threading.Event()
 
     def put(origin: str, file: VerifiedFile) -> None:
@@ -96,7 +96,7 @@ async def test_a_disk_that_hangs_does_not_keep_the_gateway_from_ending(
         works_again.wait(SECONDS)
 
     monkeypatch.setattr(cache, "put", put)
-    keeper = Keeper("acme", cache)
+    keeper = WriteBehind("acme", cache)
     try:
         with anyio.fail_after(SECONDS):
             async with anyio.create_task_group() as group:
@@ -115,21 +115,21 @@ async def test_what_cannot_be_written_is_said_and_lets_go_of(
         raise ValueError("a mistake of ours")
 
     monkeypatch.setattr(cache, "put", put)
-    keeper = Keeper("acme", cache)
+    keeper = WriteBehind("acme", cache)
     async with anyio.create_task_group() as group:
         group.start_soon(keeper.run)
         for data in (b"one", b"two"):
             keeper.put(file_of(data))
             with anyio.fail_after(SECONDS):
-                while keeper._waiting:
+                while keeper.waiting[0]:
                     await anyio.lowlevel.checkpoint()
         group.cancel_scope.cancel()
-    assert len([record for record in caplog.records if record.name == "skillwire.gateway"]) == 2
-    assert keeper._size == 0
+    assert len([record for record in caplog.records if record.name == "skillwire.cache"]) == 2
+    assert keeper.waiting == (0, 0)
 
 
 @rule("C1")
-async def test_a_file_is_fetched_once_and_the_short_way(state: Path) -> None:
+async def test_a_file_is_fetched_once(state: Path) -> None:
     """Whoever asks before it is written gets it from memory, whoever asks after that from the disk."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from rules import rule
 from skillwire.errors import StoreError
-from skillwire.host.cache import CacheUsage, ContentCache
 from skillwire.skill.digest import digest_of
 from skillwire.skill.verify import VerifiedFile
+from skillwire.store.content_cache import CacheUsage, ContentCache
 
 if TYPE_CHECKING:
     from collections.abc import Callable
