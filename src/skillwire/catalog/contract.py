@@ -118,12 +118,14 @@ class Catalog(ABC):
     def changes(self) -> ChangeStream:
         """A stream of what changes from now on. Close it, or use it in a ``with`` block."""
 
-    @abstractmethod
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1).
 
-        Beside them those that a template's own lists of values make.
+        Beside them those that a template's own lists of values make. This one goes through every entry: a catalog
+        that can be large keeps its paths sorted.
         """
+        paths = [entry.path async for entry in self.entries() if entry.path.startswith(beginning)]
+        return sorted(paths)[:limit]
 
     def templates(self) -> Sequence[SkillTemplate]:
         """Skills that are served for values that somebody chooses, and are not listed one by one (L2, I1)."""
@@ -136,7 +138,7 @@ class Catalog(ABC):
         except NotFoundError:
             return None
 
-    async def is_at_hand(self, uri: str) -> bool:  # noqa: ARG002 - whoever has the bytes here says so
+    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - whoever has the bytes here says so
         """Whether all bytes of the skill at ``uri`` are here: packing it asks nobody else for them (V5)."""
         return False
 
@@ -150,11 +152,6 @@ class Catalog(ABC):
         About the skill or file at ``uri``; about everything without one. ``None`` where nobody can tell.
         """
         return None
-
-    @property
-    def reads_directories(self) -> bool:
-        """Whether ``read_directory`` looks at what is there, rather than at what entries list."""
-        return True
 
     async def unlisted(self) -> Sequence[SkillEntry]:
         """Entries of skills that are served but not listed, as far as they are known.

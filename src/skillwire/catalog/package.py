@@ -10,23 +10,20 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.ignore import is_ignored
 from skillwire.catalog.memory import MemoryCatalog, find_skills
+from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.errors import LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME, segment_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
     from importlib.resources.abc import Traversable
 
-    from skillwire.catalog.changes import ChangeStream
-    from skillwire.skill import Diagnostic, SkillEntry
 
-
-class PackageCatalog(Catalog):
+class PackageCatalog(WrapperCatalog):
     """The skills in ``folder`` of the package ``package``: ``PackageCatalog("acme_server", "skills")``."""
 
     def __init__(
@@ -39,51 +36,12 @@ class PackageCatalog(Catalog):
     ) -> None:
         root = _resource(package, folder)
         if isinstance(root, Path):
-            self._inner: Catalog = DirectoryCatalog(root, scheme=scheme, limits=limits)
+            super().__init__(DirectoryCatalog(root, scheme=scheme, limits=limits))
         else:
-            self._inner = _ZippedCatalog(root, scheme, limits)
+            super().__init__(_ZippedCatalog(root, scheme, limits))
 
-    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page of the listing."""
-        return await self._inner.list_skills(cursor, limit)
-
-    async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry of one skill."""
-        return await self._inner.get_skill(uri)
-
-    async def read_file(self, uri: str) -> SkillFile:
-        """The bytes of one file."""
-        return await self._inner.read_file(uri)
-
-    async def read_directory(
-        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
-    ) -> Page[DirectoryChild]:
-        """One page of a directory."""
-        return await self._inner.read_directory(uri, cursor, limit)
-
-    async def is_at_hand(self, uri: str) -> bool:
-        """They are on this machine."""
-        return await self._inner.is_at_hand(uri)
-
-    async def unlisted(self) -> Sequence[SkillEntry]:
-        """Entries of skills that are not listed."""
-        return await self._inner.unlisted()
-
-    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
-        """Paths of listed skills that begin with ``beginning``."""
-        return await self._inner.suggest(beginning, limit)
-
-    async def problems(self) -> Sequence[Diagnostic]:
-        """What is wrong with the packaged skills."""
-        return await self._inner.problems()
-
-    async def ignored(self) -> Sequence[str]:
-        """What was left out because of its name."""
-        return await self._inner.ignored()
-
-    def changes(self) -> ChangeStream:
-        """Never speaks for an installed package; it is replaced with a restart."""
-        return self._inner.changes()
+    async def follow(self) -> None:
+        """Watch nothing: an installed package is replaced with a restart."""
 
 
 class _ZippedCatalog(MemoryCatalog):

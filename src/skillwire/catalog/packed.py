@@ -82,7 +82,7 @@ class Packer:
             and not entry.gaps
             and entry.size <= self._limits.max_archive_bytes
             and len(entry.files) <= self._limits.max_resources
-            and await catalog.is_at_hand(entry.uri)
+            and await catalog.is_local(entry.uri)
         )
 
     async def _packed_digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:

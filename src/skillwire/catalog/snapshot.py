@@ -255,7 +255,7 @@ class SnapshotCatalog(Catalog):
         record = snapshot.record(path)
         return lambda: self._snapshot.mark is mark or self._snapshot.record(path) is record
 
-    async def is_at_hand(self, uri: str) -> bool:  # noqa: ARG002 - all of them are
+    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - all of them are
         """They are on this machine."""
         return True
 

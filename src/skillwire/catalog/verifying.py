@@ -100,7 +100,7 @@ class _Verification:
         async with anyio.create_task_group() as group:
             for resource in entry.files:
                 group.start_soon(self._check_file, entry, resource)
-        if entry.is_complete and self._catalog.reads_directories and self._seconds > 0:
+        if entry.is_complete and self._seconds > 0:
             await self._check_directories(entry)
 
     async def _check_get(self, entry: SkillEntry) -> None:

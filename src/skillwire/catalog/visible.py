@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
-    Catalog,
     DirectoryChild,
     Page,
     ReadyArchive,
@@ -21,12 +20,14 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.skill import Diagnostic, SkillEntry
 
 
@@ -39,11 +40,11 @@ def is_under(prefixes: Container[str], path: str) -> bool:
     return False
 
 
-class VisibleCatalog(Catalog):
+class VisibleCatalog(GatedCatalog):
     """``inner``, as far as it lies under ``prefixes``."""
 
     def __init__(self, inner: Catalog, prefixes: Iterable[str]) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._prefixes = frozenset(parse_path(prefix) for prefix in prefixes)
         self._uris: dict[str, str] = {}  # by path, sorted
         self._paths: list[str] | None = None  # the keys of _uris; None when skills came or went
@@ -67,7 +68,7 @@ class VisibleCatalog(Catalog):
         if not self.may_see(parse_uri(uri).parent.path):
             raise no_skill(uri)
         try:
-            return await self._inner.get_skill(uri)
+            return await self.inner.get_skill(uri)
         except NotFoundError as error:  # its words may name what the caller may not see
             raise no_skill(uri) from error
 
@@ -76,7 +77,7 @@ class VisibleCatalog(Catalog):
         if not await self._in_visible_skill(uri, parse_uri(uri).parent.path):
             raise no_file(uri)
         try:
-            return await self._inner.read_file(uri)
+            return await self.inner.read_file(uri)
         except NotFoundError as error:
             raise no_file(uri) from error
 
@@ -87,7 +88,7 @@ class VisibleCatalog(Catalog):
         if not await self._in_visible_skill(uri, parse_uri(uri).path):
             raise no_directory(uri)
         try:
-            return await self._inner.read_directory(uri, cursor, limit)
+            return await self.inner.read_directory(uri, cursor, limit)
         except NotFoundError as error:
             raise no_directory(uri) from error
 
@@ -97,27 +98,23 @@ class VisibleCatalog(Catalog):
 
     def templates(self) -> list[SkillTemplate]:
         """Templates all of whose skills the caller may see."""
-        return [template for template in self._inner.templates() if self.may_see(template.stem)]
+        return [template for template in self.inner.templates() if self.may_see(template.stem)]
 
     async def problems(self) -> Sequence[Diagnostic]:
         """Problems of visible skills, as far as they name no other."""
-        return [problem for problem in await self._inner.problems() if self._may_tell(problem)]
+        return [problem for problem in await self.inner.problems() if self._may_tell(problem)]
 
     def changes(self) -> ChangeStream:
         """Changes of visible skills."""
-        return _VisibleStream(self._inner.changes(), self._visible)
-
-    async def follow(self) -> None:
-        """Watch the source until cancelled."""
-        await self._inner.follow()
+        return _VisibleStream(self.inner.changes(), self._visible)
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """The entry as it is known, if the caller may see it."""
-        return await self._inner.peek_skill(uri) if self.may_see(parse_uri(uri).parent.path) else None
+        return await self.inner.peek_skill(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
-    async def is_at_hand(self, uri: str) -> bool:
+    async def is_local(self, uri: str) -> bool:
         """As it is inside, if the caller may see it."""
-        return self.may_see(parse_uri(uri).parent.path) and await self._inner.is_at_hand(uri)
+        return self.may_see(parse_uri(uri).parent.path) and await self.inner.is_local(uri)
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """As it is inside; nobody can tell of what the caller may not see."""
@@ -125,16 +122,16 @@ class VisibleCatalog(Catalog):
             is_hidden = uri is not None and not await self._in_visible_skill(uri, parse_uri(uri).parent.path)
         except FormatError:
             return None
-        return None if is_hidden else await self._inner.unchanged(uri)
+        return None if is_hidden else await self.inner.unchanged(uri)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that the skill came in, if the caller may see it."""
-        return await self._inner.ready_archive(uri) if self.may_see(parse_uri(uri).parent.path) else None
+        return await self.inner.ready_archive(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
     async def _listing(self) -> list[str]:
         while self._paths is None:
             generation = self._generation
-            seen = [(entry.path, entry.uri) async for entry in self._inner.entries() if self.may_see(entry.path)]
+            seen = [(entry.path, entry.uri) async for entry in self.inner.entries() if self.may_see(entry.path)]
             if generation == self._generation:  # nothing came or went meanwhile
                 self._uris = dict(sorted(seen))
                 self._paths = list(self._uris)
@@ -142,7 +139,7 @@ class VisibleCatalog(Catalog):
 
     async def _entry(self, uri: str) -> SkillEntry | None:
         try:  # listing makes nothing anew, and asks no server for each of its skills
-            return await self._inner.peek_skill(uri) or await self._inner.get_skill(uri)
+            return await self.inner.peek_skill(uri) or await self.inner.get_skill(uri)
         except NotFoundError:  # it went since the listing was remembered
             return None
 
@@ -150,7 +147,7 @@ class VisibleCatalog(Catalog):
         """Whether some skill at or around ``path`` is visible. One further out, unseen, does not count."""
         scheme = parse_uri(uri).scheme
         while path and self.may_see(path):
-            if await self._inner.peek_skill(skill_md_uri(path, scheme)) is not None:
+            if await self.inner.peek_skill(skill_md_uri(path, scheme)) is not None:
                 return True
             path = path.rpartition("/")[0]
         return False

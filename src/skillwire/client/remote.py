@@ -51,11 +51,6 @@ class RemoteCatalog(Catalog):
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
 
-    @property
-    def reads_directories(self) -> bool:
-        """Whether the server reads directories; else they are made from entries."""
-        return self._client.supports_directory_read
-
     async def refresh(self) -> Refresh:
         """Ask for the whole listing, and tell whoever listens what changed."""
         listing = await self._client.list_all()
@@ -113,7 +108,7 @@ class RemoteCatalog(Catalog):
 
         async def read() -> dict[str, DirectoryChild]:
             has_archives = await self._client.dialect() == "index"  # there, a packed skill is no directory
-            if self.reads_directories or has_archives:
+            if self._client.supports_directory_read or has_archives:
                 try:
                     return {child.name: child for child in await self._client.read_directory(uri)}
                 except (NotFoundError, ProtocolError) as error:

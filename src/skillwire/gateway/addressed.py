@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
-    Catalog,
     DirectoryChild,
     Page,
     ReadyArchive,
     SkillFile,
 )
 from skillwire.catalog.snapshot import beginning_with, no_skill
+from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.addresses import is_plain
 from skillwire.skill.entry import Partial
@@ -27,26 +27,22 @@ from skillwire.skill.uri import DEFAULT_SCHEME, is_within, parse_uri, skill_root
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.gateway.addresses import Addresses
-    from skillwire.skill import Diagnostic, Resource, SkillEntry
+    from skillwire.skill import Resource, SkillEntry
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*\Z")
 
 
-class AddressedCatalog(Catalog):
+class AddressedCatalog(WrapperCatalog):
     """``inner``, at the addresses that ``addresses`` gives now."""
 
     def __init__(self, inner: Catalog, addresses: Callable[[], Addresses]) -> None:
-        self.inner = inner
+        super().__init__(inner)
         self._addresses = addresses
         self._paths: list[str] | None = None  # of what is listed, sorted; None when skills came or went
         self._watch = inner.changes()
         self._watch.forward(self._forget)
-
-    @property
-    def reads_directories(self) -> bool:
-        """As the catalog inside does."""
-        return self.inner.reads_directories
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the listing."""
@@ -77,9 +73,9 @@ class AddressedCatalog(Catalog):
         page = await self.inner.read_directory(self.theirs(uri), cursor, limit)
         return Page([child._replace(uri=self._inside(child.uri)) for child in page.items], page.next_cursor)
 
-    async def is_at_hand(self, uri: str) -> bool:
+    async def is_local(self, uri: str) -> bool:
         """As it is inside."""
-        return await self.inner.is_at_hand(self.theirs(uri))
+        return await self.inner.is_local(self.theirs(uri))
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """As it is inside, as long as addresses mean the same."""
@@ -103,18 +99,6 @@ class AddressedCatalog(Catalog):
     def changes(self) -> ChangeStream:
         """What changes, under our addresses."""
         return _MappedStream(self.inner.changes(), self._changed)
-
-    async def problems(self) -> Sequence[Diagnostic]:
-        """The problems of the catalog inside."""
-        return await self.inner.problems()
-
-    async def ignored(self) -> Sequence[str]:
-        """What the catalog inside left out because of its name."""
-        return await self.inner.ignored()
-
-    async def follow(self) -> None:
-        """Follow the catalog inside."""
-        await self.inner.follow()
 
     def theirs(self, uri: str) -> str:
         """The upstream's own address; ``NotFoundError`` if ``uri`` is none of ours."""

@@ -23,7 +23,6 @@ from anyio import to_thread
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
-    Catalog,
     DirectoryChild,
     Page,
     ReadyArchive,
@@ -31,6 +30,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.errors import NotFoundError, StoreError, VerificationError
 from skillwire.gateway.addresses import place_of
 from skillwire.gateway.completing import Completion
@@ -43,6 +43,7 @@ from skillwire.skill.verify import verify_file, verify_skill
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.gateway.admission import Admission
     from skillwire.gateway.recording import Recorder
     from skillwire.skill import Diagnostic, SkillEntry
@@ -51,12 +52,12 @@ if TYPE_CHECKING:
 log = logging.getLogger("skillwire.gateway")
 
 
-class AdmittingCatalog(Catalog):
+class AdmittingCatalog(GatedCatalog):
     """``inner``, as far as ``admission`` lets it through. ``recorder`` hears what is served."""
 
     def __init__(self, inner: Catalog, admission: Admission, recorder: Recorder | None = None) -> None:
+        super().__init__(inner)
         self.admission = admission
-        self._inner = inner
         self._recorder = recorder
         self._listing: dict[str, SkillEntry] = {}  # what is admitted and listed, by canonical URI
         self._keys: list[str] = []
@@ -72,11 +73,6 @@ class AdmittingCatalog(Catalog):
         self._watch.forward(lambda _: self._age())
         admission.listen(self._age)
 
-    @property
-    def reads_directories(self) -> bool:
-        """As the catalog inside does."""
-        return self._inner.reads_directories
-
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of what is admitted."""
         await self._renew(cursor)
@@ -85,7 +81,7 @@ class AdmittingCatalog(Catalog):
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry, if it is admitted."""
         try:
-            entry = await self._inner.get_skill(uri)
+            entry = await self.inner.get_skill(uri)
         except NotFoundError as error:
             raise no_skill(uri) from error
         if not await self.admission.admits_by_now(entry):
@@ -95,7 +91,7 @@ class AdmittingCatalog(Catalog):
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """One entry as it is known, if it is admitted."""
-        entry = await self._inner.peek_skill(uri)
+        entry = await self.inner.peek_skill(uri)
         return entry if entry is not None and self.admission.admits(entry) else None
 
     async def read_file(self, uri: str) -> SkillFile:
@@ -105,7 +101,7 @@ class AdmittingCatalog(Catalog):
         if is_known and (entry is None or _is_unlisted(entry, uri)):
             raise no_file(uri)
         try:
-            file = await self._inner.read_file(uri)  # of an unknown skill this says why it is unknown
+            file = await self.inner.read_file(uri)  # of an unknown skill this says why it is unknown
         except NotFoundError as error:
             raise no_file(uri) from error
         if entry is None:
@@ -125,7 +121,7 @@ class AdmittingCatalog(Catalog):
             raise no_directory(uri)
         if entry is None or not self.admission.is_strict:
             try:
-                return await self._inner.read_directory(uri, cursor, limit)
+                return await self.inner.read_directory(uri, cursor, limit)
             except NotFoundError as error:
                 raise no_directory(uri) from error
         children = children_in(entry, place)
@@ -133,13 +129,13 @@ class AdmittingCatalog(Catalog):
             raise no_directory(uri)
         return page_of(f"directory {place.path}", sorted(children), lambda name: children[name], cursor, limit)
 
-    async def is_at_hand(self, uri: str) -> bool:
+    async def is_local(self, uri: str) -> bool:
         """As it is inside, if the skill is admitted."""
-        return await self.peek_skill(uri) is not None and await self._inner.is_at_hand(uri)
+        return await self.peek_skill(uri) is not None and await self.inner.is_local(uri)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that an admitted skill came in."""
-        return await self._inner.ready_archive(uri) if await self.peek_skill(uri) is not None else None
+        return await self.inner.ready_archive(uri) if await self.peek_skill(uri) is not None else None
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of admitted skills that begin with ``beginning``."""
@@ -148,7 +144,7 @@ class AdmittingCatalog(Catalog):
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """As it is inside, as long as the same is admitted. Whoever asks serves it again: that is noted too."""
-        is_same = await self._inner.unchanged(uri)
+        is_same = await self.inner.unchanged(uri)
         if is_same is None:
             return None
         if uri is None:
@@ -168,22 +164,22 @@ class AdmittingCatalog(Catalog):
     async def problems(self) -> Sequence[Diagnostic]:
         """The problems of the catalog inside, and what waits for a yes."""
         await self._renew(None)
-        return [*await self._inner.problems(), *self.admission.waiting_problems(self._waiting)]
+        return [*await self.inner.problems(), *self.admission.waiting_problems(self._waiting)]
 
     async def problems_for_operator(self) -> Sequence[Diagnostic]:
         """The same, with commands that can be run as they are: they say where files of this machine are."""
         await self._renew(None)
         waiting = self.admission.waiting_problems(self._waiting, for_operator=True)
-        return [*await self._inner.problems(), *waiting]
+        return [*await self.inner.problems(), *waiting]
 
     async def ignored(self) -> Sequence[str]:
         """What the catalog inside left out because of its name."""
-        return await self._inner.ignored()
+        return await self.inner.ignored()
 
     async def follow(self) -> None:
         """Follow the catalog inside, and tell what that means for what is admitted."""
         async with anyio.create_task_group() as group:
-            group.start_soon(self._inner.follow)
+            group.start_soon(self.inner.follow)
             group.start_soon(self._complete)
             while True:
                 await self._renew(None)
@@ -199,7 +195,7 @@ class AdmittingCatalog(Catalog):
         place = parse_uri(uri)
         for depth in range(len(place.segments), 0, -1):
             path = "/".join(place.segments[:depth])
-            entry = await self._inner.peek_skill(skill_md_uri(path, place.scheme))
+            entry = await self.inner.peek_skill(skill_md_uri(path, place.scheme))
             if entry is not None:
                 is_missing = self.admission.is_waiting(entry) and not await self.admission.admits_by_now(entry)
                 return entry if is_missing else None
@@ -207,7 +203,7 @@ class AdmittingCatalog(Catalog):
 
     async def review(self, entry: SkillEntry) -> tuple[Review, str]:
         """The ``SKILL.md`` for a person who wants to see it before they say yes, and what is hidden in it (B6)."""
-        data = (await self._inner.read_file(entry.uri)).data
+        data = (await self.inner.read_file(entry.uri)).data
         text = verify_skill(entry, data).text
         return await to_thread.run_sync(with_text, review_entry(entry), SKILL_MD, text), text
 
@@ -222,13 +218,13 @@ class AdmittingCatalog(Catalog):
     async def _renew(self, cursor: str | None) -> None:
         """Decide again about everything that is listed, if anything changed since."""
         if cursor is None:
-            await self._inner.list_skills(None, 1)  # waits for a first listing, if that is on its way
+            await self.inner.list_skills(None, 1)  # waits for a first listing, if that is on its way
         while self._is_old:
             async with self._lock:
                 if not self._is_old:
                     return
                 self._is_old, self._wake = False, anyio.Event()
-                listed = [entry async for entry in self._inner.entries()]
+                listed = [entry async for entry in self.inner.entries()]
                 await self._decide(await self._completion.known(listed))
 
     async def _complete(self) -> None:
@@ -258,7 +254,7 @@ class AdmittingCatalog(Catalog):
         is_known = False
         for depth in range(len(place.segments), 0, -1):
             path = "/".join(place.segments[:depth])
-            entry = await self._inner.peek_skill(skill_md_uri(path, place.scheme))
+            entry = await self.inner.peek_skill(skill_md_uri(path, place.scheme))
             if entry is not None:
                 is_known = True
                 admitted = await self._completion.admitted(entry)

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
+from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import no_directory, no_file
+from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.client.refresh import is_same
 from skillwire.errors import NotFoundError, SkillwireError, UpstreamError, VerificationError
 from skillwire.gateway.files import children_in
@@ -35,6 +36,7 @@ from skillwire.skill.verify import verify_file
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.gateway.snapshots import SnapshotStore
     from skillwire.skill import SkillEntry
 
@@ -43,7 +45,7 @@ _AGAIN_SECONDS = 30.0  # before what an upstream could not give is tried again
 log = logging.getLogger("skillwire.gateway")
 
 
-class MaterializingCatalog(Catalog):
+class MaterializingCatalog(WrapperCatalog):
     """``inner``, with snapshots of the skills that ``is_wanted`` names and that have gaps."""
 
     def __init__(
@@ -55,7 +57,7 @@ class MaterializingCatalog(Catalog):
         *,
         limits: Limits = DEFAULT_LIMITS,
     ) -> None:
-        self._inner = inner
+        super().__init__(inner)
         self._label = label
         self._is_wanted = is_wanted
         self._kept = kept
@@ -70,30 +72,25 @@ class MaterializingCatalog(Catalog):
         self._watch = inner.changes()
         self._watch.forward(self._heard)
 
-    @property
-    def reads_directories(self) -> bool:
-        """As the catalog inside does."""
-        return self._inner.reads_directories
-
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the listing, with snapshots where there are any."""
-        page = await self._inner.list_skills(cursor, limit)
+        page = await self.inner.list_skills(cursor, limit)
         return Page([self._served(await self._known(entry)) for entry in page.items], page.next_cursor)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry, as a snapshot if there is one: then nobody is asked."""
-        return await self._snapshot_at(uri) or self._served(await self._inner.get_skill(uri))
+        return await self._snapshot_at(uri) or self._served(await self.inner.get_skill(uri))
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """One entry as it is known."""
-        entry = await self._inner.peek_skill(uri)
+        entry = await self.inner.peek_skill(uri)
         return await self._snapshot_at(uri) if entry is None else self._served(entry)
 
     async def read_file(self, uri: str) -> SkillFile:
         """One file: of a snapshot as it was taken, else as the catalog inside has it."""
         snapshot = await self._around(parse_uri(uri).parent)
         if snapshot is None:
-            return await self._inner.read_file(uri)
+            return await self.inner.read_file(uri)
         resource = snapshot.entry.resource(uri)
         if resource is None or resource.digest is None:
             raise no_file(uri)
@@ -109,15 +106,11 @@ class MaterializingCatalog(Catalog):
         place = parse_uri(uri)
         snapshot = await self._around(place)
         if snapshot is None:
-            return await self._inner.read_directory(uri, cursor, limit)
+            return await self.inner.read_directory(uri, cursor, limit)
         children = children_in(snapshot.entry, place)
         if not children:
             raise no_directory(uri)
         return page_of(f"directory {place.path}", sorted(children), lambda name: children[name], cursor, limit)
-
-    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
-        """As the catalog inside does."""
-        return await self._inner.suggest(beginning, limit)
 
     def changes(self) -> ChangeStream:
         """What changes inside, and what becomes a snapshot."""
@@ -135,13 +128,13 @@ class MaterializingCatalog(Catalog):
             )
             for entry, error in self._failed.values()
         ]
-        return [*await self._inner.problems(), *own]
+        return [*await self.inner.problems(), *own]
 
     async def follow(self) -> None:
         """Follow the catalog inside, and take snapshots of what has none, one after another."""
         self._snapshots = {root_of(each.entry.uri): each for each in await self._kept.recall()}
         async with anyio.create_task_group() as group:
-            group.start_soon(self._inner.follow)
+            group.start_soon(self.inner.follow)
             while True:
                 self._news = anyio.Event()
                 await self._take_missing()
@@ -162,7 +155,7 @@ class MaterializingCatalog(Catalog):
 
     async def _known(self, entry: SkillEntry) -> SkillEntry:
         """What is known of a skill that may need a snapshot: some dialects list less than they promise."""
-        return await self._inner.peek_skill(entry.uri) or entry if self._needs(entry) else entry
+        return await self.inner.peek_skill(entry.uri) or entry if self._needs(entry) else entry
 
     def _served(self, entry: SkillEntry) -> SkillEntry:
         """The snapshot of a skill, if there is one, with what is said about the skill now."""
@@ -187,7 +180,7 @@ class MaterializingCatalog(Catalog):
         return None
 
     async def _is_needed(self, snapshot: Snapshot) -> bool:
-        return self._needs(await self._inner.peek_skill(snapshot.entry.uri) or snapshot.listed)
+        return self._needs(await self.inner.peek_skill(snapshot.entry.uri) or snapshot.listed)
 
     def _let_go(self, root: SkillUri) -> None:
         self._stated.pop(root, None)
@@ -201,7 +194,7 @@ class MaterializingCatalog(Catalog):
     async def _take_missing(self) -> None:
         listed = {
             root_of(entry.uri): entry
-            async for entry in self._inner.entries()
+            async for entry in self.inner.entries()
             if self._needs(await self._known(entry))
         }
         for root in self._failed.keys() - listed.keys():
@@ -220,7 +213,7 @@ class MaterializingCatalog(Catalog):
 
     async def _take(self, root: SkillUri, entry: SkillEntry) -> None:
         try:
-            if not self._needs(await self._inner.get_skill(entry.uri)):
+            if not self._needs(await self.inner.get_skill(entry.uri)):
                 self._feed.publish(Change(changed=frozenset({entry.uri})))
                 return
             snapshot, files = await self._taker.take(entry)
@@ -241,7 +234,7 @@ class MaterializingCatalog(Catalog):
     async def _again(self, snapshot: Snapshot, uri: str) -> bytes:
         """Bytes that the cache has lost, if the upstream still gives the same; else the snapshot is over."""
         try:
-            data = (await self._inner.read_file(uri)).data
+            data = (await self.inner.read_file(uri)).data
             await self._kept.keep([verify_file(snapshot.entry, uri, data, self._limits)])
         except (NotFoundError, VerificationError) as error:
             self._let_go(root_of(snapshot.entry.uri))

@@ -102,11 +102,6 @@ class UpstreamCatalog(Catalog):
         self._reads = UpstreamReads(link, keeper, self._flights, limits, self._hold, self._drop, self._relocation)
         self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # asked for in vain, and when
 
-    @property
-    def reads_directories(self) -> bool:
-        """Directories are made from what entries list (W3)."""
-        return False
-
     async def follow(self) -> None:
         """Keep the upstream connected and its listing current, until cancelled."""
         await self._recall()

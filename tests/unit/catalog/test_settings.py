@@ -170,13 +170,14 @@ async def test_a_path_without_a_skill_is_reported_as_long_as_there_is_none(tmp_p
 
 
 @rule("R4")
-async def test_what_another_process_read_is_served_as_the_file_says(tmp_path: Path) -> None:
+async def test_a_cached_scan_is_served_as_the_file_says(tmp_path: Path) -> None:
     root = folder(tmp_path, GOOD + "[skills.gone]\n")
-    lines = list(loaded(root).told())
-    adopted = DirectoryCatalog(root)
-    assert adopted.adopt(lines)
-    assert adopted.snapshot().keys == ["acme/pay"]
-    assert references(adopted) == [("settings-unmatched", "")]
+    lines = list(loaded(root).scan_lines())
+    catalog = DirectoryCatalog(root)
+    catalog.use_cached_scan(lines)
+    catalog.load()
+    assert catalog.snapshot().keys == ["acme/pay"]
+    assert references(catalog) == [("settings-unmatched", "")]
 
 
 @rule("R4")

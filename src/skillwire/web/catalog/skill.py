@@ -118,7 +118,7 @@ async def files_of(catalog: Catalog, entry: SkillEntry) -> list[File]:
     root = parse_uri(entry.uri).parent
     known = [(file.uri, file.digest, file.size) for file in entry.files]
     times: dict[str, float | None] = {}
-    if not known or (len(known) <= _MOST_WALKED and await catalog.is_at_hand(entry.uri)):
+    if not known or (len(known) <= _MOST_WALKED and await catalog.is_local(entry.uri)):
         there = await _walked(catalog, str(root))
         times = {uri: modified for uri, _, modified in there}
         known = known or [(uri, None, size) for uri, size, _ in there]
