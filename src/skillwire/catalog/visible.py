@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
 
 def is_under(prefixes: Container[str], path: str) -> bool:
@@ -74,7 +74,7 @@ class VisibleCatalog(GatedCatalog):
 
     async def read_file(self, uri: str) -> SkillFile:
         """One file, if it is a visible skill's."""
-        if not await self._in_visible_skill(uri, parse_uri(uri).parent.path):
+        if not await self._in_visible_skill(parse_uri(uri).parent):
             raise no_file(uri)
         try:
             return await self.inner.read_file(uri)
@@ -85,7 +85,7 @@ class VisibleCatalog(GatedCatalog):
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
         """One page of a directory, if it is a visible skill's."""
-        if not await self._in_visible_skill(uri, parse_uri(uri).path):
+        if not await self._in_visible_skill(parse_uri(uri)):
             raise no_directory(uri)
         try:
             return await self.inner.read_directory(uri, cursor, limit)
@@ -119,7 +119,7 @@ class VisibleCatalog(GatedCatalog):
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """As it is inside; nobody can tell of what the caller may not see."""
         try:
-            is_hidden = uri is not None and not await self._in_visible_skill(uri, parse_uri(uri).parent.path)
+            is_hidden = uri is not None and not await self._in_visible_skill(parse_uri(uri).parent)
         except FormatError:
             return None
         return None if is_hidden else await self.inner.unchanged(uri)
@@ -143,13 +143,13 @@ class VisibleCatalog(GatedCatalog):
         except NotFoundError:  # it went since the listing was remembered
             return None
 
-    async def _in_visible_skill(self, uri: str, path: str) -> bool:
-        """Whether some skill at or around ``path`` is visible. One further out, unseen, does not count."""
-        scheme = parse_uri(uri).scheme
-        while path and self.may_see(path):
-            if await self.inner.peek_skill(skill_md_uri(path, scheme)) is not None:
+    async def _in_visible_skill(self, place: SkillUri) -> bool:
+        """Whether some skill at or around ``place`` is visible. One further out, unseen, does not count."""
+        for root in place.upwards():
+            if not self.may_see(root.path):
+                return False
+            if await self.inner.peek_skill(skill_md_uri(root.path, root.scheme)) is not None:
                 return True
-            path = path.rpartition("/")[0]
         return False
 
     def _may_tell(self, problem: Diagnostic) -> bool:

@@ -23,6 +23,7 @@ from skillwire.client.refresh import Refresh, compare, is_same
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, VerificationError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
+from skillwire.skill.verify import STALE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _POLL_SECONDS = 60.0
-_STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 
 
 class RemoteCatalog(Catalog):
@@ -93,7 +93,7 @@ class RemoteCatalog(Catalog):
         try:
             return await self._read(entry, uri)
         except VerificationError as error:
-            if error.reference not in _STALE:
+            if error.reference not in STALE:
                 raise
             fresh = await self.get_skill(entry.uri)
             if is_same(fresh, entry):

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME, SkillUri, parse_uri
@@ -24,9 +23,6 @@ if TYPE_CHECKING:
 
 # Most URIs look like this: in the one spelling they have, and the same on both sides.
 _PLAIN = re.compile(r"skill://[A-Za-z0-9_~-][A-Za-z0-9_~.-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_~.-]*)*\Z")
-
-place_of = lru_cache(maxsize=16_384)(parse_uri)
-"""``parse_uri`` for what is looked at again and again: the URIs of listed skills."""
 
 
 def is_plain(uri: str) -> bool:

@@ -159,7 +159,7 @@ class Admission:
         """V7. Of what is only listed short, a yes may be kept: whoever is asked for it asks for all of it."""
         if contents_name(entry) != "dynamic":
             return False
-        return not is_short(entry) or self._policy.materializes(self.label, self.path_of(entry))
+        return not entry.is_short or self._policy.materializes(self.label, self.path_of(entry))
 
     def _command(self, entry: SkillEntry, options: str) -> str:
         """How to go on. Programs read this too: the review prints the command that approves what it shows (Z4)."""
@@ -185,8 +185,3 @@ class Admission:
         if any(covers(approval, approval.origin, entry) for approval in self._approvals_of(entry)):
             return True
         return self._policy.is_approved(self.label, self.path_of(entry), contents_name(entry))
-
-
-def is_short(entry: SkillEntry) -> bool:
-    """Whether the upstream may promise more than the entry says, if it is asked: some dialects list so."""
-    return not entry.is_complete and not entry.is_dynamic

@@ -29,12 +29,11 @@ from skillwire.catalog.contract import (
     SkillFile,
 )
 from skillwire.catalog.cursor import page_of
+from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.errors import NotFoundError, StoreError, VerificationError
-from skillwire.gateway.addresses import place_of
 from skillwire.gateway.completing import Completion
-from skillwire.gateway.files import children_in
 from skillwire.gateway.holding import root_of
 from skillwire.skill.review import review_entry, with_text
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_md_uri
@@ -192,10 +191,8 @@ class AdmittingCatalog(GatedCatalog):
 
     async def waiting_around(self, uri: str) -> SkillEntry | None:
         """The innermost skill at or around ``uri`` if nothing but a yes is missing for it to be served."""
-        place = parse_uri(uri)
-        for depth in range(len(place.segments), 0, -1):
-            path = "/".join(place.segments[:depth])
-            entry = await self.inner.peek_skill(skill_md_uri(path, place.scheme))
+        for root in parse_uri(uri).upwards():
+            entry = await self.inner.peek_skill(skill_md_uri(root.path, root.scheme))
             if entry is not None:
                 is_missing = self.admission.is_waiting(entry) and not await self.admission.admits_by_now(entry)
                 return entry if is_missing else None
@@ -234,7 +231,7 @@ class AdmittingCatalog(GatedCatalog):
             await decided.wait()
 
     async def _decide(self, entries: Sequence[SkillEntry]) -> None:
-        admitted = {str(place_of(entry.uri)): entry for entry in entries if self.admission.admits(entry)}
+        admitted = {str(parse_uri(entry.uri)): entry for entry in entries if self.admission.admits(entry)}
         waiting, completion = [each for each in entries if self.admission.is_waiting(each)], self._completion
         self._short = tuple(each for each in waiting if completion.is_short(each))
         self._waiting = tuple(
@@ -252,9 +249,8 @@ class AdmittingCatalog(GatedCatalog):
     async def _around(self, place: SkillUri) -> tuple[SkillEntry | None, bool]:
         """The innermost admitted skill at or around ``place``, and whether any skill is known there."""
         is_known = False
-        for depth in range(len(place.segments), 0, -1):
-            path = "/".join(place.segments[:depth])
-            entry = await self.inner.peek_skill(skill_md_uri(path, place.scheme))
+        for root in place.upwards():
+            entry = await self.inner.peek_skill(skill_md_uri(root.path, root.scheme))
             if entry is not None:
                 is_known = True
                 admitted = await self._completion.admitted(entry)

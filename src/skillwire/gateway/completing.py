@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skillwire.errors import NotFoundError, SkillwireError
-from skillwire.gateway.admission import is_short
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -48,7 +47,7 @@ class Completion:
         if not self._admission.is_strict:
             return listed
         self._full = {
-            entry.uri: await self._catalog.peek_skill(entry.uri) or entry for entry in listed if is_short(entry)
+            entry.uri: await self._catalog.peek_skill(entry.uri) or entry for entry in listed if entry.is_short
         }
         return [self._full.get(entry.uri, entry) for entry in listed]
 
@@ -61,7 +60,7 @@ class Completion:
 
     def is_short(self, entry: SkillEntry) -> bool:
         """Whether a skill has a yes, and is listed too short to tell whether that is to what there is now."""
-        return is_short(entry) and self._admission.is_waiting(entry) and self._admission.has_yes(entry)
+        return entry.is_short and self._admission.is_waiting(entry) and self._admission.has_yes(entry)
 
     def was_in_vain(self, entry: SkillEntry) -> bool:
         """Whether the skill was asked for, and is still short."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.catalog.changes import Change
 from skillwire.client.refresh import compare, is_same
-from skillwire.gateway.addresses import place_of
-from skillwire.skill.uri import SkillUri, skill_root
+from skillwire.skill.uri import SkillUri, parse_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -47,11 +46,7 @@ class Holding:
 
     def around(self, place: SkillUri) -> SkillEntry | None:
         """The innermost skill around a file or at a directory."""
-        for depth in range(len(place.segments), 0, -1):
-            entry = self.at(SkillUri(place.scheme, place.segments[:depth]))
-            if entry is not None:
-                return entry
-        return None
+        return next((entry for root in place.upwards() if (entry := self.at(root)) is not None), None)
 
     def unchanged(self, file: SkillUri | None) -> Callable[[], bool] | None:
         """A test for later: whether the skill around ``file`` is held as it is now; without one, whether all are.
@@ -86,7 +81,7 @@ class Holding:
             self._asked.pop(root_of(entry.uri), None)
         self._listed = {root: _known(self._listed.get(root), entry) for root, entry in _by_root(entries)}
         self._version += 1
-        self.keys = sorted(str(place_of(entry.uri)) for entry in entries)
+        self.keys = sorted(str(parse_uri(entry.uri)) for entry in entries)
         return Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
 
     def restate(self, told: Callable[[SkillEntry], SkillEntry]) -> Change:
@@ -118,13 +113,13 @@ class Holding:
         self._version += 1
         known = self._asked.pop(root, None) or self._listed.get(root)
         if self._listed.pop(root, None) is not None:
-            self.keys = sorted(str(place_of(entry.uri)) for entry in self._listed.values())
+            self.keys = sorted(str(parse_uri(entry.uri)) for entry in self._listed.values())
         return Change(removed=frozenset({known.uri})) if known is not None else Change()
 
 
 def root_of(uri: str) -> SkillUri:
     """The root of the skill whose ``SKILL.md`` is at ``uri``."""
-    return skill_root(place_of(uri))
+    return skill_root(parse_uri(uri))
 
 
 def _by_root(entries: Iterable[SkillEntry]) -> Iterator[tuple[SkillUri, SkillEntry]]:

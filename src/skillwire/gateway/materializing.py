@@ -21,11 +21,11 @@ import anyio
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
+from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import no_directory, no_file
 from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.client.refresh import is_same
 from skillwire.errors import NotFoundError, SkillwireError, UpstreamError, VerificationError
-from skillwire.gateway.files import children_in
 from skillwire.gateway.holding import root_of
 from skillwire.gateway.snapshots import Snapshot, SnapshotTaker
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -173,8 +173,8 @@ class MaterializingCatalog(WrapperCatalog):
 
     async def _around(self, place: SkillUri) -> Snapshot | None:
         """The innermost snapshot at or around ``place`` that is what would be served."""
-        for depth in range(len(place.segments), 0, -1):
-            snapshot = self._snapshots.get(SkillUri(place.scheme, place.segments[:depth]))
+        for root in place.upwards():
+            snapshot = self._snapshots.get(root)
             if snapshot is not None and await self._is_needed(snapshot):
                 return snapshot
         return None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.snapshot import no_file
 from skillwire.client.refresh import is_same
 from skillwire.errors import FormatError, NotFoundError, VerificationError
-from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_skill
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from skillwire.skill import Resource, SkillEntry
     from skillwire.store.write_behind import WriteBehind
 
-_STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 _MOST_PROVED = 65_536
 
 
@@ -87,7 +86,7 @@ class UpstreamReads:
         try:
             return await self._ask(entry, uri)
         except (NotFoundError, VerificationError) as error:
-            if isinstance(error, VerificationError) and error.reference not in _STALE:
+            if isinstance(error, VerificationError) and error.reference not in STALE:
                 raise
             fresh = await self._fresh(entry, uri, error)
         try:

@@ -26,13 +26,13 @@ import anyio
 from skillwire.catalog.changes import ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import DirectoryPages, page_of
+from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.client.dialects.contract import problem_of
 from skillwire.client.relocation import Relocation, relabelled
 from skillwire.client.single_flight import SingleFlight
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, StoreError, VerificationError
-from skillwire.gateway.addresses import Addresses, addresses_for, place_of
-from skillwire.gateway.files import children_in
+from skillwire.gateway.addresses import Addresses, addresses_for
 from skillwire.gateway.holding import Holding, root_of
 from skillwire.gateway.provenance import with_provenance
 from skillwire.gateway.reading import UpstreamReads
@@ -251,7 +251,7 @@ class UpstreamCatalog(Catalog):
 
     def _replace(self, entries: Sequence[SkillEntry]) -> Change:
         change = self._holding.replace(self._told(entries))
-        self.addresses = addresses_for(place_of(key).scheme for key in self._holding.keys)
+        self.addresses = addresses_for(parse_uri(key).scheme for key in self._holding.keys)
         self._unknown.clear()
         self._feed.publish(change)
         return change

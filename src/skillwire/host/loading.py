@@ -23,11 +23,11 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals
-from skillwire.host.origins import FolderOrigin, ServerOrigin, is_short
+from skillwire.host.origins import FolderOrigin, ServerOrigin
 from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
-from skillwire.skill.verify import VerifiedFile, expect_file, verify_file, verify_frontmatter
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
 
 if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from skillwire.skill.uri import SkillUri
     from skillwire.store.content_cache import ContentCache
 
-_STALE = ("digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted")
 _DIFF_LINES = 400
 _COMPARED_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
 
@@ -96,7 +95,7 @@ class Loader:
         standing = await self._approvals.standing(label, entry)
         seen: list[tuple[SkillEntry, Content]] = []
         request = ApprovalRequest(
-            "load" if has_contents(entry) or (is_short(entry) and not entry.arguments) else "dynamic",
+            "load" if has_contents(entry) or (entry.is_short and not entry.arguments) else "dynamic",
             label,
             entry,
             review_entry(entry),
@@ -255,7 +254,7 @@ class Loader:
         try:
             file = await self._fetch(origin, entry, uri)
         except VerificationError as error:
-            if error.reference in _STALE:
+            if error.reference in STALE:
                 await self._changed(origin, entry, error)
             raise
         if keep:

@@ -256,7 +256,7 @@ class Origins:
         if origin.removed:
             return
         listed = [relabelled(entry, verifiable=True) for entry in listing.entries]
-        origin.short = {entry.uri: entry for entry in listed if is_short(entry)}
+        origin.short = {entry.uri: entry for entry in listed if entry.is_short}
         origin.entries, origin.error = _with_got(listed, origin), listing.error
         origin.seen_at = time.time()
         origin.state = "partial" if listing.error is not None or client.problems else "complete"
@@ -274,7 +274,7 @@ class Origins:
         """
         if isinstance(origin, FolderOrigin) and origin.catalog is not None:
             return await self._read_again(origin, origin.catalog, entry)
-        if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or is_short(entry)):
+        if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or entry.is_short):
             return entry
         if origin.client is None:
             return _still_known(origin, entry)
@@ -329,11 +329,6 @@ class Origins:
                 "origin-invalid", f"{label!r:.80} cannot be a label", "use letters, digits, - _ .", rule="O1"
             )
         return label
-
-
-def is_short(entry: SkillEntry) -> bool:
-    """Whether getting the skill may say more."""
-    return not entry.is_complete and not entry.is_dynamic
 
 
 def _with_got(listed: Iterable[SkillEntry], origin: ServerOrigin) -> tuple[SkillEntry, ...]:

@@ -87,8 +87,8 @@ class Windows:
     def around(self, origin: str, file: SkillUri) -> str:
         """The name of the innermost loaded skill of ``origin`` around ``file``, or ``ApprovalError``."""
         roots = {skill_root(parse_uri(uri)): uri for label, uri in self._windows if label == origin}
-        for depth in range(len(file.segments) - 1, 0, -1):
-            uri = roots.get(SkillUri(file.scheme, file.segments[:depth]))
+        for place in file.parent.upwards():
+            uri = roots.get(place)
             if uri is not None:
                 return f"{origin}:{uri}"
         raise ApprovalError(

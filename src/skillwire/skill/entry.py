@@ -137,6 +137,11 @@ class SkillEntry:
         return isinstance(self.resources, tuple)
 
     @property
+    def is_short(self) -> bool:
+        """Whether the server may promise more when it is asked for the skill: some dialects list little."""
+        return not self.is_complete and not self.is_dynamic
+
+    @property
     def size(self) -> int:
         """All bytes of the skill, as far as they are known; 0 for a dynamic one."""
         return sum(resource.size or 0 for resource in self.files)

@@ -13,11 +13,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 from urllib.parse import quote, unquote_to_bytes
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 SKILL_MD = "SKILL.md"
 DEFAULT_SCHEME = "skill"
@@ -49,11 +52,16 @@ class SkillUri:
         """The directory this stands in."""
         return SkillUri(self.scheme, self.segments[:-1])
 
+    def upwards(self) -> Iterator[SkillUri]:
+        """This place, then each directory around it, from the inside out."""
+        for depth in range(len(self.segments), 0, -1):
+            yield SkillUri(self.scheme, self.segments[:depth])
+
     def __str__(self) -> str:
         return format_uri(self.path, self.scheme)
 
 
-@lru_cache(maxsize=1024)  # one request asks for the same few again and again, through all its layers
+@lru_cache(maxsize=16_384)  # layers of one request parse the same few; a catalog parses those of its listing
 def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> SkillUri:
     """The URI in ``text``; ``FormatError`` for whatever U7 refuses."""
     if len(text) > max_length:

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from skillwire.skill.entry import Resource, SkillEntry
     from skillwire.skill.values import Json
 
+STALE = frozenset({"digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted"})
+"""Mismatches that a fresh entry may explain: the skill has changed (V3)."""
 _REFRESH = "get the skill's entry again; if it differs, whoever approved the old one has to look at the new one"
 
 

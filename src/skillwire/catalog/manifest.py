@@ -1,4 +1,4 @@
-"""What an entry shows of a skill's folders. Pure."""
+"""The directories of a skill, as the files of its entry show them (D1, W3)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]:
-    """What the files of ``entry`` show directly inside the directory ``place`` (D1, W3)."""
+    """The direct children of the directory ``place``, by name."""
     children: dict[str, DirectoryChild] = {}
     depth = len(place.segments)
     for file in entry.files:
