@@ -148,7 +148,7 @@ async def test_a_file_of_the_machine_is_left_out(server: HostileServer, uri: str
     async with server.connect(dialect="sep-2076") as client:
         assert [file.uri for file in (await client.get_skill(REFUNDS)).files] == [GUIDE]
         catalog = RemoteCatalog(client, allow_unverified=True)
-        assert (await catalog.read_file(REFUNDS)).data == b"Do."
+        assert (await catalog.read_file(REFUNDS)).data.endswith(b"---\n\nDo.")
     assert server.read_uris() == []
 
 
@@ -288,9 +288,11 @@ async def test_a_server_that_says_that_its_skills_changed_is_asked_again(
                 process.answers["skills/list"] = {"skills": [{"name": "old"}, {"name": "new"}]}
                 await process.notify("notifications/skills/list_changed")
                 with anyio.fail_after(20):
-                    change = await anext(changes)
+                    added = set[str]()
+                    while "named://new/SKILL.md" not in added:
+                        added |= (await anext(changes)).added
             group.cancel_scope.cancel()
-    assert change.added == {"named://new/SKILL.md"}
+    assert added == {"named://old/SKILL.md", "named://new/SKILL.md"}
 
 
 ALIKE = {

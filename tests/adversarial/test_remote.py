@@ -13,6 +13,7 @@ from adversarial.expecting import refused
 from adversarial.speaking import Refusal
 from rules import rule
 from skillwire import NotFoundError, ProtocolError, RemoteCatalog, VerificationError
+from skillwire.skill.uri import parse_uri
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -185,7 +186,9 @@ async def test_refresh_tells_what_a_server_changed_without_reading(server: Hosti
         flat["resources"][1]["digest"] = "sha256:" + "0" * 64
         server.entries[:] = [kept, flat]
         server.add("new", {"SKILL.md": skill_md("new")})
-        refresh = await catalog.refresh()
-        found = {name: [entry.name for entry in getattr(refresh, name)] for name in ("new", "changed", "gone")}
-        assert found == {"new": ["new"], "changed": ["flat"], "gone": ["gone"]}
+        change = await catalog.refresh()
+        found = [
+            parse_uri(uri).parent.path for uris in (change.added, change.changed, change.removed) for uri in uris
+        ]
+        assert found == ["new", "flat", "gone"]
     assert server.read_uris() == []

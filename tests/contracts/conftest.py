@@ -23,17 +23,17 @@ from skillwire import (
     Skill,
 )
 from skillwire.catalog.visible import VisibleCatalog
+from skillwire.client.link import Link
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.gateway.addressed import AddressedCatalog
 from skillwire.gateway.addresses import Addresses
 from skillwire.gateway.admission import Admission
 from skillwire.gateway.admitting import AdmittingCatalog
-from skillwire.gateway.link import UpstreamLink
 from skillwire.gateway.policy import GatewayPolicy
 from skillwire.gateway.recording import Recorder
 from skillwire.gateway.standing import Standing
-from skillwire.gateway.upstream import UpstreamCatalog
+from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -190,8 +190,9 @@ async def of_upstream(
 ) -> AsyncIterator[Sample]:
     inner = MemoryCatalog(skills())
     cache = ContentCache(tmp_path / "cache", forbidden=[])
-    catalog = UpstreamCatalog(UpstreamLink("acme", build_server(Skills(inner))), MemoryStore(), cache)
-    outer = around(catalog)
+    link = Link("acme", build_server(Skills(inner)))
+    catalog = RemoteCatalog(link, store=MemoryStore(), cache=cache, allow_unverified=True, prepare=prepare_entry)
+    outer = around(UpstreamCatalog(catalog))
 
     async def put(skill: Skill) -> None:
         inner.put(skill)

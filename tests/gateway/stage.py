@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,7 +13,6 @@ from skillwire import MemoryCatalog, Skill, connect
 from skillwire.gateway.opening import open_gateway
 from skillwire.gateway.planning import Plan
 from skillwire.gateway.policy import parse_policy
-from skillwire.gateway.upstream import UpstreamCatalog
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from trees import files_of, skill_md, small_tree
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire import Catalog, SkillsClient
+    from skillwire.client.remote import RemoteCatalog
     from skillwire.gateway.opening import Gateway
 
 SECONDS = 20
@@ -67,7 +68,7 @@ async def gateway_of(
             targets[label] = server
         files = folders or {}, renews_snapshots, config, config and state
         plan = Plan(parse_policy(policy), targets, *files, is_public)
-        options.setdefault("limits", SMALL)
+        options.setdefault("limits", replace(SMALL, max_cursor_length=1000))  # activation tokens are longer
         gateway = await stack.enter_async_context(open_gateway(plan, state, **options))
         if settle:
             await gateway.settle(SECONDS)
@@ -81,16 +82,16 @@ async def client_of(gateway: Gateway, mode: str = "auto", **options: Any) -> Asy
         yield client
 
 
-def source(gateway: Gateway, label: str) -> UpstreamCatalog:
-    catalog = gateway.upstreams[label].source
-    assert isinstance(catalog, UpstreamCatalog)
+def source(gateway: Gateway, label: str) -> RemoteCatalog:
+    catalog = gateway.upstreams[label].remote
+    assert catalog is not None
     return catalog
 
 
-async def until_state(catalog: UpstreamCatalog, *states: str) -> None:
+async def until_state(catalog: RemoteCatalog, *states: str) -> None:
     with anyio.fail_after(SECONDS):
         while catalog.state not in states:
-            await catalog.turn()
+            await catalog.next_state()
 
 
 async def until(catalog: Catalog, condition: Callable[[], Any]) -> None:

@@ -171,7 +171,7 @@ async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(
         held = [entry async for entry in acme.entries()]
         rotate(server, "skill://flat/notes.md", b"rotated\n")
         await approve(state, url)
-        acme._holding.replace(held)
+        acme._table.replace(held)
         acme.seen_at = time.time() - 1000
         await gateway.standing.look()
         await gateway.upstreams["acme"].admitting.waiting()

@@ -70,7 +70,7 @@ async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state:
 
 async def until_kept(gateway: Any) -> None:
     """Wait until what was fetched is in the cache: it is kept after it was handed out."""
-    keeper = source(gateway, "acme")._keeper
+    keeper = source(gateway, "acme")._cached
     with anyio.fail_after(SECONDS):
         while keeper.waiting[0]:
             await anyio.lowlevel.checkpoint()
@@ -210,7 +210,7 @@ async def test_how_many_skills_there_may_be_is_no_bound_for_files(state: Path) -
 
 @rule("B1", "B2")
 async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
-    """One file, and everything that a connection brings; the others are not affected."""
+    """One file, and everything that one question brings; the others are not affected."""
     big = b"---\nname: big\ndescription: x\n---\n" + b"x" * 20_000
     server, other = hostile(), hostile()
     server.add("big", {"SKILL.md": big, "a": b"a" * 9000, "b": b"b" * 9000, "c": b"c" * 9000})
@@ -222,10 +222,11 @@ async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
         assert "max-file-bytes" in caught.value.hint
         assert "[upstream.acme]" in caught.value.hint
         assert "skill://big/SKILL.md" not in server.read_uris()
-        for name in "ab":
+        for name in "abc":
             await gateway.catalog.read_file(f"skill://acme/big/{name}")
-        with pytest.raises(UpstreamError, match="'acme'"):
-            await gateway.catalog.read_file("skill://acme/big/c")
+        server.answers["skills/list"] = {"skills": [], "_meta": {"x": "x" * 25_000}}
+        source(gateway, "acme")._link.refresh_soon()
+        await until_state(source(gateway, "acme"), "stale")
         assert (await gateway.catalog.read_file("skill://other/flat/notes.md")).data == b"notes\n"
 
 
@@ -242,7 +243,7 @@ async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Pat
         await gateway.catalog.read_file(NOTES)
         await until_kept(gateway)
         for _ in range(3):
-            with pytest.raises(UpstreamError, match="'acme'"):
+            with pytest.raises(UpstreamError):
                 await source(gateway, "acme")._link.ask(time_out)
         asked = len(server.read_uris())
         for _ in range(50):
@@ -380,3 +381,15 @@ async def test_a_description_that_breaks_the_format_is_served_and_reported(
         assert (entry.description, problem.reference, problem.rule) == (description, reference, "F3")
         assert not problem.refuses
         assert source(gateway, "acme").state == "complete"
+
+
+@rule("B2")
+async def test_an_honest_upstream_may_be_listed_again_and_again(state: Path) -> None:
+    """The budget is for one question: a gateway that runs for days asks many."""
+    server = hostile()
+    async with gateway_of(state, {"acme": server}, "[upstream.acme]\nmax-bytes = 10000") as gateway:
+        remote = source(gateway, "acme")
+        for _ in range(60):
+            await remote.refresh()
+        assert (remote.state, remote.error) == ("complete", None)
+    assert server.methods().count("skills/list") >= 60

@@ -64,7 +64,7 @@ async def test_an_answer_about_other_content_approves_nothing(state: Path) -> No
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", Person()) as wire:
         asked = (await question(wire))["requestState"]
         rotate(server, "skill://flat/notes.md", b"other\n")
-        await gateway.upstreams["acme"].source.refresh()  # type: ignore[union-attr]
+        await gateway.upstreams["acme"].remote.refresh()  # type: ignore[union-attr]
         answer = await wire.call("resources/read", uri=FLAT, requestState=asked, inputResponses=YES)
         assert answer["resultType"] == "input_required"
         assert await gateway.store.approvals() == []

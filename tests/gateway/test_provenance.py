@@ -70,7 +70,7 @@ async def test_that_an_upstream_is_away_is_said_while_it_is(state: Path) -> None
             [content] = (await ask("resources/read", uri=NOTES))["contents"]
             assert provenance.STALE_SINCE not in content["_meta"]
             await serving.aclose()
-            source(gateway, "acme")._link.look_again()
+            source(gateway, "acme")._link.refresh_soon()
             await until_state(source(gateway, "acme"), "stale")
             [content] = (await ask("resources/read", uri=NOTES))["contents"]
             got = await ask("skills/get", uri=FLAT)

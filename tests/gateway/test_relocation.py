@@ -96,8 +96,8 @@ async def test_what_is_promised_about_a_file_is_verified(state: Path) -> None:
     upstream = build_server(Skills(MemoryCatalog([flat_skill()]), dialects=Dialects("sep-2076", "never")))
     async with gateway_of(state, {"acme": upstream}) as gateway:
         entry = await gateway.catalog.get_skill(FLAT)
-        [notes] = entry.files
-        assert notes.uri == "skill://acme/flat/notes.md"
+        [skill_md, notes] = entry.files
+        assert (skill_md.uri, notes.uri) == (FLAT, "skill://acme/flat/notes.md")
         assert notes.digest is not None
         assert (await gateway.catalog.read_file(notes.uri)).data == b"notes\n"
     lying = named_server(file("notes", "wiki://notes/1", **{DIGEST: f"sha256:{'0' * 64}"}))

@@ -60,7 +60,7 @@ async def test_that_an_upstream_is_away_is_said_in_listings_too_and_ends_what_wa
         async with gateway_of(state, {"acme": target}) as gateway:
             acme, kept = source(gateway, "acme"), await kept_tests(gateway)
             await serving.aclose()
-            acme._link.look_again()
+            acme._link.refresh_soon()
             await until_state(acme, "stale")
             assert [is_same() for is_same in kept] == [False, False]
             assert await stale(gateway) == [True, True]

@@ -80,7 +80,8 @@ async def test_v1_a_file_is_read_knowing_its_uri_only(setting: Setting, root: Pa
     uri = "skill://acme/billing/refunds/templates/reply.md"
     async with opened(setting, root) as client:
         assert (await client.read_skill_uri(uri)).data == TREE[uri.removeprefix("skill://")]
-        assert (await RemoteCatalog(client).read_file(uri)).data == TREE[uri.removeprefix("skill://")]
+        inside = "named://acme/billing/refunds/templates/reply.md"  # a catalog has the files beside the SKILL.md
+        assert (await RemoteCatalog(client).read_file(inside)).data == TREE[uri.removeprefix("skill://")]
         for nothing in ("skill://acme/billing/refunds/none.md", "skill://none/SKILL.md", "other://flat/SKILL.md"):
             with pytest.raises((NotFoundError, VerificationError)):
                 await client.read_skill_uri(nothing)

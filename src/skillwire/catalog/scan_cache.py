@@ -29,7 +29,6 @@ from skillwire.skill.uri import format_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from hashlib import _Hash as Hash
     from pathlib import Path
 
     from skillwire.catalog.directory import DirectoryCatalog
@@ -120,20 +119,20 @@ def load_cached(catalog: DirectoryCatalog, cache: Path | None, progress: Progres
     before = sha256()
     if cache is not None:
         with read_cache(cache, str(catalog.root)) as lines:
-            catalog.use_cached_scan(_hashed(lines, before))
+            catalog.use_cached_scan(_hashed(lines, before.update))
     with progress() as count:
         catalog.load(count)
     if cache is None:
         return
     with suppress(ValueError):
         after, lines = sha256(), list(catalog.scan_lines())
-        if sum(map(len, _hashed(lines, after))) >= _MIN_BYTES and after.digest() != before.digest():
+        if sum(map(len, _hashed(lines, after.update))) >= _MIN_BYTES and after.digest() != before.digest():
             write_cache(cache, str(catalog.root), lines)
 
 
-def _hashed(lines: Iterable[bytes], into: Hash) -> Iterator[bytes]:
+def _hashed(lines: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
     for line in lines:
-        into.update(line)
+        update(line)
         yield line
 
 

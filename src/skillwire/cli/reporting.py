@@ -46,10 +46,8 @@ class Reporter:
                 group.start_soon(self._watch_count, upstream)
 
     async def _watch_state(self, upstream: Upstream) -> None:
-        from skillwire.gateway.upstream import UpstreamCatalog
-
-        while isinstance(upstream.source, UpstreamCatalog):
-            await upstream.source.turn()
+        while upstream.remote is not None:
+            await upstream.remote.next_state()
             self._printer.talk(f"{line(upstream.label)}: {describe(upstream)}")
 
     async def _watch_problems(self, upstream: Upstream) -> None:
@@ -99,10 +97,8 @@ def _words(problem: Diagnostic) -> tuple[str, str, str]:
 
 def describe(upstream: Upstream) -> str:
     """How an upstream is, in a few words."""
-    from skillwire.gateway.upstream import UpstreamCatalog
-
-    source = upstream.source
-    if not isinstance(source, UpstreamCatalog):
+    source = upstream.remote
+    if source is None:
         return "a folder"
     is_whole = source.error is None or source.error.reference != "listing-too-long"
     why = "" if source.error is None else f": {line(source.error.message)} [{source.error.reference}]"

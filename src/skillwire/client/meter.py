@@ -51,6 +51,10 @@ class Meter:
         finally:
             self._expected.remove(size)
 
+    def start_over(self) -> None:
+        """Begin a new budget: a server that is followed for days answers many questions (B2)."""
+        self.received = 0
+
     def count(self, size: int) -> None:
         """B2: that many bytes more."""
         self.received += size

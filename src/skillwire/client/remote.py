@@ -1,220 +1,496 @@
-"""A connected server as a ``Catalog``: what the server lists, held by digest; what is read, verified.
+"""A server as a ``Catalog``: its listing in a table, its files verified and cached, its failures contained.
 
-The listing is asked for anew whenever somebody begins to page through it, unless ``follow`` keeps it current; then
-a request costs the server nothing. Bytes are compared with the entry that is held. If they differ, the entry is
-asked for once more, since the skill may just have changed; if the new entry does not describe them either, there
-are none (R2).
+- While ``follow`` runs, answers come from the last listing and never wait for the server. If the server is lost,
+  the last listing stays, marked stale; with a store it survives a restart. An empty or missing listing does not
+  prove that there are no skills (L2).
+- A catalog of a client that the caller opened asks the server each time, unless ``follow`` runs.
+- Bytes are compared with the entry of their skill (V1, V2, V4), and cached by digest (C1). Callers that need the
+  same file share one request. A mismatch leads to a fresh entry; if that entry does not describe the bytes either,
+  there are none (V3, R2).
+- Bytes about which nothing is promised are read only with ``allow_unverified``, and never cached (V7).
+- Skills that the server knows by name get a ``SKILL.md`` and a place for their files (``relocation.py``).
 
-Skills whose bytes cannot be verified are listed, and read only with ``allow_unverified`` (V7).
+States: ``connecting`` (nothing is known yet), ``complete``, ``partial`` (the listing ended in an error, or has
+entries that cannot be used), ``stale`` (from before the connection was lost) and ``unreachable``.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+import time
+from collections import OrderedDict
+from functools import partial
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import DirectoryPages, page_of
-from skillwire.catalog.snapshot import beginning_with, no_directory, no_file
-from skillwire.client.connection import pause_before
-from skillwire.client.refresh import Refresh, compare, is_same
-from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, VerificationError
+from skillwire.catalog.manifest import children_in
+from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.client.dialects.contract import problem_of
+from skillwire.client.entry_table import EntryTable, root_of
+from skillwire.client.link import Link
+from skillwire.client.refresh import is_same
+from skillwire.client.relocation import Relocation, relabelled
+from skillwire.client.single_flight import SingleFlight
+from skillwire.client.skills import SkillsClient
+from skillwire.errors import (
+    FormatError,
+    LimitError,
+    NotFoundError,
+    ProtocolError,
+    SkillwireError,
+    StoreError,
+    VerificationError,
+)
+from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, skill_root
-from skillwire.skill.verify import STALE
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
+from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill
+from skillwire.store.contract import SeenEntries
+from skillwire.store.write_behind import WriteBehind
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
-    from skillwire.client.skills import SkillsClient
-    from skillwire.skill import SkillEntry
+    from skillwire.client.link import Listed
+    from skillwire.skill import Resource, SkillEntry
+    from skillwire.store.content_cache import ContentCache
+    from skillwire.store.contract import Store
 
-_POLL_SECONDS = 60.0
+CatalogState: TypeAlias = Literal["connecting", "complete", "partial", "stale", "unreachable"]
+Prepare: TypeAlias = "Callable[[SkillEntry, RemoteCatalog], SkillEntry]"
+
+PATIENCE_SECONDS = 10.0
+_SAVE_SECONDS = 600.0  # how often an unchanged listing is saved again
+_WRITE_SECONDS = 5.0
+_MAX_UNKNOWN, _UNKNOWN_SECONDS = 1024, 10.0
+_MAX_REFUSED = 100
+_MAX_COMPARED = 65_536
+
+log = logging.getLogger("skillwire.client")
 
 
 class RemoteCatalog(Catalog):
-    """The skills of ``client``'s server."""
+    """The skills of one server.
+
+    ``source`` is a client, or a ``Link`` that connects by itself while ``follow`` runs. ``store`` keeps the
+    listing and ``cache`` the files. ``prepare`` is called for every entry: it may add metadata, or refuse the
+    entry with a ``FormatError``.
+    """
 
     def __init__(
-        self, client: SkillsClient, *, allow_unverified: bool = False, poll_seconds: float = _POLL_SECONDS
+        self,
+        source: SkillsClient | Link,
+        *,
+        store: Store | None = None,
+        cache: ContentCache | None = None,
+        limits: Limits | None = None,
+        allow_unverified: bool = False,
+        prepare: Prepare | None = None,
+        patience: float = PATIENCE_SECONDS,
     ) -> None:
-        self._client = client
+        given = source.limits if isinstance(source, SkillsClient) else DEFAULT_LIMITS
+        self._link = Link("", source, limits=given) if isinstance(source, SkillsClient) else source
+        self.label = self._link.label
+        self.state: CatalogState = "connecting"
+        self.error: SkillwireError | None = None
+        self.seen_at: float | None = None
+        self.dialect: str | None = None
+        self.schemes: frozenset[str] = frozenset()  # of the listed URIs
+        self._limits = limits or given
+        self._store = store
         self._allow_unverified = allow_unverified
-        self._poll_seconds = poll_seconds
-        self._listed: dict[SkillUri, SkillEntry] = {}  # by root
-        self._got: dict[SkillUri, SkillEntry] = {}  # by root: asked for since, and in some dialects fuller
-        self._keys: list[str] | None = None  # canonical URIs of what is listed, sorted
-        self._is_current = False
-        self._ended: SkillwireError | None = None  # why the listing is partial, if it is
+        self._prepare = prepare
+        self._patience = patience
+        self._table = EntryTable()
+        self._is_whole = False  # whether the table has everything that the server listed
+        self._is_followed = not self._link.is_given
+        self._problems: tuple[Diagnostic, ...] = ()  # of the last listing
+        self._unusable: list[Diagnostic] = []  # entries that ``prepare`` refused
+        self._refused: dict[str, Diagnostic] = {}  # entries that were asked for and break a rule, by URI
+        self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # skills that do not exist, and when we asked
+        self._compared: dict[str, SkillEntry] = {}  # entries whose fields were compared with their SKILL.md (V4)
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
+        self._flights = SingleFlight()
+        self._relocation = Relocation()
+        self._cached = None if cache is None else WriteBehind(self.label, cache)
+        self._refreshing = anyio.Lock()
+        self._settled = anyio.Event()  # the first attempt to list has ended
+        self._state_changed = anyio.Event()
+        self._saved_at = 0.0
 
-    async def refresh(self) -> Refresh:
-        """Ask for the whole listing, and tell whoever listens what changed."""
-        listing = await self._client.list_all()
-        if listing.error is not None and listing.error.rule != "B3":
-            raise listing.error
-        self._ended = listing.error
-        entries = {_root(entry.uri): entry for entry in listing.entries}
-        if listing.error is not None:
-            entries = {**self._listed, **entries}  # a partial one does not prove that anything is gone (L2)
-        refresh = compare(self._listed.values(), entries.values())
-        self._listed, self._got = entries, {}
-        first = self._keys is None
-        self._keys = sorted(str(parse_uri(entry.uri)) for entry in self._listed.values())
-        if not first:
-            self._feed.publish(
-                Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
-            )
-        return refresh
+    # The catalog
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page of the listing; the first page asks the server."""
-        keys, listed = await self._listing(anew=cursor is None), self._listed
-        return page_of("skills", keys, lambda key: listed[_root(key)], cursor, limit)
+        """One page of the last listing; without ``follow``, the first page asks the server."""
+        if self._is_followed:
+            await self._ready()
+        elif cursor is None or self.state == "connecting":
+            await self.refresh()
+        return page_of("skills", self._table.keys, self._table.listed, cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry as the server gives it now."""
-        parse_uri(uri)
-        entry = await self._client.get_skill(uri)
-        self._hold(entry)
-        return entry
+        """One entry. The server is asked if the entry is unlisted or short, and always without ``follow`` (G1)."""
+        place = parse_uri(uri)
+        if place.segments[-1] != SKILL_MD or len(place.segments) < 2:
+            raise no_skill(uri)
+        if self._is_followed:
+            await self._ready()
+            known = self._table.at(place.parent)
+            if known is not None and not self._table.is_short(known):
+                return known
+        return await self._flights.share(("get", place), partial(self._get, place))
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
-        """The entry that is held, without asking."""
+        """One entry, if it is in the table."""
         place = parse_uri(uri)
-        return self._held(place.parent) if place.segments[-1] == SKILL_MD else None
+        return self._table.at(place.parent) if place.segments[-1] == SKILL_MD else None
 
     async def read_file(self, uri: str) -> SkillFile:
-        """The bytes that the current entry describes."""
-        entry = await self._around(parse_uri(uri))
+        """One file, as the current entry of its skill describes it. A mismatch leads to a fresh entry (V3)."""
+        place = parse_uri(uri)
+        entry = await self._around(place.parent)
+        if entry is None:
+            raise no_file(uri)
+        if self._allow_unverified and entry.is_unpromised(uri):
+            return SkillFile(str(place), await self.read_unverified(entry, uri))
         try:
-            return await self._read(entry, uri)
-        except VerificationError as error:
-            if error.reference not in STALE:
+            file = await self.fetch(entry, uri)
+        except (NotFoundError, VerificationError) as error:
+            if isinstance(error, VerificationError) and error.reference not in STALE:
                 raise
-            fresh = await self.get_skill(entry.uri)
-            if is_same(fresh, entry):
-                raise no_file(uri) if error.reference == "file-unlisted" and entry.is_complete else error from None
-            return await self._read(fresh, uri)
+            if self._is_followed and error.reference == "file-unlisted":
+                raise no_file(uri) from error  # V2
+            fresh = await self._flights.share(("fresh", entry.uri), partial(self._fresh, entry, uri, error))
+            try:
+                file = await self.fetch(fresh, uri)
+            except NotFoundError as missing:
+                raise no_file(uri) from missing
+        return SkillFile(str(place), file.data)
 
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of a directory: as the server reads it, or else as the entry's files show it."""
+        """One page of a directory, as the files of the entry show it.
+
+        The server is asked for a directory that they do not show (D1), and always without ``follow``.
+        """
         place = parse_uri(uri)
+        if not self._is_followed:
+            return await self._directories.page(place, lambda: self._read_directory(place), cursor, limit)
+        entry = await self._around(place)
+        if entry is None:
+            raise no_directory(uri)
+        known = children_in(entry, place)
+        if known and entry.is_complete:
+            return page_of(f"directory {place.path}", sorted(known), known.__getitem__, cursor, limit)
 
         async def read() -> dict[str, DirectoryChild]:
-            has_archives = await self._client.dialect() == "index"  # there, a packed skill is no directory
-            if self._client.supports_directory_read or has_archives:
-                try:
-                    return {child.name: child for child in await self._client.read_directory(uri)}
-                except (NotFoundError, ProtocolError) as error:
-                    is_none = isinstance(error, NotFoundError) or error.reference == "directory-unsupported"
-                    if not (has_archives and is_none):
-                        raise
-            return await self._children(place)
+            try:
+                children = await self._flights.share(
+                    ("directory", place), lambda: self._link.ask(lambda client: client.read_directory(uri))
+                )
+            except (NotFoundError, ProtocolError) as error:
+                if not known:
+                    raise no_directory(uri) from error
+                return known
+            # W3: a directory read adds no file to a complete list
+            return {child.name: child for child in children if child.is_directory or not entry.is_complete}
 
         return await self._directories.page(place, read, cursor, limit)
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
         """Paths of listed skills that begin with ``beginning``."""
-        paths = sorted(_root(key).path for key in await self._listing(anew=False))
-        return beginning_with(paths, beginning, limit)
+        if self.state == "connecting" and not self._is_followed:
+            await self.refresh()
+        return beginning_with(sorted(root_of(key).path for key in self._table.keys), beginning, limit)
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """A test whether the entries are still the same; unknown without ``follow``."""
+        if not self._is_followed or self.state == "connecting":
+            return None
+        try:
+            return self._table.unchanged(None if uri is None else parse_uri(uri))
+        except FormatError:
+            return None
 
     def changes(self) -> ChangeStream:
-        """What changes from now on, as far as ``refresh`` or ``follow`` sees it."""
+        """A stream of changes, as ``follow`` or ``refresh`` sees them."""
         return self._feed.subscribe()
 
     async def problems(self) -> list[Diagnostic]:
-        """What was listed so far and cannot be used; also where a listing or a directory is partial."""
-        ended = self._ended
-        rest = [] if ended is None else [Diagnostic("listing-partial", ended.message, ended.hint, "other skills")]
-        return [*self._client.problems, *rest]
+        """Entries that cannot be used, and why a listing is partial."""
+        partial = [] if self.error is None or self.state not in ("partial", "stale") else [self.error]
+        cut = [Diagnostic("listing-partial", error.message, error.hint, "other skills") for error in partial]
+        client = self._link.client if self._link.is_given else None  # it knows of partial directories too
+        listed = self._problems if client is None else client.problems
+        return [*listed, *self._unusable, *self._refused.values(), *cut]
+
+    # Keeping it current
 
     async def follow(self) -> None:
-        """Keep the listing current: when the server says that it changed, and else every minute."""
-        attempt = 0
+        """Keep the listing current until cancelled: on each change that the server reports, and every minute."""
+        await self._load_saved()
+        self._is_followed = True
         try:
-            while True:
-                try:
-                    await self.refresh()
-                    async with self._client.connection.listening() as wait:
-                        while True:
-                            await self.refresh()
-                            self._is_current, attempt = True, 0
-                            await wait(self._poll_seconds)
-                except SkillwireError:  # also a listing that breaks a rule: the next one may not
-                    self._is_current = False
-                    limits = self._client.connection.limits
-                    await anyio.sleep(max(limits.relist_seconds, pause_before(attempt, limits)))
-                    attempt += 1
+            async with anyio.create_task_group() as group:
+                if self._cached is not None:
+                    group.start_soon(self._cached.run)
+                with self._flights.running():
+                    await self._link.run(self.refresh, self._lost)
         finally:
-            self._is_current = False
+            self._is_followed = not self._link.is_given
 
-    async def _listing(self, *, anew: bool) -> list[str]:
-        if self._keys is None or (anew and not self._is_current):
-            await self.refresh()
-        return self._keys or []
+    async def refresh(self) -> Change:
+        """List again. One at a time: a late answer would bring back what is gone."""
+        async with self._refreshing:
+            return await self._take(await self._link.list())
 
-    def _hold(self, entry: SkillEntry) -> None:
-        root = _root(entry.uri)
-        known, listed = self._held(root), self._listed.get(root)
-        self._got[root] = entry
-        if listed is not None and listed.is_complete:
-            self._listed[root] = entry
-        # A short listing and a full answer differ although nothing changed.
-        if known is not None and known.is_complete and not is_same(known, entry):
-            self._feed.publish(Change(changed=frozenset({entry.uri})))
+    async def settle(self, seconds: float) -> None:
+        """Wait until the first listing succeeded or failed, at most so long."""
+        with anyio.move_on_after(seconds):
+            await self._settled.wait()
 
-    def _held(self, root: SkillUri) -> SkillEntry | None:
-        return self._got.get(root) or self._listed.get(root)
+    async def next_state(self) -> CatalogState:
+        """Wait until the state changes."""
+        await self._state_changed.wait()
+        return self.state
 
-    async def _around(self, place: SkillUri) -> SkillEntry:
-        """The innermost skill around a file, with all that its server promises: a listing may say less."""
-        for depth in range(len(place.segments) - 1, 0, -1):
-            root = SkillUri(place.scheme, place.segments[:depth])
-            entry = self._held(root)
-            if entry is not None:
-                is_short = not entry.is_complete and not entry.is_dynamic and root not in self._got
-                return await self.get_skill(entry.uri) if is_short else entry
-        entry = await self._client.find_skill(str(place))
-        self._hold(entry)
+    async def _take(self, listed: Listed) -> Change:
+        """Take a listing. A partial one replaces another only if a limit of ours cut both (L2)."""
+        self.dialect = listed.dialect
+        entries, self._unusable = self._usable(listed.entries)
+        self._problems = listed.problems
+        self._refused.clear()
+        if listed.error is not None and not self._is_followed and not listed.entries:
+            raise listed.error  # the caller asked for this listing
+        is_cut = isinstance(listed.error, LimitError) and not self._is_whole
+        if listed.error is not None and len(self._table) and not is_cut:
+            self._lost(listed.error)
+            return Change()
+        is_first, was_stale = self.state == "connecting", self.state == "stale"
+        self._is_whole, self.error, self.seen_at = listed.error is None, listed.error, time.time()
+        self._set_state("partial" if listed.error is not None or self._problems or self._unusable else "complete")
+        change = self._replace(entries)
+        if was_stale:
+            self._update_all()
+        if self._is_followed or not is_first:
+            self._feed.publish(change)
+        self._settled.set()
+        if change or self.seen_at - self._saved_at > _SAVE_SECONDS:
+            await self._save(listed)
+        return change
+
+    def _lost(self, error: SkillwireError) -> None:
+        self.error = error
+        if self._set_state("stale" if len(self._table) else "unreachable"):
+            self._update_all()
+        self._settled.set()
+
+    def _set_state(self, state: CatalogState) -> bool:
+        if state == self.state:
+            return False
+        self.state = state
+        self._state_changed.set()
+        self._state_changed = anyio.Event()
+        return True
+
+    def _replace(self, entries: Sequence[SkillEntry]) -> Change:
+        self._unknown.clear()
+        change = self._table.replace(entries)
+        self.schemes = frozenset(parse_uri(key).scheme for key in self._table.keys)
+        return change
+
+    def _update_all(self) -> None:
+        """Prepare every entry again: its metadata may depend on the state."""
+        if self._prepare is not None:
+            self._feed.publish(self._table.update_all(self._prepared))
+
+    def _prepared(self, entry: SkillEntry) -> SkillEntry:
+        entry = relabelled(entry, verifiable=True)
+        return entry if self._prepare is None else self._prepare(entry, self)
+
+    def _usable(self, entries: Sequence[SkillEntry]) -> tuple[list[SkillEntry], list[Diagnostic]]:
+        """The entries, prepared, and what is wrong with the others."""
+        usable: list[SkillEntry] = []
+        problems: list[Diagnostic] = []
+        for entry in entries:
+            try:
+                usable.append(self._prepared(entry))
+            except FormatError as error:
+                problems.append(problem_of(error, entry.name if entry.is_named else entry.uri))
+        return usable, problems
+
+    async def _load_saved(self) -> None:
+        """Use the listing of an earlier run until the server answers."""
+        if self._store is None or self.state != "connecting":
+            return
+        try:
+            seen = await self._store.entries(self.label)
+        except StoreError as error:
+            log.warning("the last listing of %r cannot be read: %s", self.label, error.message)
+            return
+        if seen is not None and self.state == "connecting":
+            self._set_state("stale")
+            self.seen_at = self._saved_at = seen.at
+            bound = self._link.max_skills  # it may be lower than when the listing was saved
+            self._is_whole = seen.is_complete and (bound is None or len(seen.entries) <= bound)
+            self._feed.publish(self._replace(self._usable(seen.entries[:bound])[0]))
+
+    async def _save(self, listed: Listed) -> None:
+        if self._store is None or self.seen_at is None:
+            return
+        self._saved_at = self.seen_at
+        seen = SeenEntries(listed.entries, self.seen_at, is_complete=listed.error is None)
+        try:
+            with anyio.move_on_after(_WRITE_SECONDS, shield=True):  # also while the process stops
+                await self._store.put_entries(self.label, seen)
+        except StoreError as error:
+            log.warning("the listing of %r cannot be saved: %s", self.label, error.message)
+
+    async def _ready(self) -> None:
+        """Wait for the first listing; all callers together wait for at most ``patience`` seconds."""
+        if self.state == "connecting":
+            begun = time.monotonic()
+            await self.settle(self._patience)
+            self._patience = max(0.0, self._patience - (time.monotonic() - begun))
+
+    # Entries
+
+    async def _around(self, place: SkillUri) -> SkillEntry | None:
+        """The innermost skill at or around ``place``, with everything that its server promises."""
+        if self._is_followed:
+            await self._ready()
+        entry = self._table.around(place)
+        if entry is None:
+            if self._is_followed and len(self._table) == 0 and self.state in ("unreachable", "connecting"):
+                raise self._link.away()
+            return None if self._is_followed else await self._find(place)
+        return await self.get_skill(entry.uri) if self._table.is_short(entry) else entry
+
+    async def _find(self, place: SkillUri) -> SkillEntry | None:
+        if not place.segments:
+            return None
+        inside = f"{place}/{SKILL_MD}"
+        return self._hold(await self._link.ask(lambda client: client.find_skill(inside)))
+
+    async def _get(self, place: SkillUri) -> SkillEntry:
+        known, now = self._table.at(place.parent), time.monotonic()
+        if self._is_followed and now - self._unknown.get(place, -_UNKNOWN_SECONDS) < _UNKNOWN_SECONDS:
+            raise no_skill(str(place))
+        uri = str(place) if known is None else known.uri
+        try:
+            return self._hold(await self._link.ask(lambda client: client.get_skill(uri)))
+        except NotFoundError:
+            if known is None:
+                self._unknown[place] = now
+                while len(self._unknown) > _MAX_UNKNOWN:
+                    self._unknown.popitem(last=False)
+            raise
+        except (FormatError, ProtocolError) as error:
+            is_invalid = isinstance(error, FormatError) or error.reference == "entry-other"
+            if is_invalid and len(self._refused) < _MAX_REFUSED:
+                self._refused[uri] = problem_of(error, uri)
+            raise
+
+    async def _fresh(self, entry: SkillEntry, uri: str, failure: SkillwireError) -> SkillEntry:
+        """V3: the skill's entry now; ``failure`` if it claims the same."""
+        try:
+            asked = await self._link.ask(lambda client: client.get_skill(entry.uri))
+            fresh = self._moved(asked)
+        except NotFoundError as error:
+            self._feed.publish(self._table.drop(root_of(entry.uri)))
+            raise no_file(uri) from error
+        except FormatError:  # no entry that could be served instead
+            raise failure from None
+        if is_same(fresh, entry):
+            is_missing = isinstance(failure, NotFoundError) or failure.reference == "file-unlisted"
+            raise no_file(uri) if is_missing else failure
+        self._feed.publish(self._table.put(fresh))
+        return fresh
+
+    def _hold(self, asked: SkillEntry) -> SkillEntry:
+        entry = self._moved(asked)
+        self._feed.publish(self._table.put(entry))
         return entry
 
-    async def _read(self, entry: SkillEntry, uri: str) -> SkillFile:
-        if self._allow_unverified and not _is_promised(entry, uri):
-            return SkillFile(*await self._client.read_unverified(uri, entry.uri))
-        file = await self._client.read_resource(entry, uri)
-        return SkillFile(file.uri, file.data)
+    def _moved(self, asked: SkillEntry) -> SkillEntry:
+        return self._prepared(self._relocation.moved(asked, verifiable=True))
 
-    async def _children(self, place: SkillUri) -> dict[str, DirectoryChild]:
-        """A directory as the files of an entry show it; one that is empty does not show."""
-        entry = await self._around(SkillUri(place.scheme, (*place.segments, SKILL_MD)))
-        children: dict[str, DirectoryChild] = {}
-        depth = len(place.segments)
-        for file in entry.files:
-            parsed = parse_uri(file.uri)
-            if parsed.segments[:depth] == place.segments and len(parsed.segments) > depth:
-                name, is_directory = parsed.segments[depth], len(parsed.segments) > depth + 1
-                uri = format_uri(f"{place.path}/{name}", place.scheme) if is_directory else file.uri
-                children[name] = DirectoryChild(uri, name, is_directory, None if is_directory else file.size)
-        if not children:
-            raise no_directory(str(place))
-        return children
+    # Bytes
 
+    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+        """One file of ``entry``, from the cache or the server, verified. A mismatch is an error (V1, V2, V4)."""
+        expected = expect_file(entry, uri, self._limits)
+        data = None if self._cached is None else await self._cached.get(expected)
+        if data is not None:
+            return self._verified(entry, expected, data)
+        is_ours = False
 
-def _root(uri: str) -> SkillUri:
-    return skill_root(parse_uri(uri))
+        async def download() -> VerifiedFile:
+            nonlocal is_ours
+            is_ours = True
+            file = await self._download(entry, expected)
+            if self._cached is not None:
+                self._cached.put(file)
+            return file
 
+        file = await self._flights.share((entry.uri, expected.uri, expected.digest), download)
+        # The caller that downloaded it may have had an entry with other fields (V4).
+        return file if is_ours else self._verified(entry, expected, file.data)
 
-def _is_promised(entry: SkillEntry, uri: str) -> bool:
-    """Whether there is anything to compare the file at ``uri`` with; a complete entry says that it is no file."""
-    resource = entry.resource(uri)
-    return entry.is_complete if resource is None else resource.digest is not None
+    async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
+        """One file of a skill about which nothing is promised (V7). It is not cached."""
 
+        async def read() -> bytes:
+            return await self._link.ask(lambda client: self._relocation.read(client, entry, uri))
 
-def _uris(entries: Sequence[SkillEntry]) -> frozenset[str]:
-    return frozenset(entry.uri for entry in entries)
+        try:
+            return await self._flights.share(("unverified", entry.uri, uri), read)
+        except NotFoundError as error:
+            raise no_file(uri) from error
+
+    async def _download(self, entry: SkillEntry, expected: Resource) -> VerifiedFile:
+        if not entry.is_named:
+            return await self._link.ask(lambda client: client.read_resource(entry, expected.uri))
+        data = await self._link.ask(lambda client: self._relocation.read(client, entry, expected.uri))
+        return self._verified(entry, expected, data)
+
+    def _verified(self, entry: SkillEntry, expected: Resource, data: bytes) -> VerifiedFile:
+        """V1, and for a ``SKILL.md`` V4, once for each entry."""
+        if expected.uri != entry.uri or self._compared.get(entry.uri) is entry:
+            return verify_file(entry, expected.uri, data, self._limits)
+        file = verify_skill(entry, data, self._limits).file
+        if len(self._compared) >= _MAX_COMPARED:
+            self._compared.clear()
+        self._compared[entry.uri] = entry
+        return file
+
+    async def _read_directory(self, place: SkillUri) -> dict[str, DirectoryChild]:
+        """A directory as the server reads it, or else as the entry's files show it."""
+        uri = str(place)
+
+        async def read(client: SkillsClient) -> dict[str, DirectoryChild] | None:
+            has_archives = await client.dialect() == "index"  # there, a packed skill is no directory
+            if not client.supports_directory_read and not has_archives:
+                return None
+            try:
+                return {child.name: child for child in await client.read_directory(uri)}
+            except (NotFoundError, ProtocolError) as error:
+                is_none = isinstance(error, NotFoundError) or error.reference == "directory-unsupported"
+                if not (has_archives and is_none):
+                    raise
+                return None
+
+        children = await self._link.ask(read)
+        if children is not None:
+            return children
+        entry = await self._around(place)
+        known = {} if entry is None else children_in(entry, place)
+        if not known:
+            raise no_directory(uri)
+        return known

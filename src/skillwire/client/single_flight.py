@@ -31,7 +31,7 @@ class _Flight(Generic[T]):
 
 
 class SingleFlight:
-    """Requests in progress, by key. They run inside ``running``."""
+    """Requests in progress, by key. Outside of ``running`` nothing is shared: each caller sends its own."""
 
     def __init__(self, at_once: int = _AT_ONCE) -> None:
         self._flights: dict[Hashable, _Flight[Any]] = {}
@@ -54,7 +54,7 @@ class SingleFlight:
         flight = cast("_Flight[T] | None", self._flights.get(key))
         if flight is None:
             if not self._is_running:
-                raise _closed()
+                return await fetch()
             flight = self._flights[key] = _Flight[T]()
             await self._fly(key, flight, fetch)  # in the caller's task: a new task costs turns of the event loop
             await lowlevel.checkpoint_if_cancelled()

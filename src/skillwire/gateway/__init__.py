@@ -4,7 +4,8 @@ Towards the upstreams it is a host: it lists, verifies, keeps what was verified,
 what nobody has said yes to. Towards its clients it is a server like any other. In between there are only catalogs,
 each around the one before:
 
-    UpstreamCatalog        one server: its listing in memory, its bytes verified and cached
+    RemoteCatalog          one server: its listing in memory, its bytes verified and cached (``client/remote.py``)
+    UpstreamCatalog        the same without the upstream's own words, and with where each skill came from
     MaterializingCatalog   what promises no digests, read whole and served as a snapshot, if the policy says so
     AdmittingCatalog       what the policy lets through, and what a person said yes to
     AddressedCatalog       URIs of any scheme as ``skill://``

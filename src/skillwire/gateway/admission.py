@@ -9,7 +9,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from skillwire.gateway.holding import root_of
+from skillwire.client.entry_table import root_of
 from skillwire.gateway.provenance import SNAPSHOT
 from skillwire.gateway.recording import contents_name
 from skillwire.skill.approval import agrees, covers

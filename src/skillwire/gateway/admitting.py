@@ -32,9 +32,9 @@ from skillwire.catalog.cursor import page_of
 from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.catalog.wrapper import GatedCatalog
+from skillwire.client.entry_table import root_of
 from skillwire.errors import NotFoundError, StoreError, VerificationError
 from skillwire.gateway.completing import Completion
-from skillwire.gateway.holding import root_of
 from skillwire.skill.review import review_entry, with_text
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_md_uri
 from skillwire.skill.verify import verify_file, verify_skill

@@ -24,9 +24,9 @@ from skillwire.catalog.cursor import page_of
 from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import no_directory, no_file
 from skillwire.catalog.wrapper import WrapperCatalog
+from skillwire.client.entry_table import root_of
 from skillwire.client.refresh import is_same
 from skillwire.errors import NotFoundError, SkillwireError, UpstreamError, VerificationError
-from skillwire.gateway.holding import root_of
 from skillwire.gateway.snapshots import Snapshot, SnapshotTaker
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic

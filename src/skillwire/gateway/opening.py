@@ -15,20 +15,21 @@ import anyio
 from anyio import to_thread
 
 from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.client.entry_table import root_of
+from skillwire.client.link import Link
+from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import StoreError
 from skillwire.gateway.addressed import AddressedCatalog
 from skillwire.gateway.addresses import Addresses
 from skillwire.gateway.admission import Admission
 from skillwire.gateway.admitting import AdmittingCatalog
 from skillwire.gateway.federated import FederatedCatalog
-from skillwire.gateway.holding import root_of
-from skillwire.gateway.link import UpstreamLink
 from skillwire.gateway.materializing import MaterializingCatalog
 from skillwire.gateway.provenance import ORIGIN
 from skillwire.gateway.recording import Recorder
 from skillwire.gateway.snapshots import SnapshotStore
 from skillwire.gateway.standing import Standing
-from skillwire.gateway.upstream import UpstreamCatalog
+from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.gateway.wishing import Wishes
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.host.opening import check_state, open_cache, open_store
@@ -53,7 +54,7 @@ class Upstream:
     """One upstream, as the gateway holds it."""
 
     label: str
-    source: UpstreamCatalog | DirectoryCatalog
+    remote: RemoteCatalog | None  # none for a folder
     admitting: AdmittingCatalog
     addressed: AddressedCatalog
 
@@ -79,8 +80,8 @@ class Gateway:
         """Wait until every upstream was listed or could not be, at most so long."""
         with anyio.move_on_after(seconds):
             for upstream in self.upstreams.values():
-                if isinstance(upstream.source, UpstreamCatalog):
-                    await upstream.source.settle(seconds)
+                if upstream.remote is not None:
+                    await upstream.remote.settle(seconds)
 
     async def follow(self) -> None:
         """Keep every upstream connected, until ``stop``."""
@@ -165,7 +166,7 @@ class _Building:
         plan = self._plan
         if label in plan.folders:
             folder = _folder_catalog(label, plan.folders[label])
-            return self._admitted(label, folder, folder, Addresses, lambda: None)
+            return self._admitted(label, None, folder, Addresses, lambda: None)
         server = self._server(label)
 
         def is_wanted(entry: SkillEntry) -> bool:
@@ -175,12 +176,12 @@ class _Building:
         if plan.policy.upstream(label).materialize:
             kept = SnapshotStore(label, self._store, self._cache, forget=plan.renews_snapshots)
             inner = MaterializingCatalog(server, label, is_wanted, kept, limits=self._limits)
-        return self._admitted(label, server, inner, lambda: server.addresses, lambda: server.seen_at)
+        return self._admitted(label, server.remote, inner, lambda: server.addresses, lambda: server.remote.seen_at)
 
     def _admitted(
         self,
         label: str,
-        source: UpstreamCatalog | DirectoryCatalog,
+        remote: RemoteCatalog | None,
         inner: Catalog,
         addresses: Callable[[], Addresses],
         seen_at: Callable[[], float | None],
@@ -198,7 +199,7 @@ class _Building:
             public_options=self._plan.public_options,
         )
         admitting = AdmittingCatalog(inner, admission, self.recorder)
-        return Upstream(label, source, admitting, AddressedCatalog(admitting, addresses))
+        return Upstream(label, remote, admitting, AddressedCatalog(admitting, addresses))
 
     def _server(self, label: str) -> UpstreamCatalog:
         decided, limits = self._plan.policy.upstream(label), self._limits
@@ -209,10 +210,18 @@ class _Building:
             max_call_seconds=decided.timeout or limits.max_call_seconds,
         )
         dialect = cast("DialectName | None", decided.dialect)
-        link = UpstreamLink(
+        link = Link(
             label, self._plan.servers[label], limits=limits, dialect=dialect, max_skills=decided.max_skills
         )
-        return UpstreamCatalog(link, self._store, self._cache, limits=limits)
+        remote = RemoteCatalog(
+            link,
+            store=self._store,
+            cache=self._cache,
+            limits=limits,
+            allow_unverified=True,
+            prepare=prepare_entry,
+        )
+        return UpstreamCatalog(remote)
 
 
 def _folder_catalog(label: str, path: Path) -> DirectoryCatalog:

@@ -12,15 +12,15 @@ from skillwire.gateway.provenance import moment
 from skillwire.skill.diagnostics import Diagnostic
 
 if TYPE_CHECKING:
+    from skillwire.client.remote import CatalogState
     from skillwire.errors import SkillwireError
-    from skillwire.host.origins import OriginState
 
 _NOT_WHOLE = ("listing-too-long", "cursor-repeats")
 _RAISE = "raise its bounds in the policy, or mend it"
 
 
 def state_problem(
-    label: str, state: OriginState, error: SkillwireError | None, seen_at: float | None
+    label: str, state: CatalogState, error: SkillwireError | None, seen_at: float | None
 ) -> list[Diagnostic]:
     """How an upstream is, if it is not as it should be."""
     why = "" if error is None else f" [{error.reference}]"

@@ -1,6 +1,7 @@
-"""What is held about an upstream's skills: its last listing, and what was asked for since.
+"""The entries of one server: its last listing, and the entries that were asked for since.
 
-Pure bookkeeping. Identity is the decoded URI of a skill's root (E5, U7), so that spellings do not matter.
+Pure bookkeeping. The key is the decoded URI of a skill's root, so that spellings do not matter (E5, U7). In some
+dialects an entry that was asked for is fuller than the listed one.
 """
 
 from __future__ import annotations
@@ -17,18 +18,18 @@ if TYPE_CHECKING:
 
     from skillwire.skill import SkillEntry
 
-_MOST_ASKED = 4096  # entries that nobody lists; those that are fuller than the listing's are as many as that has
+_MAX_UNLISTED = 4096  # entries that were asked for and are in no listing
 
 
-class Holding:
-    """Entries by root. What was asked for is newer, and in some dialects fuller, than what was listed."""
+class EntryTable:
+    """Entries by root. Each method that changes the table returns what changed for its readers."""
 
     def __init__(self) -> None:
-        self.keys: list[str] = []  # canonical URIs of what is listed, sorted
+        self.keys: list[str] = []  # canonical URIs of the listed entries, sorted
         self._version = 0  # grows with every change
         self._listed: dict[SkillUri, SkillEntry] = {}
         self._asked: OrderedDict[SkillUri, SkillEntry] = OrderedDict()
-        self._whole = (-1, False)
+        self._all_complete = (-1, False)  # for which version, and the answer
 
     def __iter__(self) -> Iterator[SkillEntry]:
         return iter(self._listed.values())
@@ -41,58 +42,51 @@ class Holding:
         return self._listed[root_of(key)]
 
     def at(self, root: SkillUri) -> SkillEntry | None:
-        """What is held about the skill at ``root``."""
+        """The entry of the skill at ``root``."""
         return self._asked.get(root) or self._listed.get(root)
 
     def around(self, place: SkillUri) -> SkillEntry | None:
-        """The innermost skill around a file or at a directory."""
+        """The entry of the innermost skill at or around ``place``."""
         return next((entry for root in place.upwards() if (entry := self.at(root)) is not None), None)
 
-    def unchanged(self, file: SkillUri | None) -> Callable[[], bool] | None:
-        """A test for later: whether the skill around ``file`` is held as it is now; without one, whether all are.
+    def is_short(self, entry: SkillEntry) -> bool:
+        """Whether the server may promise more about the skill, and was not asked yet."""
+        return entry.is_short and root_of(entry.uri) not in self._asked
 
-        ``None`` where an upstream is asked anew each time: for files without a digest, for folders without a list.
+    def unchanged(self, file: SkillUri | None) -> Callable[[], bool] | None:
+        """A test whether the entry of the skill around ``file`` is still the same; of all entries without a file.
+
+        ``None`` if the server is asked each time: for files without a digest and for directories without a list.
         """
         if file is None:
             version = self._version
-            return (lambda: self._version == version) if self._is_whole() else None
+            return (lambda: self._version == version) if self._is_all_complete() else None
         entry = self.around(file.parent)
         resource = None if entry is None else entry.resource(str(file))
         if entry is None or not entry.is_complete or resource is None or resource.digest is None:
             return None
         return lambda: self.around(file.parent) is entry
 
-    def _is_whole(self) -> bool:
-        """Whether every entry lists all its files; looked at once for each version."""
-        if self._whole[0] != self._version:
-            entries = (entry for held in (self._listed, self._asked) for entry in held.values())
-            self._whole = self._version, all(entry.is_complete for entry in entries)
-        return self._whole[1]
-
-    def is_short(self, entry: SkillEntry) -> bool:
-        """Whether the upstream may promise more about the skill than its listing says, if it is asked."""
-        return not entry.is_complete and not entry.is_dynamic and root_of(entry.uri) not in self._asked
-
     def replace(self, entries: Iterable[SkillEntry]) -> Change:
-        """A new listing; how it differs. What was asked for before is forgotten where the listing changed."""
+        """Take a new listing. An entry that was asked for is dropped if its listed entry changed."""
         entries = tuple(entries)
         refresh = compare(self._listed.values(), entries)
         for entry in (*refresh.changed, *refresh.gone):
             self._asked.pop(root_of(entry.uri), None)
-        self._listed = {root: _known(self._listed.get(root), entry) for root, entry in _by_root(entries)}
+        self._listed = {root: _same_object(self._listed.get(root), entry) for root, entry in _by_root(entries)}
         self._version += 1
         self.keys = sorted(str(parse_uri(entry.uri)) for entry in entries)
         return Change(_uris(refresh.new), changed=_uris(refresh.changed), removed=_uris(refresh.gone))
 
-    def restate(self, told: Callable[[SkillEntry], SkillEntry]) -> Change:
-        """The same skills, with other things said about them: who shows those has to look again."""
-        self._listed = {root: told(entry) for root, entry in self._listed.items()}
-        self._asked = OrderedDict((root, told(entry)) for root, entry in self._asked.items())
+    def update_all(self, update: Callable[[SkillEntry], SkillEntry]) -> Change:
+        """Replace every entry by ``update(entry)``, the same skill with other metadata."""
+        self._listed = {root: update(entry) for root, entry in self._listed.items()}
+        self._asked = OrderedDict((root, update(entry)) for root, entry in self._asked.items())
         self._version += 1
         return Change(changed=_uris((*self._listed.values(), *self._asked.values())))
 
     def put(self, entry: SkillEntry) -> Change:
-        """The answer to a question about one skill; how it differs from what was held."""
+        """Take the entry that the server gave for one skill."""
         root = root_of(entry.uri)
         self._version += 1
         known, listed = self.at(root), self._listed.get(root)
@@ -102,19 +96,25 @@ class Holding:
         else:
             self._asked[root] = entry
             self._asked.move_to_end(root)
-            while len(self._asked) > _MOST_ASKED + len(self._listed):
+            while len(self._asked) > _MAX_UNLISTED + len(self._listed):
                 self._asked.popitem(last=False)
-        # A short listing and a full answer differ although nothing changed.
-        is_other = known is not None and known.is_complete and not is_same(known, entry)
-        return Change(changed=frozenset({entry.uri})) if is_other else Change()
+        # A short entry and the full one differ although the skill did not change.
+        is_changed = known is not None and known.is_complete and not is_same(known, entry)
+        return Change(changed=frozenset({entry.uri})) if is_changed else Change()
 
     def drop(self, root: SkillUri) -> Change:
-        """The upstream says that there is no such skill any more."""
+        """Remove a skill that the server no longer has."""
         self._version += 1
         known = self._asked.pop(root, None) or self._listed.get(root)
         if self._listed.pop(root, None) is not None:
             self.keys = sorted(str(parse_uri(entry.uri)) for entry in self._listed.values())
         return Change(removed=frozenset({known.uri})) if known is not None else Change()
+
+    def _is_all_complete(self) -> bool:
+        if self._all_complete[0] != self._version:
+            entries = (entry for held in (self._listed, self._asked) for entry in held.values())
+            self._all_complete = self._version, all(entry.is_complete for entry in entries)
+        return self._all_complete[1]
 
 
 def root_of(uri: str) -> SkillUri:
@@ -126,8 +126,8 @@ def _by_root(entries: Iterable[SkillEntry]) -> Iterator[tuple[SkillUri, SkillEnt
     return ((root_of(entry.uri), entry) for entry in entries)
 
 
-def _known(known: SkillEntry | None, entry: SkillEntry) -> SkillEntry:
-    """The object that is held already, if it says the same: what was made of it elsewhere is still right."""
+def _same_object(known: SkillEntry | None, entry: SkillEntry) -> SkillEntry:
+    """The known object if it is equal: caches of wrappers are keyed by identity."""
     return known if known is not None and known == entry and known.meta == entry.meta else entry
 
 

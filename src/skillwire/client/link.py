@@ -1,0 +1,226 @@
+"""The connection of a remote catalog to its server: opened, followed, and opened again when it is lost.
+
+A ``Link`` opens its connection itself, or uses a client that the caller opened. ``run`` is the one place that
+reconnects. After several failures in a row the circuit opens (``circuit_breaker.py``), so that no caller waits for
+a server that does not answer.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from contextlib import nullcontext
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING, TypeVar
+
+import anyio
+
+from skillwire.amounts import counted
+from skillwire.client.circuit_breaker import CircuitBreaker
+from skillwire.client.connection import pause_before
+from skillwire.client.opening import connect
+from skillwire.errors import LimitError, SkillwireError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from contextlib import AbstractAsyncContextManager
+
+    from skillwire.client.dialects.contract import DialectName
+    from skillwire.client.opening import ConnectTarget
+    from skillwire.client.skills import SkillsClient
+    from skillwire.skill import Diagnostic, SkillEntry
+
+T = TypeVar("T")
+
+POLL_SECONDS = 60.0
+_MAX_ATTEMPTS = 16  # the pause has reached its longest before
+# Errors that mean that the server did not answer. Every other error is an answer.
+_NO_ANSWER = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
+
+log = logging.getLogger("skillwire.client")
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A listing. ``error`` says why it is partial."""
+
+    entries: tuple[SkillEntry, ...]
+    problems: tuple[Diagnostic, ...]
+    dialect: DialectName | None
+    error: SkillwireError | None = None
+
+
+class Link:
+    """The way to one server. ``ask`` sends requests; ``run`` keeps the connection open and reports changes.
+
+    ``source`` is what ``connect`` takes, or a client that is open already: then ``ask`` works without ``run``, and
+    the client reconnects by itself.
+    """
+
+    def __init__(
+        self,
+        label: str,
+        source: ConnectTarget | SkillsClient,
+        *,
+        limits: Limits = DEFAULT_LIMITS,
+        dialect: DialectName | None = None,
+        mine: bool = False,
+        max_skills: int | None = None,
+        poll_seconds: float = POLL_SECONDS,
+    ) -> None:
+        from skillwire.client.skills import SkillsClient
+
+        self.label = label
+        self.max_skills = max_skills
+        self.circuit = CircuitBreaker(
+            first_pause=limits.first_rest_seconds, longest_pause=limits.longest_rest_seconds
+        )
+        self._limits = limits
+        self._poll_seconds = poll_seconds
+        self._given = source if isinstance(source, SkillsClient) else None
+        self._target = source
+        self._dialect: DialectName | None = dialect
+        self._mine = mine
+        self._client = self._given
+        self._has_news = anyio.Event()
+
+    @property
+    def is_given(self) -> bool:
+        """Whether the caller opened the client."""
+        return self._given is not None
+
+    @property
+    def client(self) -> SkillsClient | None:
+        """The connected client, if there is one."""
+        return self._client
+
+    async def run(self, refresh: Callable[[], Awaitable[object]], lost: Callable[[SkillwireError], None]) -> None:
+        """Connect, call ``refresh``, and again after each change; reconnect when the connection is lost."""
+        attempt = 0
+        while True:
+            try:
+                async with self._open() as client:
+                    self._client = client
+                    await refresh()
+                    attempt = 0  # not earlier: else a server that connects and then fails gets no pause
+                    self.circuit = self.circuit.succeeded()
+                    await self._keep_current(client, refresh)
+            except SkillwireError as error:
+                self._failed(error, lost)
+            except Exception:
+                log.exception("unexpected error in the connection to %r", self.label)
+                self._failed(self.away(), lost)
+            finally:
+                self._client = self._given
+            pause = max(self._limits.relist_seconds, pause_before(attempt, self._limits))
+            await anyio.sleep(max(pause, self.circuit.pause(time.monotonic())))
+            attempt = min(attempt + 1, _MAX_ATTEMPTS)
+
+    def refresh_soon(self) -> None:
+        """Refresh the listing soon: something may have changed."""
+        self._has_news.set()
+
+    async def list(self) -> Listed:
+        """The current listing, as far as it comes; an error if nothing comes."""
+        client, entries = self._connected(), list["SkillEntry"]()
+        client.connection.meter.start_over()
+        error: SkillwireError | None = None
+        try:
+            async for entry in client.list_skills():
+                if len(entries) == self.max_skills:
+                    error = self._too_many()
+                    break
+                entries.append(entry)  # entries before an error count
+        except SkillwireError as raised:
+            if not entries and raised.rule != "B3":
+                raise
+            error = raised
+        return Listed(tuple(entries), tuple(client.problems), await client.dialect(), error)
+
+    async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
+        """The server's answer to ``question``. While the circuit is open, the server is not asked."""
+        now = time.monotonic()
+        if self._given is None and not self.circuit.allows(now):
+            raise self.away()
+        client = self._connected()
+        client.connection.meter.start_over()
+        self.circuit = self.circuit.started(now)
+        try:
+            answer = await question(client)
+        except SkillwireError as error:
+            self._answered(yes=error.reference not in _NO_ANSWER)
+            raise
+        except BaseException:  # cancelled, or a defect of ours: a half-open circuit must not stay occupied
+            self._answered(yes=False)
+            raise
+        self._answered(yes=True)
+        return answer
+
+    def away(self) -> UpstreamError:
+        """The error for a server that does not answer."""
+        name = f"the server {self.label!r}" if self.label else "the server"
+        return UpstreamError("server-away", f"{name} does not answer now", "try again later")
+
+    def _open(self) -> AbstractAsyncContextManager[SkillsClient]:
+        from skillwire.client.skills import SkillsClient
+
+        if isinstance(self._target, SkillsClient):
+            return nullcontext(self._target)
+        return connect(self._target, limits=self._limits, dialect=self._dialect, mine=self._mine)
+
+    def _connected(self) -> SkillsClient:
+        if self._client is None:
+            raise self.away()
+        return self._client
+
+    def _answered(self, *, yes: bool) -> None:
+        self.circuit = self.circuit.succeeded() if yes else self.circuit.failed(time.monotonic())
+        if not yes:
+            self.refresh_soon()
+
+    def _failed(self, error: SkillwireError, lost: Callable[[SkillwireError], None]) -> None:
+        log.info("server %r cannot be reached: %s [%s]", self.label, error.message, error.reference)
+        self.circuit = self.circuit.failed(time.monotonic())
+        lost(error)
+
+    async def _keep_current(self, client: SkillsClient, refresh: Callable[[], Awaitable[object]]) -> None:
+        """Call ``refresh`` after each change and every ``poll_seconds``, until it fails."""
+        error: SkillwireError | None = None
+        async with anyio.create_task_group() as group:
+            group.start_soon(self._listen, client)
+            while error is None:
+                with anyio.move_on_after(self._poll_seconds):
+                    await self._has_news.wait()
+                self._has_news = anyio.Event()
+                try:
+                    await refresh()
+                except SkillwireError as raised:  # raised below as itself, not in a group
+                    error = raised
+            group.cancel_scope.cancel()
+        if error is not None:
+            raise error
+
+    async def _listen(self, client: SkillsClient) -> None:
+        """Listen for changes in a task of its own: a server may never answer the request to listen."""
+        attempt = 0
+        while True:
+            try:
+                async with client.connection.listening() as wait:
+                    while True:
+                        self._has_news.set()  # at first too: something may have changed before we listened
+                        await wait(inf)
+                        attempt = 0
+            except SkillwireError:
+                self._has_news.set()
+                attempt = min(attempt + 1, _MAX_ATTEMPTS)
+                await anyio.sleep(max(self._limits.relist_seconds, pause_before(attempt, self._limits)))
+
+    def _too_many(self) -> LimitError:
+        return LimitError(
+            "listing-too-long",
+            f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
+            f"raise max-skills of [upstream.{self.label}]",
+            rule="B3",
+        )
