@@ -75,7 +75,6 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.host.origins import is_short
     from skillwire.skill.approval import contents_of, fingerprint
 
     found = await find_skill(host, arguments.name, printer, whole=False)
@@ -83,7 +82,7 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
         printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
         return Exit.OK
     label, uri, grants = found.origin.label, found.entry.uri, frozenset(arguments.grant)
-    if not is_short(found.entry):
+    if not found.entry.is_short:
         contents_of(found.entry)  # refused at once if nothing can be approved
     demand_person(found, arguments)  # before anything is fetched (V5)
     found = await host.wanted(found)
