@@ -148,7 +148,7 @@ URIS = rows(
 
 OPENING = [
     *rows(
-        "catalog/beneath.py",
+        "catalog/safe_open.py",
         "tests/unit/catalog/test_directory.py",
         (
             "beneath-follows-linked-folders",
@@ -164,7 +164,7 @@ OPENING = [
         ("scan-forgets-the-bytes-of-a-skill", " or collector.size > self.limits.max_skill_bytes:", ":"),
     ),
     *rows(
-        "catalog/beneath.py",
+        "catalog/safe_open.py",
         "tests/unit/catalog/test_beneath.py",
         (
             "beneath-stamp-without-ctime",
@@ -255,7 +255,7 @@ ACCESS = [
 ]
 
 REPLAYING = rows(
-    "server/replay.py",
+    "server/response_cache.py",
     "tests/interaction/test_replay.py",
     ("replay-key-forgets-header-values", "parts += (name, value)", "parts += (name,)"),
     ("replay-key-forgets-what-follows-the-id", "body[:start], body[end:])", "body[:start])"),
@@ -411,7 +411,7 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "cli/asking.py",
+        "cli/prompts.py",
         "tests/unit/cli/test_asking.py",
         (
             "review-shows-an-approval-of-other-content",
@@ -700,7 +700,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "catalog/pulling.py",
+        "catalog/export.py",
         "tests/unit/catalog/test_export.py",
         (
             "pulling-version-control-by-case",
@@ -759,7 +759,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "install/swapping.py",
+        "install/transaction.py",
         "tests/unit/install/test_swapping.py",
         ("swapping-leaves-half-a-step", "for step in reversed(done):", "for step in reversed(done[:-1]):"),
         ("swapping-loses-edits-of-the-killed", "            keep(destination.name)\n", ""),

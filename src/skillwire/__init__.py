@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.archive import ArchiveCatalog as ArchiveCatalog
     from skillwire.catalog.changes import Change as Change
     from skillwire.catalog.check import check_path as check_path
-    from skillwire.catalog.claims import Mount as Mount
+    from skillwire.catalog.collisions import Mount as Mount
     from skillwire.catalog.combined import CombinedCatalog as CombinedCatalog
     from skillwire.catalog.contract import Catalog as Catalog
     from skillwire.catalog.contract import DirectoryChild as DirectoryChild

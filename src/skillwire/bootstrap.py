@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive
-from skillwire.catalog.claims import Mount
+from skillwire.catalog.collisions import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document

@@ -27,10 +27,10 @@ from skillwire import (
 from skillwire.catalog import verifying
 from skillwire.catalog.contract import DirectoryChild, Page
 from skillwire.catalog.verifying import verify_catalog
-from skillwire.cli.finding import find_skill
 from skillwire.cli.list import print_problems
 from skillwire.cli.ls import list_directory
 from skillwire.cli.printer import Printer
+from skillwire.cli.resolve import find_skill
 from skillwire.skill.diagnostics import Diagnostic
 from trees import skill_md
 

@@ -30,9 +30,9 @@ from skillwire.gateway.addressed import AddressedCatalog
 from skillwire.gateway.addresses import Addresses
 from skillwire.gateway.admission import Admission
 from skillwire.gateway.admitting import AdmittingCatalog
+from skillwire.gateway.approval_view import Standing
 from skillwire.gateway.policy import GatewayPolicy
 from skillwire.gateway.recording import Recorder
-from skillwire.gateway.standing import Standing
 from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.server.run import build_server

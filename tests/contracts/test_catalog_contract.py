@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, ProtocolError, Skill, SkillwireError
-from skillwire.catalog import beneath
+from skillwire.catalog import safe_open
 from skillwire.skill import digest_of, format_uri, parse_entry
 from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree
 
@@ -260,7 +260,7 @@ async def test_a_changed_skill_is_served_with_its_new_entry_and_bytes(changeable
 
 async def test_a_check_for_changes_notices_a_change(changeable: Sample, monkeypatch: pytest.MonkeyPatch) -> None:
     """Answers are sent again on the strength of this (R2)."""
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)
     await changeable.catalog.list_skills()
     checks = [await changeable.catalog.unchanged(uri) for uri in (None, "skill://flat/SKILL.md")]
     if isinstance(changeable.catalog, DirectoryCatalog | MemoryCatalog | CombinedCatalog):

@@ -11,8 +11,8 @@ import pytest
 
 from docs.options import check_options
 from skillwire.conform.checks.rules import EXTENSION, INDEX, NATIVE, RULES, SEP_2076
-from skillwire.conform.watching.bait import LABELS
-from skillwire.conform.watching.duties import DUTIES
+from skillwire.conform.host_probe.honeypot import LABELS
+from skillwire.conform.host_probe.requirements import DUTIES
 from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]

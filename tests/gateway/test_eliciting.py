@@ -19,7 +19,7 @@ from rules import rule
 from skillwire.gateway.eliciting import attach_eliciting
 from skillwire.gateway.forms import approval_form, is_yes
 from skillwire.server.endpoints import Dialects
-from skillwire.server.notices import everything
+from skillwire.server.notifications import everything
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill.review import review_entry

@@ -18,7 +18,7 @@ from skillwire import Skills
 from skillwire.gateway.eliciting import attach_eliciting
 from skillwire.gateway.forms import FIELD
 from skillwire.gateway.recording import contents_name
-from skillwire.server.notices import everything
+from skillwire.server.notifications import everything
 from skillwire.server.run import build_server
 from skillwire.skill.approval import fingerprint_of
 

@@ -14,7 +14,7 @@ from gateway.stage import SECONDS, gateway_of, hostile
 from gateway.test_eliciting import ADMIT, NOTES, Person, wire_of
 from rules import rule
 from skillwire.gateway.eliciting import attach_eliciting
-from skillwire.server.notices import everything
+from skillwire.server.notifications import everything
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 

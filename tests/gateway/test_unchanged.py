@@ -11,7 +11,7 @@ import pytest
 from gateway.stage import SECONDS, flat_skill, gateway_of, hostile, source, until_state
 from rules import rule
 from skillwire import MemoryCatalog
-from skillwire.catalog import beneath
+from skillwire.catalog import safe_open
 from skillwire.gateway import provenance
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.store.contract import LogLine
@@ -113,7 +113,7 @@ async def test_a_file_of_a_folder_that_is_written_to_is_not_as_it_was(
     state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anybody noticed."""
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
     root = write_tree(tmp_path / "tree", small_tree())
     async with gateway_of(state, {}, folders={"mine": root}) as gateway:
         uri = "skill://mine/acme/release/notes.md"

@@ -11,7 +11,7 @@ import pytest
 from adversarial.adversary import HostileServer
 from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
 from rules import rule
-from skillwire.cli.asking import meaning_of
+from skillwire.cli.prompts import meaning_of
 from skillwire.errors import StoreError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule, nobody
 from skillwire.host.desk import question_of, request_of

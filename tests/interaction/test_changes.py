@@ -85,7 +85,7 @@ async def test_updates_and_a_changed_list_reach_the_client(connect: Connect, set
 @rule("S1")
 async def test_clients_that_come_and_go_push_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever listens is told, however many sessions began and ended since."""
-    monkeypatch.setattr("skillwire.server.notices._MAX_SESSIONS", 3)
+    monkeypatch.setattr("skillwire.server.notifications._MAX_SESSIONS", 3)
     catalog = MemoryCatalog([Skill("flat", {"SKILL.md": skill_md("flat")})])
     server = build_server(Skills(catalog))
     heard = Heard()

@@ -13,8 +13,8 @@ import anyio
 import pytest
 
 from interaction.replaying import FLAT, META, Asking, asking
-from skillwire.catalog import beneath
-from skillwire.server.replay import MAX_BODY
+from skillwire.catalog import safe_open
+from skillwire.server.response_cache import MAX_BODY
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ SENT: dict[str, dict[str, list[bytes]]] = {
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)
     tree = write_tree(tmp_path / "skills", small_tree())
     (tree / "flat" / "SKILL.md").write_text("---\nname: flat\ndescription: Long.\n---\n" + "word " * 1000)
     return tree

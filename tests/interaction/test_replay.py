@@ -15,7 +15,7 @@ import pytest
 from interaction.replaying import FLAT, META, asking
 from rotation import every_setting, settings
 from rules import rule
-from skillwire.catalog import beneath
+from skillwire.catalog import safe_open
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.server.access import Access, digest_token, new_token
 from skillwire.server.http import access_log
@@ -56,7 +56,7 @@ def way(request: pytest.FixtureRequest) -> Iterator[None]:
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)  # the files are new, and nobody writes one twice in a tick
     return write_tree(tmp_path / "skills", small_tree())
 
 
@@ -234,7 +234,7 @@ async def test_strangers_are_refused_before_they_send_anything(root: Path) -> No
 
 async def test_a_file_written_just_now_is_read_each_time(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Within one tick of the clock, its times would not tell that it was written again."""
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 3600 * 10**9)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 3600 * 10**9)
     async with asking(root) as ours:
         for _ in range(3):
             await ours.ask("resources/read", {"uri": FLAT})

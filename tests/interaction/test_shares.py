@@ -11,7 +11,7 @@ import pytest
 from http_server import serving_config
 from interaction.replaying import FLAT, META, asking
 from rules import rule
-from skillwire.catalog import beneath, directory
+from skillwire.catalog import directory, safe_open
 from skillwire.server.access import Access, Policy, digest_token
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.run import build_server
@@ -38,7 +38,7 @@ HELLO = {
 
 @pytest.fixture
 def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)
     return write_tree(tmp_path / "skills", small_tree())
 
 

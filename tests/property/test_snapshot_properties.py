@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from property.budget import FEWER
-from skillwire.catalog.layered import Layered
+from skillwire.catalog.persistent_map import Layered
 from skillwire.catalog.records import Found, SkillRecord
 from skillwire.catalog.snapshot import Snapshot
 from skillwire.skill.entry import SkillEntry, SkillMeta

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.beneath import open_root, read_file_at
 from skillwire.catalog.changes import Change
 from skillwire.catalog.contract import ReadyArchive, SkillFile
 from skillwire.catalog.memory import find_skills
 from skillwire.catalog.records import Found
+from skillwire.catalog.safe_open import open_root, read_file_at
 from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.snapshot import SnapshotCatalog, no_file
 from skillwire.errors import FormatError, LimitError, NotFoundError

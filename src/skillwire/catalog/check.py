@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive
-from skillwire.catalog.beneath import open_folder, open_root, read_file_at
 from skillwire.catalog.local import local_catalog
+from skillwire.catalog.safe_open import open_folder, open_root, read_file_at
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.check import SkillText, check_body, check_text, source_line

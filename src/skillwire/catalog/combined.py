@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
-from skillwire.catalog.claims import Claims, Mount
+from skillwire.catalog.collisions import Claims, Mount
 from skillwire.catalog.combined_changes import CombinedStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
-from skillwire.catalog.claims import Claims, Mount
+from skillwire.catalog.collisions import Claims, Mount
 from skillwire.skill.uri import parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:

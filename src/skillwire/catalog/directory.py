@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.beneath import open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.records import Found
+from skillwire.catalog.safe_open import open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.scan_cache import ScanConditions, decode, encode
 from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, as_the_folder_says, read_settings

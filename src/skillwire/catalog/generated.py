@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from skillwire.catalog.beneath import read_tree
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.memory import Skill, find_skills
 from skillwire.catalog.records import Found, SkillRecord
+from skillwire.catalog.safe_open import read_tree
 from skillwire.catalog.snapshot import (
     Snapshot,
     SnapshotCatalog,

@@ -13,7 +13,9 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.beneath import (
+from skillwire.catalog.ignore import is_ignored
+from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, make_found
+from skillwire.catalog.safe_open import (
     NotRegularError,
     hash_file_at,
     is_still,
@@ -21,8 +23,6 @@ from skillwire.catalog.beneath import (
     open_root,
     read_file_at,
 )
-from skillwire.catalog.ignore import is_ignored
-from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, make_found
 from skillwire.catalog.settings import SETTINGS_FILE
 from skillwire.errors import LimitError
 from skillwire.skill.diagnostics import Diagnostic

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, get_args
 
-from skillwire.catalog.beneath import open_root, read_file_at
+from skillwire.catalog.safe_open import open_root, read_file_at
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic

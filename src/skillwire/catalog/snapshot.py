@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page
 from skillwire.catalog.cursor import page_of
-from skillwire.catalog.layered import Layered
+from skillwire.catalog.persistent_map import Layered
 from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import DEFAULT_META, fold

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import answer, can_ask
 from skillwire.cli.consent import allow, server_record
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line, listed
@@ -23,6 +22,7 @@ from skillwire.cli.installation import (
     tidy_first,
 )
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.prompts import answer, can_ask
 from skillwire.cli.targets import COMMAND, TARGET_HELP, add_target_options, run_on_targets
 from skillwire.errors import FormatError, SkillwireError
 
@@ -114,7 +114,7 @@ async def _add_one(
     arguments: argparse.Namespace,
     printer: Printer,
 ) -> dict[str, Any]:
-    from skillwire.cli.finding import find_skill
+    from skillwire.cli.resolve import find_skill
     from skillwire.install.checking import check_add
     from skillwire.install.fetching import fetch, promised_digests
     from skillwire.install.installing import add

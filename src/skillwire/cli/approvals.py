@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.asking import can_ask, confirm
 from skillwire.cli.deciding import add_decision_options, check_decision
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import add_state_options, line, listed, moment, run_with_store, system_user
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.prompts import can_ask, confirm
 from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ def add_host(kinds: Verbs) -> None:
 
 def run_host(arguments: argparse.Namespace, printer: Printer) -> int:
     """Watch."""
-    from skillwire.conform.watching.duties import DUTIES  # late: the SDK is behind what follows
+    from skillwire.conform.host_probe.requirements import DUTIES  # late: the SDK is behind what follows
 
     if arguments.list_rules:
         return list_rules(DUTIES.values(), arguments, printer)
@@ -45,7 +45,7 @@ def run_host(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _watch(arguments: argparse.Namespace, printer: Printer) -> Report:
-    from skillwire.conform.watching.running import environment, watch_host
+    from skillwire.conform.host_probe.run import environment, watch_host
 
     def say(words: dict[str, str]) -> None:
         if not arguments.command:

@@ -6,11 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import can_ask
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import line, run_async
 from skillwire.cli.installation import add_scope_options, say_yes, scope_of
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.prompts import can_ask
 from skillwire.cli.targets import COMMAND
 from skillwire.errors import FormatError, StoreError
 
@@ -59,7 +59,7 @@ def add_arguments(verbs: Verbs) -> None:
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Connect."""
     from skillwire.install.agents import find_agent
-    from skillwire.install.words import from_anywhere
+    from skillwire.install.command_paths import from_anywhere
 
     if arguments.command is not None and arguments.command != COMMAND:
         raise FormatError("argument-invalid", "the command stands after --", "write: -- COMMAND ARGUMENTS")

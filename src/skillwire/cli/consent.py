@@ -12,8 +12,8 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import can_ask, confirm
 from skillwire.cli.hosting import default_state, line
+from skillwire.cli.prompts import can_ask, confirm
 from skillwire.errors import ApprovalError, StoreError
 
 if TYPE_CHECKING:

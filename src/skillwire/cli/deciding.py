@@ -6,8 +6,8 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from skillwire.cli.asking import can_ask, confirm, page
 from skillwire.cli.hosting import host_words, listed, system_user
+from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:

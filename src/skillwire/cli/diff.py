@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.catalog.differing import SkillDifference
+    from skillwire.catalog.diff import SkillDifference
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _diff(old: Catalog, new: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.catalog.differing import differences
+    from skillwire.catalog.diff import differences
 
     found: list[SkillDifference] = []
     with printer.progress("Comparing", "skills") as count:

@@ -11,9 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from skillwire.cli.banner import say_how_to_connect, say_how_to_start
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import seconds, state_of
-from skillwire.cli.introducing import say_how_to_connect, say_how_to_start
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.reporting import Reporter
 from skillwire.cli.serving import (
@@ -185,7 +185,7 @@ def _server(
     """The server. ``tells``: clients learn which skills wait for approval, and may be asked for it."""
     from skillwire.gateway.eliciting import attach_eliciting
     from skillwire.server.access import Policy
-    from skillwire.server.notices import everything
+    from skillwire.server.notifications import everything
     from skillwire.server.run import build_server
 
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))

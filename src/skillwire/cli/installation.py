@@ -13,9 +13,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.asking import can_ask, confirm
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.hosting import default_state, line
+from skillwire.cli.prompts import can_ask, confirm
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ def stamp() -> str:
 
 def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> None:
     """What killed processes left, before anything else is done."""
-    from skillwire.install.tidying import tidy_up
+    from skillwire.install.recovery import tidy_up
 
     for place in tidy_up(scope, agents, backups=backups(), stamp=stamp()):
         printer.talk(f"a change that was not finished was taken back; it is kept in {line(str(place))}")
@@ -156,7 +156,7 @@ async def say_yes(question: str, arguments: argparse.Namespace, printer: Printer
 
 def show_skill(fetched: Fetched, server: Server, printer: Printer) -> None:
     """The page about a skill, before the question."""
-    from skillwire.cli.asking import page
+    from skillwire.cli.prompts import page
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.skill.approval import has_contents
 

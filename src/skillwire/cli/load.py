@@ -6,10 +6,10 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import ask_elsewhere, ask_on_terminal, can_ask, say_yes
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, run_with_host, state_of
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.prompts import ask_elsewhere, ask_on_terminal, can_ask, say_yes
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:

@@ -47,9 +47,9 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def list_directory(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
     """Print what is inside, and what is missing from it."""
-    from skillwire.cli.finding import as_uri
     from skillwire.cli.list import print_problems, problems_json
     from skillwire.cli.printer import size_of, visible
+    from skillwire.cli.resolve import as_uri
 
     uri = None if arguments.uri is None else as_uri(arguments.uri.removesuffix("/"))
     children = await _roots(catalog) if uri is None else [child async for child in catalog.children(uri)]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import add_server_options, add_state_options, line, moment, run_with_store, state_of
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.probe import ask_origins, unknown, where_of
 from skillwire.cli.targets import COMMAND, parse_headers
-from skillwire.cli.trying import ask_origins, unknown, where_of
 from skillwire.errors import FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.cli.trying import Answered
+    from skillwire.cli.probe import Answered
     from skillwire.store.contract import Store
 
 TARGETS = 2  # a command after -- stands last

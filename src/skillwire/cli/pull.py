@@ -46,9 +46,9 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _pull(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.catalog.pulling import check_destination, read_verified, write_skill
-    from skillwire.cli.finding import find_skill
+    from skillwire.catalog.export import check_destination, read_verified, write_skill
     from skillwire.cli.printer import counted, size_of, visible
+    from skillwire.cli.resolve import find_skill
 
     entry = await find_skill(catalog, arguments.skill)
     destination = arguments.folder / entry.path.rpartition("/")[2]

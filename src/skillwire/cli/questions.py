@@ -10,7 +10,6 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import can_ask, confirm, meaning_of, page
 from skillwire.cli.deciding import add_decision_options, check_decision, require_fingerprint
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import (
@@ -24,6 +23,7 @@ from skillwire.cli.hosting import (
     system_user,
 )
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.prompts import can_ask, confirm, meaning_of, page
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:

@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _read(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.finding import as_uri
+    from skillwire.cli.resolve import as_uri
 
     file = await catalog.read_file(as_uri(arguments.uri))
     if arguments.json:

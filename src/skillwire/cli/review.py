@@ -5,10 +5,10 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.asking import page, path_inside, source_rows
 from skillwire.cli.exits import Exit
 from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, line, run_with_host, stamp
 from skillwire.cli.parsing import add_verb
+from skillwire.cli.prompts import page, path_inside, source_rows
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:

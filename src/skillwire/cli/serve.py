@@ -9,8 +9,8 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
+from skillwire.cli.banner import say_how_to_connect, say_how_to_start, say_what_is_served
 from skillwire.cli.exits import Exit
-from skillwire.cli.introducing import say_how_to_connect, say_how_to_start, say_what_is_served
 from skillwire.cli.parsing import add_verb
 from skillwire.cli.serving import (
     add_serving_options,

@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def _show(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.catalog.listing import entry_to_document
-    from skillwire.cli.finding import find_skill
+    from skillwire.cli.resolve import find_skill
     from skillwire.skill.model import estimate_tokens
 
     entry = await find_skill(catalog, arguments.skill)

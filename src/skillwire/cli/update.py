@@ -151,7 +151,7 @@ def _lies_there(skill: Installed, scope: Scope, *, force: bool) -> bool:
 
 
 def _show_difference(skill: Installed, fetched: Fetched, scope: Scope, printer: Printer) -> None:
-    from skillwire.catalog.differing import SkillDifference, content_differences
+    from skillwire.catalog.diff import SkillDifference, content_differences
     from skillwire.cli.diff import print_difference
     from skillwire.install.drift import installed_files
 

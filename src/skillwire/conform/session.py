@@ -19,8 +19,8 @@ from skillwire.client.meter import Meter
 from skillwire.client.servers import UrlServer
 from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.evidence import Exchange
-from skillwire.conform.lines import Reply, open_http_line
-from skillwire.conform.piping import PipeLine, open_pipe_line
+from skillwire.conform.http_transport import Reply, open_http_line
+from skillwire.conform.stdio_transport import PipeLine, open_pipe_line
 from skillwire.limits import MIB, Limits
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from skillwire.client.servers import ServerPlace
     from skillwire.conform.evidence import Message
-    from skillwire.conform.lines import Line
+    from skillwire.conform.http_transport import Line
 
 Era: TypeAlias = Literal["modern", "legacy"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")

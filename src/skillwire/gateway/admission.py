@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from skillwire.gateway.addresses import Addresses
+    from skillwire.gateway.approval_view import Standing
     from skillwire.gateway.policy import GatewayPolicy
-    from skillwire.gateway.standing import Standing
     from skillwire.host.approvals import Approvals
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.claims import Claims, Mount
+from skillwire.catalog.collisions import Claims, Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
 from skillwire.catalog.cursor import clamp_limit, encode_cursor

@@ -23,12 +23,12 @@ from skillwire.gateway.addressed import AddressedCatalog
 from skillwire.gateway.addresses import Addresses
 from skillwire.gateway.admission import Admission
 from skillwire.gateway.admitting import AdmittingCatalog
+from skillwire.gateway.approval_view import Standing
 from skillwire.gateway.federated import FederatedCatalog
 from skillwire.gateway.materializing import MaterializingCatalog
 from skillwire.gateway.provenance import ORIGIN
 from skillwire.gateway.recording import Recorder
 from skillwire.gateway.snapshots import SnapshotStore
-from skillwire.gateway.standing import Standing
 from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.gateway.wishing import Wishes
 from skillwire.host.approvals import Approvals, Policy, nobody

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from skillwire.catalog.beneath import hash_file_at, open_folder, open_root, read_file_at
+from skillwire.catalog.safe_open import hash_file_at, open_folder, open_root, read_file_at
 from skillwire.errors import FormatError, StoreError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.entry import fold

@@ -15,7 +15,7 @@ from skillwire.install.drift import installed_states, layout_of, states
 from skillwire.install.folder import check_free, compare, look
 from skillwire.install.lock import Installed, Lock
 from skillwire.install.lockfile import held_lock
-from skillwire.install.swapping import back_up, forget, swapping, was_put
+from skillwire.install.transaction import back_up, forget, swapping, was_put
 from skillwire.skill.digest import digest_of
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from skillwire.install.fetching import Fetched
     from skillwire.install.lock import Mode, Server
     from skillwire.install.places import Layout, Scope
-    from skillwire.install.swapping import Swap
+    from skillwire.install.transaction import Swap
 
 _REPLACES = "nothing was overwritten; --force replaces it and keeps a copy"
 _REMOVES = "nothing was removed; --force removes it all the same and keeps a copy"

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
-from skillwire.catalog.pulling import check_folder
+from skillwire.catalog.export import check_folder
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
 from skillwire.install.lock import LOCK_NAME

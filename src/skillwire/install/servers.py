@@ -18,8 +18,8 @@ from urllib.parse import urlsplit
 from skillwire.catalog.archive import is_archive
 from skillwire.client.servers import check_local_name, check_own_configs, find_configs, find_server, is_own
 from skillwire.errors import FormatError
+from skillwire.install.command_paths import from_anywhere
 from skillwire.install.lock import Server
-from skillwire.install.words import from_anywhere
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

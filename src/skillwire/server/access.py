@@ -34,7 +34,7 @@ from mcp.server.auth.provider import AccessToken
 
 from skillwire.catalog.visible import VisibleCatalog, is_under
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.server.notices import everything
+from skillwire.server.notifications import everything
 from skillwire.skill.uri import parse_path, parse_uri
 
 if TYPE_CHECKING:

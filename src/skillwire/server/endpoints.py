@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from skillwire.server.binding import Binding, Served
-    from skillwire.server.notices import Notices
+    from skillwire.server.notifications import Notices
 
 Fallback: TypeAlias = Literal["auto", "always", "never"]
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog, DirectoryChild, Page, SkillTemplate
     from skillwire.server.binding import Context, Handler, Served
-    from skillwire.server.notices import Notices
+    from skillwire.server.notifications import Notices
     from skillwire.skill import SkillEntry
 
 _LIST = f"{OWN}resources/list"

@@ -31,7 +31,7 @@ from skillwire.server.lowlevel import share_sessions
 from skillwire.server.metrics import Metrics
 from skillwire.server.page import Guard
 from skillwire.server.quick import QuickProtocol
-from skillwire.server.replay import COMPRESS_FROM, DEFAULT_BYTES, Replay
+from skillwire.server.response_cache import COMPRESS_FROM, DEFAULT_BYTES, Replay
 from skillwire.server.routing import DialectPaths
 from skillwire.server.signals import StoppingServer
 
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.server.page import Page
-    from skillwire.server.replay import Headers
+    from skillwire.server.response_cache import Headers
     from skillwire.server.signals import StopSignals
 
 MCP_PATH = "/mcp"

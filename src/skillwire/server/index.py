@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.changes import ChangeStream
     from skillwire.catalog.contract import Catalog
     from skillwire.server.binding import Context, Served
-    from skillwire.server.notices import Notices
+    from skillwire.server.notifications import Notices
     from skillwire.skill import SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.server.bounds import BoundedProtocol
 from skillwire.server.outlet import PIECE
-from skillwire.server.replay import MAX_BODY
+from skillwire.server.response_cache import MAX_BODY
 
 if TYPE_CHECKING:
     from skillwire.server.bounds import Connections
-    from skillwire.server.replay import Replay, Reply
+    from skillwire.server.response_cache import Replay, Reply
 
 _OK = b"HTTP/1.1 200 OK\r\n"
 

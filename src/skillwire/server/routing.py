@@ -16,7 +16,7 @@ from mcp_types import METHOD_NOT_FOUND
 
 from skillwire.errors import FormatError, SkillwireError
 from skillwire.server.binding import OWN
-from skillwire.server.notices import check_subscriptions
+from skillwire.server.notifications import check_subscriptions
 from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from skillwire.server.binding import Binding, Context
-    from skillwire.server.notices import Notices
+    from skillwire.server.notifications import Notices
 
 Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
 ENDPOINTS: tuple[Endpoint, ...] = ("extension", "sep-2076", "native")

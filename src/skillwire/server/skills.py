@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
-from skillwire.catalog.claims import Mount
+from skillwire.catalog.collisions import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.generated import GeneratedCatalog
@@ -26,8 +26,8 @@ from skillwire.server.endpoints import Dialects, bind
 from skillwire.server.fallback.searching import Searching
 from skillwire.server.lowlevel import lowlevel_server, subscription_bus
 from skillwire.server.native.scopes import Scope, Scopes
-from skillwire.server.notices import NoticeBus, Notices, everything
-from skillwire.server.sep2076.offers import check_at_start
+from skillwire.server.notifications import NoticeBus, Notices, everything
+from skillwire.server.sep2076.dependencies import check_at_start
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness

@@ -34,7 +34,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.beneath import NotRegularError, hash_file_at, open_folder, read_file_at
+from skillwire.catalog.safe_open import NotRegularError, hash_file_at, open_folder, read_file_at
 from skillwire.errors import LimitError, StoreError
 from skillwire.limits import MIB
 from skillwire.skill.digest import is_digest

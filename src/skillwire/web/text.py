@@ -4,7 +4,7 @@ Only these make ``Markup`` of what somebody else wrote: ``visible`` of any text,
 a piece of code, ``markdown`` of Markdown.
 """
 
-from skillwire.web.coloured import code as code
-from skillwire.web.coloured import snippet as snippet
-from skillwire.web.prose import markdown as markdown
-from skillwire.web.unseen import visible as visible
+from skillwire.web.escape import visible as visible
+from skillwire.web.highlight import code as code
+from skillwire.web.highlight import snippet as snippet
+from skillwire.web.markdown import markdown as markdown

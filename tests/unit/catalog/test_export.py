@@ -10,9 +10,9 @@ import pytest
 
 from rules import rule
 from skillwire import MemoryCatalog, Skill
-from skillwire.catalog.pulling import read_verified, write_skill, write_tree
+from skillwire.catalog.export import read_verified, write_skill, write_tree
 from skillwire.errors import FormatError, VerificationError
-from skillwire.install.swapping import swapping
+from skillwire.install.transaction import swapping
 from skillwire.skill.entry import DYNAMIC, Partial
 from trees import skill_md
 

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules import rule
-from skillwire.catalog import beneath, scan_cache
+from skillwire.catalog import safe_open, scan_cache
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.scan_cache import load_cached, read_cache, write_cache
 from skillwire.catalog.settings import SETTINGS_FILE
@@ -37,7 +37,7 @@ BROKEN = {
 @pytest.fixture(autouse=True)
 def _settled(monkeypatch: pytest.MonkeyPatch) -> None:
     """The files of a test are new; edits here change a size, an inode or visibly a time."""
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)
     monkeypatch.setattr(scan_cache, "_MIN_BYTES", 0)
 
 
@@ -50,14 +50,14 @@ def root(tmp_path: Path) -> Path:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The names of the files of skills that are opened."""
     opened: list[str] = []
-    real = beneath._open_regular
+    real = safe_open._open_regular
 
     def counted(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_result]:
         if name != SETTINGS_FILE:
             opened.append(name)
         return real(folder, name, max_bytes)
 
-    monkeypatch.setattr(beneath, "_open_regular", counted)
+    monkeypatch.setattr(safe_open, "_open_regular", counted)
     return opened
 
 
@@ -167,9 +167,9 @@ def test_no_changes_together_are_missed(tmp_path_factory: pytest.TempPathFactory
 def test_a_file_that_was_young_when_it_was_read_is_read_again(
     root: Path, reads: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 3600 * 10**9)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 3600 * 10**9)
     data = told(root)
-    monkeypatch.setattr(beneath, "_SETTLED_NS", 0)
+    monkeypatch.setattr(safe_open, "_SETTLED_NS", 0)
     once = len(reads)
     recalled(root, data)
     assert len(reads) == 2 * once

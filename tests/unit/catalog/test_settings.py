@@ -12,7 +12,7 @@ from skillwire.catalog.check import Checker
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.settings import SETTINGS_FILE, parse_settings
 from skillwire.catalog.visible import VisibleCatalog
-from skillwire.cli.introducing import say_what_is_served
+from skillwire.cli.banner import say_what_is_served
 from skillwire.cli.printer import Printer
 from skillwire.server.skills import Skills
 from skillwire.skill.entry import SkillMeta

@@ -12,7 +12,7 @@ import pytest
 
 from rules import rule
 from skillwire.cli.main import run
-from skillwire.cli.trying import where_of
+from skillwire.cli.probe import where_of
 from skillwire.host.opening import open_store
 from trees import skill_md, write_tree
 

@@ -8,7 +8,7 @@ import pytest
 
 from rules import rule
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.cli.introducing import say_what_is_served
+from skillwire.cli.banner import say_what_is_served
 from skillwire.cli.printer import Printer
 from trees import skill_md, write_tree
 

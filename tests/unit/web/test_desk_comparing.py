@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillwire.web.desk.comparing import FileChange, Line, Row, compare
+from skillwire.web.desk.diff_view import FileChange, Line, Row, compare
 
 LINES = st.lists(st.text("ab\r\u202e\x85", max_size=3), max_size=12)
 

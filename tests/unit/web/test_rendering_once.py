@@ -8,8 +8,8 @@ import pytest
 
 from rules import rule
 from skillwire.limits import KIB
-from skillwire.web import prose
-from skillwire.web.prose import markdown
+from skillwire.web import markdown as module
+from skillwire.web.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,14 +21,14 @@ LARGE = "# Title\n\nSee [notes](notes.md) and ![map](map.png).\n\n" + "Words and
 def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The texts that were rendered."""
     texts: list[str] = []
-    render = prose._rendered
+    render = module._rendered
 
     def counted(text: str, *rest: Callable[[str], str | None] | None) -> object:
         texts.append(text)
         return render(text, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(prose, "_rendered", counted)
-    monkeypatch.setattr(prose, "_rendered_texts", prose._RenderedTexts())
+    monkeypatch.setattr(module, "_rendered", counted)
+    monkeypatch.setattr(module, "_rendered_texts", module._RenderedTexts())
     return texts
 
 
@@ -63,11 +63,11 @@ def test_a_text_whose_links_lead_elsewhere_is_rendered_again(
 def test_rendered_texts_take_a_bounded_amount_of_memory(
     rendered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(prose, "_MOST_KEPT", 200 * KIB)
+    monkeypatch.setattr(module, "_MOST_KEPT", 200 * KIB)
     for number in range(8):
         markdown(f"{LARGE}{number}", link=to("/a"))
     assert len(rendered) == 8
-    assert 0 < sum(len(kept.html) for kept in prose._rendered_texts._kept.values()) <= 200 * KIB
+    assert 0 < sum(len(kept.html) for kept in module._rendered_texts._kept.values()) <= 200 * KIB
 
 
 @rule("Z6")

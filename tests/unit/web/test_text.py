@@ -215,5 +215,5 @@ def test_a_file_over_a_bound_or_of_an_unknown_language_is_not_highlighted(monkey
     assert '<span class="k">' in str(code("import os", "x.py"))
     assert '<span class="k">' not in str(code("import os" + " " * 10_000, "x.py"))
     assert '<span class="k">' not in str(code("import os", "x.unknown"))
-    monkeypatch.setattr("skillwire.web.coloured.MAX_HIGHLIGHTED", 8)
+    monkeypatch.setattr("skillwire.web.highlight.MAX_HIGHLIGHTED", 8)
     assert '<span class="k">' not in str(code("import os", "x.py"))

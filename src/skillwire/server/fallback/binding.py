@@ -17,7 +17,7 @@ from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireEr
 from skillwire.server.binding import OWN, Answer, Binding, ask
 from skillwire.server.fallback.ownnames import OwnNames
 from skillwire.server.fallback.tools import SkillTools
-from skillwire.server.notices import hears_of_prompts
+from skillwire.server.notifications import hears_of_prompts
 from skillwire.wire import fallback as wire
 from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import EXTENSION_ID, Freshness, completion_result
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
     from skillwire.server.binding import Context, Route, Served
-    from skillwire.server.notices import Notices
+    from skillwire.server.notifications import Notices
 
 _TOOLS = f"{OWN}tools/list"
 _CALL = f"{OWN}tools/call"

@@ -15,7 +15,7 @@ from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.binding import OWN, Answer
 from skillwire.server.native.activation import Activations, already_active
 from skillwire.server.native.active import ActiveSkills
-from skillwire.server.native.guarding import Guarding
+from skillwire.server.native.scope_guard import Guarding
 from skillwire.server.native.scoped import canonical_key
 from skillwire.server.sep2076.listening import listen_for_skills
 from skillwire.skill.uri import skill_md_uri
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.server.binding import Context, Route, Served
     from skillwire.server.endpoints import Dialects
-    from skillwire.server.notices import Notices
+    from skillwire.server.notifications import Notices
     from skillwire.skill import SkillEntry
 
 log = logging.getLogger("skillwire.server")

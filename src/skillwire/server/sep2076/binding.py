@@ -17,8 +17,8 @@ from skillwire.catalog.current import read_current
 from skillwire.errors import ProtocolError
 from skillwire.server.binding import OWN, Answer, ask
 from skillwire.server.extension import ReadingFiles
+from skillwire.server.sep2076.dependencies import Offers, find_missing, refuse_missing
 from skillwire.server.sep2076.listening import listen_for_skills
-from skillwire.server.sep2076.offers import Offers, find_missing, refuse_missing
 from skillwire.skill.arguments import fill_in, parse_arguments
 from skillwire.skill.declared import read_declared
 from skillwire.wire import sep2076 as wire
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
     from skillwire.server.binding import Context, Served
-    from skillwire.server.sep2076.offers import Missing
+    from skillwire.server.sep2076.dependencies import Missing
 
 _LIST = f"{OWN}sep-2076/{SKILLS_LIST}"
 _GET = f"{OWN}sep-2076/{SKILLS_GET}"

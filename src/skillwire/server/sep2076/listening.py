@@ -17,7 +17,7 @@ from mcp_types import (
     SubscriptionsAcknowledgedNotification,
 )
 
-from skillwire.server.notices import SKILLS_LIST_CHANGED
+from skillwire.server.notifications import SKILLS_LIST_CHANGED
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult

@@ -57,7 +57,7 @@ class _Later:
 
     def _made(self) -> ASGIApp:
         from skillwire.web.catalog.views import routes
-        from skillwire.web.look import prepare
+        from skillwire.web.theme import prepare
 
         prepare("catalog/")
         return routes(self._site)

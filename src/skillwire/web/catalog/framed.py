@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.web.look import page
+from skillwire.web.theme import page
 
 if TYPE_CHECKING:
     from starlette.responses import Response

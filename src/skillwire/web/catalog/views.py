@@ -34,8 +34,8 @@ from skillwire.web.catalog.skill import (
 from skillwire.web.catalog.troubles import Troubles
 from skillwire.web.catalog.viewing import most_shown, shown
 from skillwire.web.headers import FILE_HEADERS, file_headers
-from skillwire.web.look import static_route
 from skillwire.web.text import snippet
+from skillwire.web.theme import static_route
 from skillwire.wire.extension import get_result
 
 if TYPE_CHECKING:

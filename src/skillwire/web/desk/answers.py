@@ -18,7 +18,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.web.headers import PAGE_HEADERS
-from skillwire.web.look import page
+from skillwire.web.theme import page
 
 if TYPE_CHECKING:
     from starlette.requests import Request

@@ -19,8 +19,8 @@ from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import review_entry, with_text, with_unread
-from skillwire.web.desk.comparing import FileChange, compare
-from skillwire.web.desk.leaving import leaving_links
+from skillwire.web.desk.diff_view import FileChange, compare
+from skillwire.web.desk.external_links import leaving_links
 from skillwire.web.desk.places import file_place, path_inside
 from skillwire.web.desk.standings import is_away, mark_of, state_once_wanted
 
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from skillwire.skill.review import Review
     from skillwire.skill.values import Json
     from skillwire.store.contract import LogLine
-    from skillwire.web.desk.comparing import ChangeKind
-    from skillwire.web.desk.leaving import Leaving
+    from skillwire.web.desk.diff_view import ChangeKind
+    from skillwire.web.desk.external_links import Leaving
     from skillwire.web.desk.reading import Reader, Reading
     from skillwire.web.desk.standings import State
 

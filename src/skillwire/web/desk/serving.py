@@ -20,9 +20,9 @@ from skillwire.server.signals import StoppingServer
 from skillwire.web.desk.answers import failure, shown
 from skillwire.web.desk.desk import Desk
 from skillwire.web.desk.guard import ENTER, Guard
-from skillwire.web.desk.pages import approvals, entering, files, log, origins, overview, question, skill
+from skillwire.web.desk.pages import approvals, files, log, login, origins, overview, question, skill
 from skillwire.web.desk.sessions import Sessions
-from skillwire.web.look import static_route
+from skillwire.web.theme import static_route
 
 if TYPE_CHECKING:
     import socket
@@ -63,7 +63,7 @@ class DeskServer:
         routes = [route for page in pages for route in page.routes(desk)]
         app = Starlette(
             routes=[
-                *entering.routes(self._sessions, self._cookie),
+                *login.routes(self._sessions, self._cookie),
                 Route("/events", desk.watcher.stream),
                 static_route(),
                 *routes,

@@ -11,8 +11,8 @@ import pytest
 from rich.console import Console
 
 from rules import rule
-from skillwire.cli.asking import page
 from skillwire.cli.printer import Printer
+from skillwire.cli.prompts import page
 from skillwire.cli.review import _compared
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.skill.approval import Approval, ContentChange, contents_of

@@ -1,4 +1,4 @@
-"""One origin on stdio, as a host starts it: ``python -m skillwire.conform.watching.stdio LABEL FILE``."""
+"""One origin on stdio, as a host starts it: ``python -m skillwire.conform.host_probe.stdio LABEL FILE``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import sys
 
 import anyio
 
-from skillwire.conform.watching.bait import LABELS
-from skillwire.conform.watching.observing import Seen, observed_server
+from skillwire.conform.host_probe.honeypot import LABELS
+from skillwire.conform.host_probe.observations import Seen, observed_server
 from skillwire.server.run import serve_stdio
 
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from rules import rule
+from skillwire.conform.host_probe import bait
+from skillwire.conform.host_probe.honeypot import FIRST, PLAIN, REPEATING, SECOND
+from skillwire.conform.host_probe.observations import Seen
+from skillwire.conform.host_probe.requirements import DUTIES
+from skillwire.conform.host_probe.verdicts import judge
 from skillwire.conform.outcome import Ledger, Verdict
-from skillwire.conform.watching import bait
-from skillwire.conform.watching.bait import FIRST, PLAIN, REPEATING, SECOND
-from skillwire.conform.watching.duties import DUTIES
-from skillwire.conform.watching.judging import judge
-from skillwire.conform.watching.observing import Seen
 
 GUIDED = [f"skill://{skill.path}/SKILL.md" for skill in FIRST.skills]
 

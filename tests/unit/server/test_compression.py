@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from skillwire.server.gzipped import Deflated
+from skillwire.server.compression import Deflated
 
 NOISE = random.Random(7).randbytes(70_000)
 

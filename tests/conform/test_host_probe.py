@@ -8,9 +8,9 @@ import pytest
 
 from conform.spoiling import rules
 from rules import rule
+from skillwire.conform.host_probe.requirements import DUTIES
+from skillwire.conform.host_probe.run import watch_host
 from skillwire.conform.outcome import Verdict
-from skillwire.conform.watching.duties import DUTIES
-from skillwire.conform.watching.running import watch_host
 from skillwire.errors import FormatError, NotFoundError, UpstreamError
 from starting import python_command, skillwire_command
 

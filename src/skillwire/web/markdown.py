@@ -22,8 +22,8 @@ from markupsafe import Markup
 
 from skillwire.limits import KIB, MIB
 from skillwire.skill.markdown import is_tame, read_markdown
-from skillwire.web.coloured import LANGUAGES, code, snippet
-from skillwire.web.unseen import visible
+from skillwire.web.escape import visible
+from skillwire.web.highlight import LANGUAGES, code, snippet
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.pulling import write_tree
+from skillwire.catalog.export import write_tree
 from skillwire.errors import StoreError
 from skillwire.skill.uri import SKILL_MD
 

@@ -10,7 +10,7 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError, StoreError
 from skillwire.install.folder import check_free, compare, look
-from skillwire.install.swapping import swapping, tidy, was_put
+from skillwire.install.transaction import swapping, tidy, was_put
 from skillwire.skill.digest import digest_of
 
 if TYPE_CHECKING:

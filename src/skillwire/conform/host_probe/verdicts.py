@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.conform.watching.bait import (
+from skillwire.conform.host_probe.honeypot import (
     FIRST,
     GENERATED,
     GUIDE,
@@ -32,9 +32,9 @@ from skillwire.skill.uri import format_uri, parse_uri, skill_md_uri
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from skillwire.conform.host_probe.honeypot import Origin
+    from skillwire.conform.host_probe.observations import Seen
     from skillwire.conform.outcome import Ledger
-    from skillwire.conform.watching.bait import Origin
-    from skillwire.conform.watching.observing import Seen
 
 _DECLARING = ("initialize", "server/discover")
 _DIRECTORY = "resources/directory/read"

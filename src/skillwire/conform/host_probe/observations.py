@@ -12,7 +12,7 @@ from pydantic import BaseModel
 from skillwire.catalog.memory import MemoryCatalog
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.conform.evidence import Exchange, shortened
-from skillwire.conform.watching.bait import ENOUGH, REPEATED
+from skillwire.conform.host_probe.honeypot import ENOUGH, REPEATED
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
     from mcp.server.lowlevel import Server
 
-    from skillwire.conform.watching.bait import Origin
+    from skillwire.conform.host_probe.honeypot import Origin
     from skillwire.server.binding import Context
 
 _SMALL_PAGE = 4

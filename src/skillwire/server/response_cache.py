@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.errors import SkillwireError
 from skillwire.limits import KIB, MIB
-from skillwire.server.gzipped import Deflated
+from skillwire.server.compression import Deflated
 
 if TYPE_CHECKING:
     from collections.abc import Callable

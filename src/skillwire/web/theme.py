@@ -92,7 +92,7 @@ def ago(when: float, now: float) -> str:
 def _environment() -> Environment:
     from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context  # late: only pages need it
 
-    from skillwire.web.unseen import visible
+    from skillwire.web.escape import visible
 
     @pass_context
     def static(context: Context, name: str) -> str:

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING
 
 import anyio
 
+from skillwire.conform.host_probe.requirements import DUTIES
+from skillwire.conform.host_probe.server import served_on_stdio, served_over_http
+from skillwire.conform.host_probe.verdicts import judge
 from skillwire.conform.outcome import Ledger, Report, Section
-from skillwire.conform.watching.duties import DUTIES
-from skillwire.conform.watching.judging import judge
-from skillwire.conform.watching.serving import served_on_stdio, served_over_http
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import Process
 
-    from skillwire.conform.watching.observing import Seen
-    from skillwire.conform.watching.serving import Served
+    from skillwire.conform.host_probe.observations import Seen
+    from skillwire.conform.host_probe.server import Served
 
 _GRACE_SECONDS = 5.0
 

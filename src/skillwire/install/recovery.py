@@ -16,7 +16,7 @@ from skillwire.errors import SkillwireError
 from skillwire.install.agents import AGENTS
 from skillwire.install.folder import compare, look
 from skillwire.install.lockfile import held_lock
-from skillwire.install.swapping import back_up, tidy
+from skillwire.install.transaction import back_up, tidy
 from skillwire.install.writing import unfinished
 
 if TYPE_CHECKING:

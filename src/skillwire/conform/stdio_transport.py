@@ -10,7 +10,7 @@ import anyio
 
 from skillwire.client.pipes import each_line, running
 from skillwire.client.shapes import as_object
-from skillwire.conform.lines import Reply, answer_to, is_answer
+from skillwire.conform.http_transport import Reply, answer_to, is_answer
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pages import Page
-from skillwire.web.look import ago, moment, render, static_route
+from skillwire.web.theme import ago, moment, render, static_route
 
 NOW = 1_800_000_000.0
 

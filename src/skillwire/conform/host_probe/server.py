@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anyio
 import uvicorn
 
-from skillwire.conform.watching.bait import FIRST, ORIGINS
-from skillwire.conform.watching.observing import Seen, observed_server
+from skillwire.conform.host_probe.honeypot import FIRST, ORIGINS
+from skillwire.conform.host_probe.observations import Seen, observed_server
 from skillwire.server.http import HttpServer, listen
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _LOOPBACK = "127.0.0.1"
-_MODULE = "skillwire.conform.watching.stdio"
+_MODULE = "skillwire.conform.host_probe.stdio"
 _MAX_LINE = 1024 * 1024
 _MAX_SEEN = 100_000
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from skillwire.limits import KIB
-from skillwire.web.unseen import visible
+from skillwire.web.escape import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
