@@ -103,7 +103,7 @@ _HOMES = {
     "LoadedFile": "host.results",
     "LoadedSkill": "host.results",
     "MemoryCatalog": "catalog.memory",
-    "Mount": "catalog.claims",
+    "Mount": "catalog.collisions",
     "NamedSkill": "client.dialects.sep2076",
     "NotFoundError": "errors",
     "OriginError": "errors",

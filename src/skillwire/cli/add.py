@@ -193,6 +193,6 @@ async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
 
 def _place_text(agent: str, scope: Scope) -> str:
     try:
-        return scope.parse_uri(agent).label
+        return scope.place_of(agent).label
     except SkillwireError as error:
         return f"not usable, {line(error.message)}"

@@ -96,7 +96,7 @@ class Scope:
         """What a person types to do ``words`` in this scope, for hints."""
         return f"skillwire {words}{' --global' if self.kind == 'global' else ''}"
 
-    def parse_uri(self, agent: str) -> Place:
+    def place_of(self, agent: str) -> Place:
         """The folder of an agent, by its id, or by the path of its folder (which has a slash in it)."""
         if self.kind == "project":
             return self._in_project(agent if "/" in agent else find_agent(agent).project)
@@ -105,7 +105,7 @@ class Scope:
     def is_usable(self, agent: str) -> bool:
         """Whether the agent is known and has its folder where it may be written to."""
         try:
-            self.parse_uri(agent)
+            self.place_of(agent)
         except SkillwireError:
             return False
         return True
@@ -126,7 +126,7 @@ class Scope:
         if shared is not None:
             places[shared.folder], modes[shared.folder] = shared, "copy"
         for agent, mode in agents.items():
-            place = self.parse_uri(agent)
+            place = self.place_of(agent)
             is_shared = shared is not None and place.folder == shared.folder
             if modes.setdefault(place.folder, mode) != mode and not is_shared:
                 raise FormatError(

@@ -69,7 +69,7 @@ def _folders(scope: Scope, agents: Iterable[str]) -> set[Path]:
     found: set[Path] = set()
     for agent in agents:
         with suppress(SkillwireError):  # one that cannot be used was not written to
-            found.add(scope.parse_uri(agent).folder)
+            found.add(scope.place_of(agent).folder)
     with suppress(SkillwireError):
         found.add(scope.shared.folder)
     return found

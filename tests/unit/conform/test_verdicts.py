@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from rules import rule
-from skillwire.conform.host_probe import bait
+from skillwire.conform.host_probe import honeypot
 from skillwire.conform.host_probe.honeypot import FIRST, PLAIN, REPEATING, SECOND
 from skillwire.conform.host_probe.observations import Seen
 from skillwire.conform.host_probe.requirements import DUTIES
@@ -19,7 +19,7 @@ GUIDED = [f"skill://{skill.path}/SKILL.md" for skill in FIRST.skills]
 
 def seen(
     method: str,
-    origin: bait.Origin = FIRST,
+    origin: honeypot.Origin = FIRST,
     *,
     given: list[str] | None = None,
     more: str | None = None,
@@ -29,11 +29,11 @@ def seen(
     return Seen(origin.label, method, params, True, given or [], more, request, {"result": {}})
 
 
-def opened(origin: bait.Origin = FIRST) -> Seen:
+def opened(origin: honeypot.Origin = FIRST) -> Seen:
     return seen("server/discover", origin)
 
 
-def listed(origin: bait.Origin = FIRST, **params: Any) -> Seen:
+def listed(origin: honeypot.Origin = FIRST, **params: Any) -> Seen:
     return seen("skills/list", origin, given=GUIDED, **params)
 
 
@@ -41,7 +41,7 @@ def got(uri: str) -> Seen:
     return seen("skills/get", given=[uri], uri=uri)
 
 
-def read(uri: str, origin: bait.Origin = FIRST) -> Seen:
+def read(uri: str, origin: honeypot.Origin = FIRST) -> Seen:
     return seen("resources/read", origin, uri=uri)
 
 
@@ -59,19 +59,19 @@ KEPT = {
     "K3": START,
     "L3": (opened(), listed(more="abc"), listed(cursor="abc")),
     "B3": (opened(REPEATING), listed(REPEATING), listed(REPEATING, cursor="again")),
-    "V1": (*START, read(bait.WRONG_DIGEST)),
-    "V2": (*START, read(bait.GUIDE), read(bait.MENTIONED)),
-    "V3": (*START, read(bait.WRONG_SIZE), got(bait.WRONG_SIZE), read(bait.WRONG_SIZE)),
-    "V4": (*START, read(bait.WRONG_FRONTMATTER)),
+    "V1": (*START, read(honeypot.WRONG_DIGEST)),
+    "V2": (*START, read(honeypot.GUIDE), read(honeypot.MENTIONED)),
+    "V3": (*START, read(honeypot.WRONG_SIZE), got(honeypot.WRONG_SIZE), read(honeypot.WRONG_SIZE)),
+    "V4": (*START, read(honeypot.WRONG_FRONTMATTER)),
     "V5": START,
-    "V7": (*START, got(bait.GENERATED), read(bait.GUIDE)),
-    "W3": (*START, seen("resources/directory/read", uri=bait.GUIDE_REFERENCES)),
-    "O3": (*START, opened(SECOND), read(bait.GUIDE)),
+    "V7": (*START, got(honeypot.GENERATED), read(honeypot.GUIDE)),
+    "W3": (*START, seen("resources/directory/read", uri=honeypot.GUIDE_REFERENCES)),
+    "O3": (*START, opened(SECOND), read(honeypot.GUIDE)),
 }
 
 BROKEN = [
     pytest.param("K2", (listed(), opened()), id="K2-listed-before-opening"),
-    pytest.param("K2", (opened(PLAIN), seen("skills/get", PLAIN, uri=bait.GUIDE)), id="K2-undeclared-get"),
+    pytest.param("K2", (opened(PLAIN), seen("skills/get", PLAIN, uri=honeypot.GUIDE)), id="K2-undeclared-get"),
     pytest.param(
         "K2",
         (opened(SECOND), seen("resources/directory/read", SECOND, uri="skill://partner")),
@@ -83,25 +83,25 @@ BROKEN = [
         (opened(REPEATING), listed(REPEATING), *(listed(REPEATING, cursor="again") for _ in range(3))),
         id="B3-cursor-repeats",
     ),
-    pytest.param("V1", (opened(), read(bait.GUIDE)), id="V1-read-without-an-entry"),
+    pytest.param("V1", (opened(), read(honeypot.GUIDE)), id="V1-read-without-an-entry"),
     pytest.param(
-        "V1", (*START, read(bait.WRONG_DIGEST), read(MORE.format("wrong-digest"))), id="V1-after-a-wrong-digest"
+        "V1", (*START, read(honeypot.WRONG_DIGEST), read(MORE.format("wrong-digest"))), id="V1-after-a-wrong-digest"
     ),
     pytest.param(
-        "V1", (*START, read(bait.WRONG_SIZE), read(MORE.format("wrong-size"))), id="V1-after-a-wrong-size"
+        "V1", (*START, read(honeypot.WRONG_SIZE), read(MORE.format("wrong-size"))), id="V1-after-a-wrong-size"
     ),
-    pytest.param("V2", (*START, read(bait.GUIDE), read(bait.UNLISTED)), id="V2-unlisted-file"),
-    pytest.param("V2", (*START, read(bait.GUIDE), read("skill://guide/README.md")), id="V2-guessed-file"),
-    pytest.param("V3", (*START, read(bait.WRONG_DIGEST), read(bait.WRONG_DIGEST)), id="V3-read-again"),
+    pytest.param("V2", (*START, read(honeypot.GUIDE), read(honeypot.UNLISTED)), id="V2-unlisted-file"),
+    pytest.param("V2", (*START, read(honeypot.GUIDE), read("skill://guide/README.md")), id="V2-guessed-file"),
+    pytest.param("V3", (*START, read(honeypot.WRONG_DIGEST), read(honeypot.WRONG_DIGEST)), id="V3-read-again"),
     pytest.param(
         "V4",
-        (*START, read(bait.WRONG_FRONTMATTER), read(MORE.format("wrong-frontmatter"))),
+        (*START, read(honeypot.WRONG_FRONTMATTER), read(MORE.format("wrong-frontmatter"))),
         id="V4-after-a-wrong-frontmatter",
     ),
-    pytest.param("V5", (*START, read(bait.SPARE)), id="V5-spare-skill"),
-    pytest.param("V5", (*START, read(bait.MENTIONED)), id="V5-file-before-its-skill"),
+    pytest.param("V5", (*START, read(honeypot.SPARE)), id="V5-spare-skill"),
+    pytest.param("V5", (*START, read(honeypot.MENTIONED)), id="V5-file-before-its-skill"),
     pytest.param("O3", (*START, read("FILE:///etc/hostname")), id="O3-file"),
-    pytest.param("O3", (*START, read(bait.GUIDE), opened(SECOND), read(bait.VAULT, SECOND)), id="O3-other-origin"),
+    pytest.param("O3", (*START, read(honeypot.GUIDE), opened(SECOND), read(honeypot.VAULT, SECOND)), id="O3-other-origin"),
 ]
 
 
@@ -125,8 +125,8 @@ def test_a_duty_is_broken_and_no_other(duty: str, requests: tuple[Seen, ...]) ->
 @rule("W3", "V2")
 def test_a_file_that_only_a_directory_showed_breaks_two_duties() -> None:
     """It is not listed, and it was found where nothing becomes listed."""
-    shown = seen("resources/directory/read", uri=bait.GUIDE_REFERENCES)
-    found = verdicts(*START, read(bait.GUIDE), shown, read(bait.UNLISTED))
+    shown = seen("resources/directory/read", uri=honeypot.GUIDE_REFERENCES)
+    found = verdicts(*START, read(honeypot.GUIDE), shown, read(honeypot.UNLISTED))
     assert {rule for rule, verdict in found.items() if verdict is Verdict.FAIL} == {"V2", "W3"}
 
 
@@ -145,8 +145,8 @@ def test_a_client_that_declares_nothing_is_seen_in_both_eras() -> None:
     ("duty", "requests"),
     [
         ("K2", (opened(PLAIN), seen("skills/list", PLAIN))),
-        ("V5", (*START, read(bait.GUIDE), read(bait.UNMENTIONED))),
-        ("V7", (*START, read(bait.GENERATED))),
+        ("V5", (*START, read(honeypot.GUIDE), read(honeypot.UNMENTIONED))),
+        ("V7", (*START, read(honeypot.GENERATED))),
     ],
     ids=["K2", "V5", "V7"],
 )
