@@ -85,7 +85,9 @@ BROKEN = [
     ),
     pytest.param("V1", (opened(), read(honeypot.GUIDE)), id="V1-read-without-an-entry"),
     pytest.param(
-        "V1", (*START, read(honeypot.WRONG_DIGEST), read(MORE.format("wrong-digest"))), id="V1-after-a-wrong-digest"
+        "V1",
+        (*START, read(honeypot.WRONG_DIGEST), read(MORE.format("wrong-digest"))),
+        id="V1-after-a-wrong-digest",
     ),
     pytest.param(
         "V1", (*START, read(honeypot.WRONG_SIZE), read(MORE.format("wrong-size"))), id="V1-after-a-wrong-size"
@@ -101,7 +103,9 @@ BROKEN = [
     pytest.param("V5", (*START, read(honeypot.SPARE)), id="V5-spare-skill"),
     pytest.param("V5", (*START, read(honeypot.MENTIONED)), id="V5-file-before-its-skill"),
     pytest.param("O3", (*START, read("FILE:///etc/hostname")), id="O3-file"),
-    pytest.param("O3", (*START, read(honeypot.GUIDE), opened(SECOND), read(honeypot.VAULT, SECOND)), id="O3-other-origin"),
+    pytest.param(
+        "O3", (*START, read(honeypot.GUIDE), opened(SECOND), read(honeypot.VAULT, SECOND)), id="O3-other-origin"
+    ),
 ]
 
 
