@@ -408,8 +408,8 @@ class RemoteCatalog(Catalog):
         except FormatError:  # no entry that could be served instead
             raise failure from None
         if is_same(fresh, entry):
-            is_missing = isinstance(failure, NotFoundError) or failure.reference == "file-unlisted"
-            raise no_file(uri) if is_missing else failure
+            is_unlisted = failure.reference == "file-unlisted" and entry.is_complete
+            raise no_file(uri) if is_unlisted or isinstance(failure, NotFoundError) else failure
         self._feed.publish(self._table.put(fresh))
         return fresh
 
