@@ -149,6 +149,7 @@ async def test_more_than_100_headers_are_refused(kind: str, tmp_path: Path) -> N
         assert await served.status(POST + b"X: a\r\n" * 99 + b"Content-Length: 2\r\n\r\n{}") == 431
 
 
+@pytest.mark.slow  # a server looks for it once a second
 @rule("Z6")
 async def test_an_endless_head_is_read_no_further(kind: str, tmp_path: Path) -> None:
     """Without a bound this takes 25 times its size of memory."""

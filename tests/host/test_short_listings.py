@@ -152,6 +152,7 @@ async def test_a_no_to_files_that_are_not_known_ends_an_approval_that_another_pr
 
 
 @rule("V5", "Z4")
+@pytest.mark.slow
 @pytest.mark.parametrize("speak", SHORT.values(), ids=SHORT.keys())
 async def test_the_command_line_fetches_nothing_to_decline_and_to_refuse(
     speak: Speak,
@@ -183,6 +184,7 @@ async def test_the_command_line_fetches_nothing_to_decline_and_to_refuse(
 
 
 @rule("V5", "V7")
+@pytest.mark.slow
 @pytest.mark.parametrize("speak", [speak_native, speak_archive], ids=["native", "archive"])
 async def test_the_command_line_fetches_once_to_approve(
     speak: Speak, server: HostileServer, tmp_path: Path

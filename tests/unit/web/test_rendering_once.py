@@ -60,6 +60,7 @@ def test_a_text_whose_links_lead_elsewhere_is_rendered_again(
     assert len(rendered) >= 2
 
 
+@pytest.mark.slow
 def test_rendered_texts_take_a_bounded_amount_of_memory(
     rendered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -74,13 +75,13 @@ def test_rendered_texts_take_a_bounded_amount_of_memory(
 @pytest.mark.parametrize(
     "line",
     [
-        pytest.param("- a\n", id="list"),
+        pytest.param("- a\n", id="list", marks=pytest.mark.slow),
         pytest.param("- - - - a\n", id="nested list"),
         pytest.param("1. a\n", id="ordered list"),
         pytest.param("*a* ", id="emphasis"),
-        pytest.param("|a|b|\n", id="table"),
+        pytest.param("|a|b|\n", id="table", marks=pytest.mark.slow),
         pytest.param("[a](b) ", id="links"),
-        pytest.param("a\n\n", id="paragraphs"),
+        pytest.param("a\n\n", id="paragraphs", marks=pytest.mark.slow),
     ],
 )
 def test_a_text_with_too_much_markup_is_shown_as_it_is_written(rendered: list[str], line: str) -> None:
