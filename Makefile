@@ -40,8 +40,10 @@ dev: .venv/dev  ## the same with everything that tests and linters need
 serve: .venv/installed  ## serve examples/skills over HTTP
 	$(BIN)/skillwire serve examples/skills --http 8000
 
-# Compiled tests are kept, whatever the environment says: they halve the time until the first test runs.
-PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
+# One worker more than cores: tests often wait for a server or a disk. Compiled tests are kept, whatever the environment
+# says: they halve the time until the first test runs.
+WORKERS = $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 1) + 1)')
+PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
 
 test: .venv/dev  ## the quick tests: what a change breaks in daily work (two minutes)
 	$(PYTEST) -m 'not slow' tests
