@@ -165,7 +165,7 @@ OPENING = [
     ),
     *rows(
         "catalog/safe_open.py",
-        "tests/unit/catalog/test_beneath.py",
+        "tests/unit/catalog/test_safe_open.py",
         (
             "beneath-stamp-without-ctime",
             "status.st_mtime_ns, status.st_ctime_ns)",
@@ -204,14 +204,12 @@ VISIBILITY = rows(
     ),
     (
         "visible-read-shows-everything",
-        "        if not await self._in_visible_skill(uri, parse_uri(uri).parent.path):\n"
-        "            raise no_file(uri)\n",
+        "        if not await self._in_visible_skill(parse_uri(uri).parent):\n            raise no_file(uri)\n",
         "",
     ),
     (
         "visible-directory-shows-everything",
-        "        if not await self._in_visible_skill(uri, parse_uri(uri).path):\n"
-        "            raise no_directory(uri)\n",
+        "        if not await self._in_visible_skill(parse_uri(uri)):\n            raise no_directory(uri)\n",
         "",
     ),
 )
@@ -412,7 +410,7 @@ APPROVALS = [
     ),
     *rows(
         "cli/prompts.py",
-        "tests/unit/cli/test_asking.py",
+        "tests/unit/cli/test_prompts.py",
         (
             "review-shows-an-approval-of-other-content",
             "if covers(approval, request.origin, request.entry):",
@@ -760,7 +758,7 @@ INSTALLING = [
     ),
     *rows(
         "install/transaction.py",
-        "tests/unit/install/test_swapping.py",
+        "tests/unit/install/test_transaction.py",
         ("swapping-leaves-half-a-step", "for step in reversed(done):", "for step in reversed(done[:-1]):"),
         ("swapping-loses-edits-of-the-killed", "            keep(destination.name)\n", ""),
     ),
@@ -804,6 +802,33 @@ CLIENT = [
             'if self._zlib is None and encoding == "unknown":',
         ),
         ("http-counts-nothing", "                    self._meter.count(len(piece))\n", ""),
+    ),
+    *rows(
+        "client/remote.py",
+        "tests/adversarial/test_remote.py",
+        (
+            "remote-reads-what-is-not-promised",
+            "        if self._allow_unverified and entry.is_unpromised(uri):\n",
+            "        if entry.is_unpromised(uri):\n",
+        ),
+    ),
+    *rows(
+        "client/remote.py",
+        "tests/gateway/test_failures.py",
+        (
+            "remote-takes-half-a-listing-for-a-whole-one",
+            "if listed.error is not None and len(self._table) and not is_cut:",
+            "if listed.error is not None and not len(self._table) and not is_cut:",
+        ),
+    ),
+    *rows(
+        "gateway/upstream.py",
+        "tests/gateway/test_failures.py",
+        (
+            "upstream-words-reach-clients",
+            "            raise _away(self.remote.label) from error\n",
+            "            raise\n",
+        ),
     ),
     *rows(
         "client/pipes.py",
