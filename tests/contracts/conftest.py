@@ -23,7 +23,7 @@ from skillwire import (
     Skill,
 )
 from skillwire.catalog.visible import VisibleCatalog
-from skillwire.client.link import Link
+from skillwire.client.link import ServerLink
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.gateway.addressed import AddressedCatalog
@@ -190,7 +190,7 @@ async def of_upstream(
 ) -> AsyncIterator[Sample]:
     inner = MemoryCatalog(skills())
     cache = ContentCache(tmp_path / "cache", forbidden=[])
-    link = Link("acme", build_server(Skills(inner)))
+    link = ServerLink("acme", build_server(Skills(inner)))
     catalog = RemoteCatalog(link, store=MemoryStore(), cache=cache, allow_unverified=True, prepare=prepare_entry)
     outer = around(UpstreamCatalog(catalog))
 

@@ -138,7 +138,7 @@ class Catalog(ABC):
         except NotFoundError:
             return None
 
-    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - whoever has the bytes here says so
+    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - local catalogs override it
         """Whether all bytes of the skill at ``uri`` are here: packing it asks nobody else for them (V5)."""
         return False
 

@@ -1,8 +1,8 @@
 """The connection of a remote catalog to its server: opened, followed, and opened again when it is lost.
 
-A ``Link`` opens its connection itself, or uses a client that the caller opened. ``run`` is the one place that
-reconnects. After several failures in a row the circuit opens (``circuit_breaker.py``), so that no caller waits for
-a server that does not answer.
+A ``ServerLink`` opens its connection itself, or uses a client that the caller opened. Only ``run`` reconnects.
+After several failures in a row the circuit opens (``circuit_breaker.py``), so that no caller waits for a server that
+does not answer.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from skillwire.amounts import counted
 from skillwire.client.circuit_breaker import CircuitBreaker
 from skillwire.client.connection import pause_before
 from skillwire.client.opening import connect
+from skillwire.client.skills import SkillsClient
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 
@@ -29,12 +30,11 @@ if TYPE_CHECKING:
 
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.opening import ConnectTarget
-    from skillwire.client.skills import SkillsClient
     from skillwire.skill import Diagnostic, SkillEntry
 
 T = TypeVar("T")
 
-POLL_SECONDS = 60.0
+_POLL_SECONDS = 60.0
 _MAX_ATTEMPTS = 16  # the pause has reached its longest before
 # Errors that mean that the server did not answer. Every other error is an answer.
 _NO_ANSWER = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
@@ -52,7 +52,7 @@ class Listed:
     error: SkillwireError | None = None
 
 
-class Link:
+class ServerLink:
     """The way to one server. ``ask`` sends requests; ``run`` keeps the connection open and reports changes.
 
     ``source`` is what ``connect`` takes, or a client that is open already: then ``ask`` works without ``run``, and
@@ -66,23 +66,17 @@ class Link:
         *,
         limits: Limits = DEFAULT_LIMITS,
         dialect: DialectName | None = None,
-        mine: bool = False,
         max_skills: int | None = None,
-        poll_seconds: float = POLL_SECONDS,
     ) -> None:
-        from skillwire.client.skills import SkillsClient
-
         self.label = label
         self.max_skills = max_skills
         self.circuit = CircuitBreaker(
             first_pause=limits.first_rest_seconds, longest_pause=limits.longest_rest_seconds
         )
         self._limits = limits
-        self._poll_seconds = poll_seconds
         self._given = source if isinstance(source, SkillsClient) else None
         self._target = source
         self._dialect: DialectName | None = dialect
-        self._mine = mine
         self._client = self._given
         self._has_news = anyio.Event()
 
@@ -164,11 +158,9 @@ class Link:
         return UpstreamError("server-away", f"{name} does not answer now", "try again later")
 
     def _open(self) -> AbstractAsyncContextManager[SkillsClient]:
-        from skillwire.client.skills import SkillsClient
-
         if isinstance(self._target, SkillsClient):
             return nullcontext(self._target)
-        return connect(self._target, limits=self._limits, dialect=self._dialect, mine=self._mine)
+        return connect(self._target, limits=self._limits, dialect=self._dialect)
 
     def _connected(self) -> SkillsClient:
         if self._client is None:
@@ -186,12 +178,12 @@ class Link:
         lost(error)
 
     async def _keep_current(self, client: SkillsClient, refresh: Callable[[], Awaitable[object]]) -> None:
-        """Call ``refresh`` after each change and every ``poll_seconds``, until it fails."""
+        """Call ``refresh`` after each change and every minute, until it fails."""
         error: SkillwireError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, client)
             while error is None:
-                with anyio.move_on_after(self._poll_seconds):
+                with anyio.move_on_after(_POLL_SECONDS):
                     await self._has_news.wait()
                 self._has_news = anyio.Event()
                 try:

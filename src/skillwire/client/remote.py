@@ -31,7 +31,7 @@ from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.client.dialects.contract import problem_of
 from skillwire.client.entry_table import EntryTable, root_of
-from skillwire.client.link import Link
+from skillwire.client.link import ServerLink
 from skillwire.client.refresh import is_same
 from skillwire.client.relocation import Relocation, relabelled
 from skillwire.client.single_flight import SingleFlight
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 CatalogState: TypeAlias = Literal["connecting", "complete", "partial", "stale", "unreachable"]
 Prepare: TypeAlias = "Callable[[SkillEntry, RemoteCatalog], SkillEntry]"
 
-PATIENCE_SECONDS = 10.0
+_PATIENCE_SECONDS = 10.0
 _SAVE_SECONDS = 600.0  # how often an unchanged listing is saved again
 _WRITE_SECONDS = 5.0
 _MAX_UNKNOWN, _UNKNOWN_SECONDS = 1024, 10.0
@@ -76,24 +76,23 @@ log = logging.getLogger("skillwire.client")
 class RemoteCatalog(Catalog):
     """The skills of one server.
 
-    ``source`` is a client, or a ``Link`` that connects by itself while ``follow`` runs. ``store`` keeps the
+    ``source`` is a client, or a ``ServerLink`` that connects by itself while ``follow`` runs. ``store`` keeps the
     listing and ``cache`` the files. ``prepare`` is called for every entry: it may add metadata, or refuse the
     entry with a ``FormatError``.
     """
 
     def __init__(
         self,
-        source: SkillsClient | Link,
+        source: SkillsClient | ServerLink,
         *,
         store: Store | None = None,
         cache: ContentCache | None = None,
         limits: Limits | None = None,
         allow_unverified: bool = False,
         prepare: Prepare | None = None,
-        patience: float = PATIENCE_SECONDS,
     ) -> None:
         given = source.limits if isinstance(source, SkillsClient) else DEFAULT_LIMITS
-        self._link = Link("", source, limits=given) if isinstance(source, SkillsClient) else source
+        self._link = ServerLink("", source, limits=given) if isinstance(source, SkillsClient) else source
         self.label = self._link.label
         self.state: CatalogState = "connecting"
         self.error: SkillwireError | None = None
@@ -104,7 +103,7 @@ class RemoteCatalog(Catalog):
         self._store = store
         self._allow_unverified = allow_unverified
         self._prepare = prepare
-        self._patience = patience
+        self._patience = _PATIENCE_SECONDS  # that callers wait for the first listing, all together
         self._table = EntryTable()
         self._is_whole = False  # whether the table has everything that the server listed
         self._is_followed = not self._link.is_given

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.entry_table import root_of
-from skillwire.client.link import Link
+from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import StoreError
 from skillwire.gateway.addressed import AddressedCatalog
@@ -210,7 +210,7 @@ class _Building:
             max_call_seconds=decided.timeout or limits.max_call_seconds,
         )
         dialect = cast("DialectName | None", decided.dialect)
-        link = Link(
+        link = ServerLink(
             label, self._plan.servers[label], limits=limits, dialect=dialect, max_skills=decided.max_skills
         )
         remote = RemoteCatalog(

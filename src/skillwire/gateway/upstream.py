@@ -53,17 +53,13 @@ class UpstreamCatalog(WrapperCatalog):
         super().__init__(remote)
         self.remote = remote
         self._notes: list[Diagnostic] | None = None  # None after a change
-        self._addresses = addresses_for(remote.schemes)
         self._watch = remote.changes()
         self._watch.forward(self._forget)
 
     @property
     def addresses(self) -> Addresses:
         """The mapping of the upstream's URIs to ours."""
-        addresses = addresses_for(self.remote.schemes)
-        if addresses != self._addresses:
-            self._addresses = addresses
-        return self._addresses
+        return addresses_for(self.remote.schemes)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry; an invalid one does not exist for clients."""

@@ -132,12 +132,10 @@ _LATIN = (
     " -~\u00a0-\u02af\u0370-\u058f\u10a0-\u10ff\u1c80-\u1cbf\u1d00-\u1dbf\u1e00-\u1fff"
     "\u2c60-\u2d2f\ua640-\ua69d\ua720-\ua7ff"
 )
-_IDEOGRAPHS = "\u2e80-\u9fff\uf900-\ufaff\U00016f00-\U00018dff\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
 _STRAY = (
     f"(?<=[{_LATIN}])(?:[{_JOINERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
     "|(?<![#*0-9\u00a9\u00ae])[\ufe0e\ufe0f]|\ufeff)"
-    "|(?<=[\U0001f000-\U0001faff])[\ufe00-\ufe0d]"
-    f"|(?<![{_IDEOGRAPHS}])[\U000e0100-\U000e01ef]"
+    "|[\ufe00-\ufe0d\U000e0100-\U000e01ef]"  # a few choose glyphs of ideographs and symbols; many carry bits
 )
 _SCATTERED = re.compile(f"(?:{_STRAY})(?![{_SELECTORS}{_WIDTHLESS}{_JOINERS}])")
 _FEW = 3

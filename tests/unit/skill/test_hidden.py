@@ -130,8 +130,17 @@ def test_invisible_characters_that_are_spread_over_a_word_are_reported(character
 @rule("B6")
 def test_selectors_that_an_emoji_does_not_have_are_reported() -> None:
     assert places("😀\ufe01😀\ufe02😀\ufe03") == [1]
-    keycaps, ideographs = "1\ufe0f\u20e32\ufe0f\u20e33\ufe0f\u20e3", "葛\U000e0100葛\U000e0101葛\U000e0102"
+    keycaps, ideographs = "1\ufe0f\u20e32\ufe0f\u20e33\ufe0f\u20e3", "葛\U000e0100飾\U000e0101"
     assert places(f"😀\ufe0f😀\ufe0e😀\ufe0f {keycaps} ❤\ufe0f {ideographs}") == []
+
+
+@rule("B6")
+def test_many_selectors_after_ideographs_or_symbols_carry_a_text_and_are_reported() -> None:
+    """They are spelled out as well: a person sees each of them in a review."""
+    for carrier, first in (("字", 0xE0100), ("☺", 0xFE00)):
+        text = "".join(carrier + chr(first + index % 14) for index in range(72))
+        assert places(text) == [1]
+        assert len(list(find_hidden_runs(text))) == 72
 
 
 @rule("B6")
