@@ -1,7 +1,7 @@
 """The connection of a remote catalog to its server: opened, followed, and opened again when it is lost.
 
 A ``ServerLink`` opens its connection itself, or uses a client that the caller opened. Only ``run`` reconnects.
-After several failures in a row the circuit opens (``circuit_breaker.py``), so that no caller waits for a server that
+After several failures in a row the circuit opens (``circuit_breaker.py``): no caller waits for a server that
 does not answer.
 """
 
