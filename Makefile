@@ -72,13 +72,13 @@ test-adapters: .venv/extras  ## against the agent frameworks' own packages, offl
 	$(BIN)/pyright -p tests/adapters
 
 # Without Chromium its tests say so and are skipped; where CI is set, nothing goes on.
-test-web: .venv/extras  ## the pages, in Debian's Chromium; pictures of every state go to tests/web/artefacts
+test-web: .venv/extras  ## the pages, in Debian's Chromium
 	@tests/web/install_chromium.sh || [ -z "$$CI" ]
 	$(PYTEST) --maxprocesses 4 -rsx --timeout 300 tests/web
 
-web-pictures: .venv/extras  ## write the pictures of docs/web.md
+web-pictures: .venv/extras  ## write the pictures of docs/web.md, and of every state to tests/web/artefacts
 	@tests/web/install_chromium.sh
-	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py
+	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py tests/web/test_states.py tests/web/test_rare_states.py
 
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .

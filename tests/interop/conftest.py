@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 import pytest
+from mcp.client import session
 
 from interop import honest
 from interop.cells import PROPERTY, Cell, check
@@ -43,6 +44,10 @@ if TYPE_CHECKING:
     from interop.cells import Record, Role
     from interop.running import PeerServer, Serve
     from trees import Tree
+
+# The SDK's client waits 10 s for a modern server and then assumes a legacy one. A cold start of Node or FastMCP
+# on a busy machine takes longer.
+session.DISCOVER_TIMEOUT_SECONDS = 60.0
 
 WRONG = pytest.StashKey[list[str]]()
 TREES: dict[str, Callable[[], Tree]] = {

@@ -14,7 +14,7 @@ import pytest
 
 from trees import write_tree
 from web import hostile
-from web.looking import ARTEFACTS
+from web.looking import ARTEFACTS, KEEP_PICTURES
 from web.processes import desk_over, serving
 from web.stage import BOOKS, servers_of
 from web.watching import Watch
@@ -36,13 +36,18 @@ NAMES = f"MAP {STRANGER} 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE 
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--pictures", action="store_true", help="write the pictures of docs/web.md")
+    parser.addoption("--pictures", action="store_true", help="write pictures of docs/web.md and of every state")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--pictures"):
+        os.environ[KEEP_PICTURES] = "1"
 
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
     """Debian's Chromium, which Playwright starts without a sandbox: root cannot have one."""
-    program = shutil.which(os.environ.get("CHROMIUM", "chromium"))
+    program = shutil.which(os.environ.get("CHROMIUM", "chromium-headless-shell"))
     if program is None:
         reason = "CHROMIUM IS MISSING: run tests/web/install_chromium.sh"
         if os.environ.get("CI"):

@@ -1,6 +1,6 @@
 """Every page in every state: it fits narrow and wide windows, in both themes, holds still, has no grave barriers.
 
-``artefacts`` keeps a picture of each. Look at them after a change of the look.
+`make web-pictures` keeps a picture of each. Look at them after a change of the design.
 """
 
 from __future__ import annotations
