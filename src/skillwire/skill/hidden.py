@@ -39,6 +39,7 @@ class HiddenKind(StrEnum):
     ZERO_WIDTH = "zero-width", "a run of zero-width characters"
     SCATTERED = "scattered-characters", "invisible characters between ordinary letters"
     SINGLE = "invisible-character", "an invisible character"
+    BLANKS = "mixed-blanks", "different blanks at the end of a line"
     COMMENT = "html-comment", "an HTML comment"
     DECLARATION = "html-declaration", "an HTML declaration"
     INSTRUCTION = "processing-instruction", "a processing instruction"
@@ -108,6 +109,11 @@ _WIDTHLESS = (  # without the joiners; U+2800 has a width and no dots
     # Planes without characters, what is unassigned beside the tags, and the private planes.
     "\U00040000-\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U0010ffff"
 )
+# These join letters of their own scripts. After other letters most fonts draw nothing.
+_STACKERS = (
+    "\u1039\u17d2\u1a60\u2d7f\U00010a3f\U00011133\U000113d0\U0001193e\U00011a47\U00011a99\U00011d45"
+    "\U00011d97\U0001bc9d\U0001da9b-\U0001da9f\U0001daa1-\U0001daaf"
+)
 # Controls of C1, notes between lines, and what is no character.
 _UNASSIGNED = (
     "\x80-\x9f\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"
@@ -121,20 +127,23 @@ _PATTERN = re.compile(
     # An emoji may join a selector to one zero-width joiner; three in a row mean nothing visible.
     f"|(?P<selector>[{_SELECTORS}]{{2,}})"
     f"|(?P<zero>[{_WIDTHLESS}{_JOINERS}{_SELECTORS}]{{3,}}|[{_WIDTHLESS}{_JOINERS}]{{2,}})"
+    f"|(?P<stacker>[{_STACKERS}]{{3,}})"
     f"|(?P<filler>[{_FILLERS}])"
     f"|(?P<unassigned>[{_UNASSIGNED}]+)"
     f"|(?P<private>[{_PRIVATE}]{{2,}})"
+    # Tabs and blanks in turn can spell bits. An editor leaves only tabs before blanks, or blanks before tabs.
+    r"|(?P<blanks>(?<![^\S\r\n])(?!(?: *+\t*+|\t*+ *+)(?:[\r\n]|\Z))[^\S\r\n]{3,}+(?=[\r\n]|\Z))"
 )
 # Where no script and no emoji has them: joiners after letters of an alphabet that does not join (Latin, Greek,
-# Cyrillic, Armenian, Georgian), selectors after what has no variants. A digit has one, the keycap. A soft hyphen
-# and the two marks of direction have their use there.
+# Cyrillic, Armenian, Georgian) or at the start of a line, selectors after what has no variants. A digit has one in
+# a keycap. A soft hyphen and the two marks of direction have their use there.
 _LATIN = (
     " -~\u00a0-\u02af\u0370-\u058f\u10a0-\u10ff\u1c80-\u1cbf\u1d00-\u1dbf\u1e00-\u1fff"
     "\u2c60-\u2d2f\ua640-\ua69d\ua720-\ua7ff"
 )
 _STRAY = (
-    f"(?<=[{_LATIN}])(?:[{_JOINERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
-    "|(?<![#*0-9\u00a9\u00ae])[\ufe0e\ufe0f]|\ufeff)"
+    f"(?<![^{_LATIN}\\n\\t])(?:[{_JOINERS}{_STACKERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
+    "|(?<![\u00a9\u00ae])(?:\ufe0e|\ufe0f(?!\u20e3))|\ufeff)"
     "|[\ufe00-\ufe0d\U000e0100-\U000e01ef]"  # a few choose glyphs of ideographs and symbols; many carry bits
 )
 _SCATTERED = re.compile(f"(?:{_STRAY})(?![{_SELECTORS}{_WIDTHLESS}{_JOINERS}])")
@@ -149,9 +158,11 @@ _KINDS = {
     "bidi": HiddenKind.BIDI,
     "selector": HiddenKind.SELECTORS,
     "zero": HiddenKind.ZERO_WIDTH,
+    "stacker": HiddenKind.ZERO_WIDTH,
     "filler": HiddenKind.SINGLE,
     "unassigned": HiddenKind.CONTROL,
     "private": HiddenKind.SINGLE,
+    "blanks": HiddenKind.BLANKS,
     "single": HiddenKind.SINGLE,
 }
 # The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.

@@ -135,6 +135,43 @@ def test_selectors_that_an_emoji_does_not_have_are_reported() -> None:
 
 
 @rule("B6")
+def test_a_selector_after_a_digit_belongs_to_a_keycap() -> None:
+    for selector in "\ufe0e\ufe0f":
+        text = f"1{selector}2{selector}3{selector}4"
+        assert places(text) == [1]
+        assert len(list(find_hidden_runs(text))) == 3
+
+
+# The joiners of scripts that draw nothing themselves (Unicode's invisible stackers), and marks of sign writing.
+STACKERS = (
+    "\u1039\u17d2\u1a60\u2d7f\U00010a3f\U00011133\U000113d0\U0001193e\U00011a47\U00011a99\U00011d45\U00011d97"
+    "\U0001bc9d\U0001da9b\U0001da9f\U0001daa1\U0001daaf"
+)
+
+
+@rule("B6")
+@pytest.mark.parametrize("mark", STACKERS, ids=ascii)
+def test_a_mark_of_another_script_that_draws_nothing_is_reported(mark: str) -> None:
+    assert places(mark.join("hello")) == [1]
+    assert places(f"{mark}one\n{mark}two\n{mark}three") == [0]
+    assert spell_out(f"a{mark}b") == f"a<U+{ord(mark):04X}>b"
+    assert places(f"ok {mark * 3}") == [3]
+
+
+@rule("B6")
+@pytest.mark.parametrize("blanks", [" \t ", "\t \t", "  \u00a0", "\t\t \t   "], ids=ascii)
+@pytest.mark.parametrize("end", ["\n", "\r\n", ""], ids=ascii)
+def test_different_blanks_at_the_end_of_a_line_can_spell_bits_and_are_reported(blanks: str, end: str) -> None:
+    assert found(f"word{blanks}{end}") == [("mixed-blanks", 4)]
+    assert "<U+0020>" in spell_out(f"word{blanks}{end}") or "<U+0009>" in spell_out(f"word{blanks}{end}")
+
+
+@rule("B6")
+def test_blanks_that_an_editor_leaves_are_not_reported() -> None:
+    assert places("hard break  \n    \t\n\t\t    \n\t\n\n      \n x \t y") == []
+
+
+@rule("B6")
 def test_many_selectors_after_ideographs_or_symbols_carry_a_text_and_are_reported() -> None:
     """They are spelled out as well: a person sees each of them in a review."""
     for carrier, first in (("字", 0xE0100), ("☺", 0xFE00)):
@@ -160,7 +197,10 @@ def test_a_run_that_alternates_between_kinds_is_reported() -> None:
         pytest.param("Grüße, 你好, שלום, مرحبا, नमस्ते", id="scripts"),
         pytest.param("\ufeffA file that begins with a byte order mark.", id="byte-order-mark"),
         pytest.param("Family 👩‍👩‍👧‍👦, kiss 👩‍❤️‍💋‍👨, rainbow 🏳️‍🌈, keycap 1️⃣", id="emoji"),
-        pytest.param("Persian می‌خواهم needs a non-joiner; Hebrew \u200fneeds\u200e marks.", id="joiners"),
+        pytest.param(
+            "Khmer ខ្មែរ, Burmese မန္တလေး, Persian می‌خواهم needs a non-joiner; Hebrew \u200fneeds\u200e marks.",
+            id="joiners",
+        ),
         pytest.param(
             f"Scotland {SCOTLAND}, Wales 🏴{tags('gbwls')}\U000e007f, England 🏴{tags('gbeng')}\U000e007f.",
             id="flags",
