@@ -11,7 +11,7 @@ import pytest
 
 from gateway.stage import SECONDS, gateway_of, hostile, paths, source, until
 from gateway.test_admitting import ADMIT, FLAT, NOTES, approve
-from host.short import speak_archive, speak_manifest
+from host.short import speak_archive, speak_digest, speak_manifest
 from rules import rule
 from skillwire import NotFoundError
 from trees import skill_md
@@ -70,6 +70,33 @@ async def test_what_is_approved_and_listed_short_is_listed(state: Path) -> None:
 
 async def is_listed(gateway: Gateway) -> bool:
     return await paths(gateway.catalog) == ["acme/flat"]
+
+
+@rule("A1", "V2")
+async def test_an_approval_counts_if_only_the_skill_md_has_a_digest(state: Path) -> None:
+    """It covers the SKILL.md. Other files are not promised, so they are not served."""
+    server = hostile()
+    speak_digest(server)
+    async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
+        await approve(state, url)
+        await until(gateway.catalog, lambda: is_listed(gateway))
+        assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat")
+        with pytest.raises(NotFoundError):
+            await gateway.catalog.read_file(NOTES)
+        assert list(await gateway.catalog.problems()) == []
+
+
+@rule("A1", "L2")
+async def test_a_gateway_lists_what_its_upstream_lists_whatever_a_host_saved(state: Path) -> None:
+    """They share one store. The host's fuller entry must not pass for the upstream's listing."""
+    server = hostile()
+    speak_digest(server)
+    async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
+        await approve(state, url)
+        seen = await gateway.store.entries("acme")
+        assert seen is not None
+        assert [entry.is_complete for entry in seen.entries] == [False]
+        assert [entry.is_complete for entry in seen.asked] == [True]
 
 
 @rule("A2", "L2")

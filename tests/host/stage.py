@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections import Counter
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
 from adversarial.adversary import SMALL
+from skillwire.client.skills import SkillsClient
 from skillwire.host.approvals import Answer, Policy, Rule
 from skillwire.host.opening import SkillHost
 from skillwire.skill import digest_of
@@ -21,7 +23,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from adversarial.adversary import HostileServer
+    from skillwire.client.remote import CatalogState
     from skillwire.host.approvals import ApprovalRequest
+    from skillwire.host.origins import Origin
     from skillwire.host.results import ToolResult
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import LogLine
@@ -51,6 +55,23 @@ class Person:
         return [request.kind for request in self.asked]
 
 
+@dataclass
+class _Known:
+    """What naming and showing skills needs of an origin."""
+
+    label: str
+    entries: tuple[SkillEntry, ...] = ()
+    state: str = "complete"
+    is_local: bool = False
+
+
+def known_origin(
+    label: str, *entries: SkillEntry, state: CatalogState = "complete", is_local: bool = False
+) -> Origin:
+    """An origin that nothing is read from."""
+    return cast("Origin", _Known(label, entries, state, is_local))
+
+
 class Slow(Person):
     """Thinks until told."""
 
@@ -73,14 +94,26 @@ class StagedHost(SkillHost):
         self._told = anyio.Event()
         self.listings: Counter[str] = Counter()
         super().__init__(*given, **options)
-        refresh = self.origins.refresh
+        add_server = self.origins.add_server
 
-        async def counted(origin: Any) -> None:
-            await refresh(origin)
-            self.listings[origin.label] += 1
-            self._tell()
+        async def counted(label: str, target: Any) -> Any:
+            origin = await add_server(label, target)
+            self._count_listings(origin)
+            return origin
 
-        self.origins.refresh = counted  # type: ignore[method-assign]
+        self.origins.add_server = counted  # type: ignore[method-assign]
+
+    def _count_listings(self, origin: Any) -> None:
+        refresh = origin.catalog.refresh
+
+        async def counted() -> Any:
+            try:
+                return await refresh()
+            finally:
+                self.listings[origin.label] += 1
+                self._tell()
+
+        origin.catalog.refresh = counted
 
     def _forget_names(self) -> None:
         super()._forget_names()
@@ -106,7 +139,13 @@ class StagedHost(SkillHost):
 
     async def relist(self, label: str) -> None:
         """Have a server list its skills now."""
-        await self.origins.refresh(self.origins.get(label))  # type: ignore[arg-type]
+        await self.origins.get(label).catalog.refresh()  # type: ignore[attr-defined]
+
+    def client(self, label: str) -> SkillsClient:
+        """The connection to a server."""
+        client = self.origins.get(label).catalog.client  # type: ignore[attr-defined]
+        assert isinstance(client, SkillsClient)
+        return client
 
     def state(self, label: str) -> str:
         return self.origins.get(label).state

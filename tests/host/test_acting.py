@@ -16,7 +16,6 @@ from skillwire.errors import StoreError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule, nobody
 from skillwire.host.desk import question_of, request_of
 from skillwire.host.opening import open_store
-from skillwire.host.origins import ServerOrigin
 from skillwire.skill.approval import EXECUTE
 from skillwire.store.contract import LogLine
 from trees import skill_md
@@ -156,9 +155,7 @@ async def test_a_plain_read_of_a_skill_md_gives_no_standing(server: HostileServe
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
         origin = host.origins.get("one")
-        assert isinstance(origin, ServerOrigin)
-        assert origin.client is not None
-        await origin.client.read_skill_uri(URI)
+        await origin.fetch(origin.entries[0], URI)
         await host.review("flat")
         assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
         assert (person.asked, list(await host.store.approvals()), host.granted()) == ([], [], frozenset())

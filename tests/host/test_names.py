@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from adversarial.expecting import refused
+from host.stage import known_origin
 from rules import rule
 from skillwire.errors import NotFoundError, OriginError
 from skillwire.host.names import Names
-from skillwire.host.origins import FolderOrigin, Origin, Origins, ServerOrigin
+from skillwire.host.origins import Origins
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill import digest_of, format_uri
 from skillwire.skill.entry import Resource, SkillEntry
@@ -21,6 +22,8 @@ from skillwire.store.memory import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from skillwire.host.origins import Origin
 
 
 def skill(path: str, scheme: str = "skill") -> SkillEntry:
@@ -30,8 +33,7 @@ def skill(path: str, scheme: str = "skill") -> SkillEntry:
 
 
 def server(label: str, *skills: SkillEntry | str) -> Origin:
-    entries = tuple(each if isinstance(each, SkillEntry) else skill(each) for each in skills)
-    return ServerOrigin(label, entries=entries)
+    return known_origin(label, *(each if isinstance(each, SkillEntry) else skill(each) for each in skills))
 
 
 def shown(*origins: Origin) -> list[str]:
@@ -67,7 +69,7 @@ def test_a_name_in_two_origins_is_qualified_in_both() -> None:
 @rule("N1")
 def test_a_folder_is_not_preferred_to_a_server() -> None:
     """Nor the other way round."""
-    origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", "refunds")
+    origins = known_origin("local", skill("refunds"), is_local=True), server("a", "refunds")
     assert shown(*origins) == ["local:refunds", "a:refunds"]
     with refused(OriginError, "name-ambiguous", "N1"):
         Names(origins).find("refunds")
@@ -113,7 +115,7 @@ def test_one_uri_in_two_origins_is_two_skills() -> None:
 @pytest.mark.parametrize("posing", ["local:refunds", "a:refunds"], ids=["another-origin", "its-own"])
 def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
     """A server may call its skill whatever it likes; what it is called here is ours to say."""
-    origins = FolderOrigin("local", entries=(skill("refunds"),)), server("a", posing, "refunds")
+    origins = known_origin("local", skill("refunds"), is_local=True), server("a", posing, "refunds")
     assert_every_name_means_its_skill(*origins)
     names = Names(origins)
     assert names.find("local:refunds").origin.label == "local"

@@ -73,6 +73,35 @@ async def test_a_listing_that_ends_in_an_error_is_partial_and_counts(server: Hos
         assert not seen.is_complete
 
 
+@rule("L2", "B3")
+async def test_a_partial_listing_does_not_replace_a_whole_one(server: HostileServer, state: Path) -> None:
+    """That the second page fails does not prove that its skills are gone."""
+    server.add("second", {"SKILL.md": skill_md("second")})
+    pages: dict[object, object] = {
+        None: {"skills": server.entries[:1], "nextCursor": "2"},
+        "2": {"skills": server.entries[1:]},
+    }
+    server.answers["skills/list"] = lambda params: pages[params.get("cursor")]
+    async with hosting(state, {"one": server}) as host:
+        pages["2"] = Refusal(-32603, "broken")
+        await host.relist("one")
+        assert [skill.name for skill in host.names.skills] == ["flat", "second"]
+        assert host.state("one") == "stale"
+
+
+@rule("L2", "S1")
+async def test_a_server_that_never_answers_a_request_to_listen_is_listed_again(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("skillwire.host.origins._POLL_SECONDS", 0.01)
+    server = other_server("first", transport="stdio")
+    server.answers["subscriptions/listen"] = silence
+    async with hosting(state, {"one": server}, calm=False) as host:
+        await host.until(lambda: host.listings["one"] >= 2)
+        server.add("second", {"SKILL.md": skill_md("second")})
+        await host.until(lambda: "second" in [skill.name for skill in host.names.skills])
+
+
 @rule("L2", "O1")
 @pytest.mark.parametrize("target", [NOWHERE, "http://127.0.0.1:9/mcp"], ids=["command", "url"])
 async def test_a_server_that_was_never_there_is_unreachable(target: object, state: Path) -> None:
@@ -160,7 +189,7 @@ async def test_a_server_that_comes_back_is_complete_again(server: HostileServer,
         await host.calm("one")
         server.hang_up()
         server.answers["skills/list"] = Refusal(-32603, "going down")
-        connected(host, "one").connection.hear()
+        host.client("one").connection.hear()
         await host.until(lambda: host.state("one") == "stale")
         assert [skill.name for skill in host.names.skills] == ["flat"]
         server.add("more", {"SKILL.md": skill_md("more")})
@@ -278,7 +307,7 @@ async def test_a_server_that_connects_and_never_lists_is_not_asked_without_pause
             enough.set()
         return pause_before(attempt, limits)
 
-    monkeypatch.setattr("skillwire.host.origins.pause_before", counted)
+    monkeypatch.setattr("skillwire.client.link.pause_before", counted)
     server.answers["skills/list"] = Refusal(-32603, "broken")
     async with hosting(state, {"one": server}, calm=False) as host:
         with anyio.fail_after(SECONDS):
@@ -301,7 +330,7 @@ async def test_a_full_disk_does_not_make_a_server_unreachable(server: HostileSer
     async with server.serving() as target, host.connected({"one": target}):
         await host.calm("one")
         assert (host.state("one"), [skill.name for skill in host.names.skills]) == ("complete", ["flat"])
-        assert connected(host, "one")
+        assert host.client("one")
 
 
 @rule("O1", "O2")
@@ -350,9 +379,3 @@ async def test_an_origin_that_is_not_there_is_named_with_those_that_are(
         with refused(OriginError, "origin-unknown", "O1") as caught:
             host.origins.get("two")
         assert "one" in caught.value.hint
-
-
-def connected(host: StagedHost, label: str):
-    [origin] = [origin for origin in host.origins.servers() if origin.label == label]
-    assert origin.client is not None
-    return origin.client

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
-import skillwire.host.origins
+import skillwire.client.link
 from interop.honest import files_by_skill, path_of
 from skillwire.client.opening import connect
 from skillwire.host.approvals import Answer, Policy, Rule
@@ -56,7 +56,7 @@ async def hosting(
 def speak(era: Era, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hosts choose no era: they take the newest a server has. This holds them to the handshake."""
     if era == "legacy":
-        monkeypatch.setattr(skillwire.host.origins, "connect", partial(connect, mode="legacy"))
+        monkeypatch.setattr(skillwire.client.link, "connect", partial(connect, mode="legacy"))
 
 
 async def visit_all(

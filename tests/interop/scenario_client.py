@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 import anyio
 
-import skillwire.host.origins
+import skillwire.client.link
 from skillwire.client.opening import connect
 from skillwire.errors import VerificationError
 from skillwire.host.approvals import Answer, ApprovalRequest
@@ -44,7 +44,7 @@ async def yes(request: ApprovalRequest) -> Answer:
 
 async def as_host(url: str, mode: str, *, loads: bool) -> str:
     """List, show the catalog, approve; load; read on."""
-    skillwire.host.origins.connect = partial(connect, mode=mode)  # type: ignore[attr-defined]
+    skillwire.client.link.connect = partial(connect, mode=mode)  # type: ignore[attr-defined]
     with TemporaryDirectory() as state:
         async with SkillHost.open(servers={"scenario": url}, state=state, ask=yes) as host:
             await host.settle()

@@ -106,16 +106,8 @@ async def ask_origins(store: Store, targets: Mapping[str, Mapping[str, Any]], pa
 
 
 async def _answered(origin: Origin, target: Mapping[str, Any]) -> Answered:
-    from skillwire.host.origins import FolderOrigin, ServerOrigin
-
-    problems: tuple[Diagnostic, ...] = ()
-    dialect: str | None = None
-    if isinstance(origin, ServerOrigin) and origin.client is not None and origin.state in ("complete", "partial"):
-        dialect, problems = await origin.client.dialect(), tuple(origin.client.problems)
-    elif isinstance(origin, FolderOrigin) and origin.catalog is not None:
-        dialect = "folder"
-        problems = tuple(problem for problem in origin.catalog.snapshot().problems() if problem.refuses)
-    return Answered(origin, where_of(target), dialect, problems)
+    problems = tuple(await origin.problems()) if origin.kind else ()
+    return Answered(origin, where_of(target), origin.kind or None, problems)
 
 
 def where_of(target: Mapping[str, Any]) -> str:

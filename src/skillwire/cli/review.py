@@ -140,18 +140,17 @@ async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncItera
     from anyio import to_thread
 
     from skillwire.host.approvals import Approvals
-    from skillwire.host.origins import ServerOrigin
     from skillwire.skill.approval import file_digests
 
     before, origin, change = file_digests(approval.contents), found.origin, Approvals.change(approval, found.entry)
-    if change is None or host.cache is None or not isinstance(origin, ServerOrigin) or origin.client is None:
+    if change is None or host.cache is None or not origin.is_connected:
         return
     for uri in change.rotated:
         old = await to_thread.run_sync(host.cache.get, origin.label, uri, before[uri])
         if old is None:
             yield f"~ {path_inside(found.entry.uri, uri)}: the approved one is not kept here any more"
             continue
-        new = (await origin.client.read_resource(found.entry, uri)).data
+        new = (await origin.fetch(found.entry, uri)).data
         for text in _compared(path_inside(found.entry.uri, uri), old, new):
             yield text
 

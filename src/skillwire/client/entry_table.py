@@ -30,12 +30,25 @@ class EntryTable:
         self._listed: dict[SkillUri, SkillEntry] = {}
         self._asked: OrderedDict[SkillUri, SkillEntry] = OrderedDict()
         self._all_complete = (-1, False)  # for which version, and the answer
+        self._known: tuple[int, tuple[SkillEntry, ...]] = (-1, ())
 
     def __iter__(self) -> Iterator[SkillEntry]:
         return iter(self._listed.values())
 
     def __len__(self) -> int:
         return len(self._listed)
+
+    @property
+    def known(self) -> tuple[SkillEntry, ...]:
+        """Every listed skill, with its fuller entry if it was asked for."""
+        if self._known[0] != self._version:
+            known = tuple(self._asked.get(root, entry) for root, entry in self._listed.items())
+            self._known = self._version, known
+        return self._known[1]
+
+    def listed_at(self, root: SkillUri) -> SkillEntry | None:
+        """The entry of the skill at ``root``, as it was listed."""
+        return self._listed.get(root)
 
     def listed(self, key: str) -> SkillEntry:
         """The listed entry with the canonical URI ``key``."""
@@ -101,6 +114,11 @@ class EntryTable:
         # A short entry and the full one differ although the skill did not change.
         is_changed = known is not None and known.is_complete and not is_same(known, entry)
         return Change(changed=frozenset({entry.uri})) if is_changed else Change()
+
+    def forget_asked(self) -> None:
+        """Forget the fuller entries: the server is to be asked again."""
+        self._asked.clear()
+        self._version += 1
 
     def drop(self, root: SkillUri) -> Change:
         """Remove a skill that the server no longer has."""

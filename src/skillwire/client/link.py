@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_POLL_SECONDS = 60.0
 _MAX_ATTEMPTS = 16  # the pause has reached its longest before
 # Errors that mean that the server did not answer. Every other error is an answer.
 _NO_ANSWER = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
@@ -67,6 +66,8 @@ class ServerLink:
         limits: Limits = DEFAULT_LIMITS,
         dialect: DialectName | None = None,
         max_skills: int | None = None,
+        instructions: bool = False,
+        poll_seconds: float = 60.0,
     ) -> None:
         self.label = label
         self.max_skills = max_skills
@@ -78,6 +79,8 @@ class ServerLink:
         self._target = source
         self._dialect: DialectName | None = dialect
         self._client = self._given
+        self._instructions = instructions  # whether skills that they name count as listed (I5)
+        self._poll_seconds = poll_seconds
         self._has_news = anyio.Event()
 
     @property
@@ -160,7 +163,7 @@ class ServerLink:
     def _open(self) -> AbstractAsyncContextManager[SkillsClient]:
         if isinstance(self._target, SkillsClient):
             return nullcontext(self._target)
-        return connect(self._target, limits=self._limits, dialect=self._dialect)
+        return connect(self._target, limits=self._limits, dialect=self._dialect, mine=self._instructions)
 
     def _connected(self) -> SkillsClient:
         if self._client is None:
@@ -178,12 +181,12 @@ class ServerLink:
         lost(error)
 
     async def _keep_current(self, client: SkillsClient, refresh: Callable[[], Awaitable[object]]) -> None:
-        """Call ``refresh`` after each change and every minute, until it fails."""
+        """Call ``refresh`` after each change, and from time to time, until it fails."""
         error: SkillwireError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, client)
             while error is None:
-                with anyio.move_on_after(_POLL_SECONDS):
+                with anyio.move_on_after(self._poll_seconds):
                     await self._has_news.wait()
                 self._has_news = anyio.Event()
                 try:

@@ -19,7 +19,9 @@ from __future__ import annotations
 import logging
 import time
 from collections import OrderedDict
+from dataclasses import replace
 from functools import partial
+from math import inf
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
@@ -46,6 +48,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.approval import has_contents
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill
@@ -53,8 +56,9 @@ from skillwire.store.contract import SeenEntries
 from skillwire.store.write_behind import WriteBehind
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Awaitable, Callable, Mapping, Sequence
 
+    from skillwire.client.dialects.contract import Children
     from skillwire.client.link import Listed
     from skillwire.skill import Resource, SkillEntry
     from skillwire.store.content_cache import ContentCache
@@ -78,7 +82,8 @@ class RemoteCatalog(Catalog):
 
     ``source`` is a client, or a ``ServerLink`` that connects by itself while ``follow`` runs. ``store`` keeps the
     listing and ``cache`` the files. ``prepare`` is called for every entry: it may add metadata, or refuse the
-    entry with a ``FormatError``.
+    entry with a ``FormatError``. With ``closed``, an entry that was asked for and has digests for all its files
+    describes the whole skill, so that it can be approved: other files of the skill are never read (V2).
     """
 
     def __init__(
@@ -89,6 +94,7 @@ class RemoteCatalog(Catalog):
         cache: ContentCache | None = None,
         limits: Limits | None = None,
         allow_unverified: bool = False,
+        closed: bool = False,
         prepare: Prepare | None = None,
     ) -> None:
         given = source.limits if isinstance(source, SkillsClient) else DEFAULT_LIMITS
@@ -102,10 +108,12 @@ class RemoteCatalog(Catalog):
         self._limits = limits or given
         self._store = store
         self._allow_unverified = allow_unverified
+        self._closed = closed
         self._prepare = prepare
         self._patience = _PATIENCE_SECONDS  # that callers wait for the first listing, all together
         self._table = EntryTable()
         self._is_whole = False  # whether the table has everything that the server listed
+        self._is_listed = False  # whether the server listed its skills in this run
         self._is_followed = not self._link.is_given
         self._problems: tuple[Diagnostic, ...] = ()  # of the last listing
         self._unusable: list[Diagnostic] = []  # entries that ``prepare`` refused
@@ -121,6 +129,12 @@ class RemoteCatalog(Catalog):
         self._settled = anyio.Event()  # the first attempt to list has ended
         self._state_changed = anyio.Event()
         self._saved_at = 0.0
+        self._earlier: dict[SkillUri, SkillEntry] = {}  # fuller entries, to use again when the server is away
+
+    @property
+    def client(self) -> SkillsClient | None:
+        """The connected client, if there is one."""
+        return self._link.client
 
     # The catalog
 
@@ -233,7 +247,7 @@ class RemoteCatalog(Catalog):
 
     async def follow(self) -> None:
         """Keep the listing current until cancelled: on each change that the server reports, and every minute."""
-        await self._load_saved()
+        await self.load_saved()
         self._is_followed = True
         try:
             async with anyio.create_task_group() as group:
@@ -243,13 +257,14 @@ class RemoteCatalog(Catalog):
                     await self._link.run(self.refresh, self._lost)
         finally:
             self._is_followed = not self._link.is_given
+            self._settled.set()
 
     async def refresh(self) -> Change:
         """List again. One at a time: a late answer would bring back what is gone."""
         async with self._refreshing:
             return await self._take(await self._link.list())
 
-    async def settle(self, seconds: float) -> None:
+    async def settle(self, seconds: float = inf) -> None:
         """Wait until the first listing succeeded or failed, at most so long."""
         with anyio.move_on_after(seconds):
             await self._settled.wait()
@@ -260,18 +275,20 @@ class RemoteCatalog(Catalog):
         return self.state
 
     async def _take(self, listed: Listed) -> Change:
-        """Take a listing. A partial one replaces another only if a limit of ours cut both (L2)."""
+        """Take a listing, unless it is partial and would remove skills (L2)."""
         self.dialect = listed.dialect
         entries, self._unusable = self._usable(listed.entries)
         self._problems = listed.problems
         self._refused.clear()
         if listed.error is not None and not self._is_followed and not listed.entries:
             raise listed.error  # the caller asked for this listing
-        is_cut = isinstance(listed.error, LimitError) and not self._is_whole
-        if listed.error is not None and len(self._table) and not is_cut:
+        if listed.error is not None and len(self._table) and not self._may_replace(listed, entries):
             self._lost(listed.error)
             return Change()
         is_first, was_stale = self.state == "connecting", self.state == "stale"
+        if not self._is_listed:
+            self._table.forget_asked()  # they are of an earlier run
+            self._is_listed = True
         self._is_whole, self.error, self.seen_at = listed.error is None, listed.error, time.time()
         self._set_state("partial" if listed.error is not None or self._problems or self._unusable else "complete")
         change = self._replace(entries)
@@ -284,8 +301,19 @@ class RemoteCatalog(Catalog):
             await self._save(listed)
         return change
 
+    def _may_replace(self, listed: Listed, entries: Sequence[SkillEntry]) -> bool:
+        """Whether a partial listing may replace the known one: not a whole one.
+
+        A limit of ours cuts each listing at the same place. Otherwise no known skill may be missing.
+        """
+        if self._is_whole:
+            return False
+        roots = {root_of(entry.uri) for entry in entries}
+        return isinstance(listed.error, LimitError) or all(root_of(each.uri) in roots for each in self._table)
+
     def _lost(self, error: SkillwireError) -> None:
         self.error = error
+        self._use_earlier()
         if self._set_state("stale" if len(self._table) else "unreachable"):
             self._update_all()
         self._settled.set()
@@ -301,6 +329,8 @@ class RemoteCatalog(Catalog):
     def _replace(self, entries: Sequence[SkillEntry]) -> Change:
         self._unknown.clear()
         change = self._table.replace(entries)
+        for uri in change.changed | change.removed:
+            self._earlier.pop(root_of(uri), None)
         self.schemes = frozenset(parse_uri(key).scheme for key in self._table.keys)
         return change
 
@@ -324,7 +354,7 @@ class RemoteCatalog(Catalog):
                 problems.append(problem_of(error, entry.name if entry.is_named else entry.uri))
         return usable, problems
 
-    async def _load_saved(self) -> None:
+    async def load_saved(self) -> None:
         """Use the listing of an earlier run until the server answers."""
         if self._store is None or self.state != "connecting":
             return
@@ -338,16 +368,39 @@ class RemoteCatalog(Catalog):
             self.seen_at = self._saved_at = seen.at
             bound = self._link.max_skills  # it may be lower than when the listing was saved
             self._is_whole = seen.is_complete and (bound is None or len(seen.entries) <= bound)
-            self._feed.publish(self._replace(self._usable(seen.entries[:bound])[0]))
+            change = self._replace(self._usable(seen.entries[:bound])[0])
+            self._earlier = {root_of(entry.uri): entry for entry in self._usable(seen.asked)[0]}
+            self._use_earlier()
+            self._feed.publish(change)
 
     async def _save(self, listed: Listed) -> None:
         if self._store is None or self.seen_at is None:
             return
         self._saved_at = self.seen_at
-        seen = SeenEntries(listed.entries, self.seen_at, is_complete=listed.error is None)
+        asked = tuple(self._earlier.values())
+        seen = SeenEntries(listed.entries, self.seen_at, is_complete=listed.error is None, asked=asked)
+        await self._write(self._store.put_entries(self.label, seen))
+
+    async def _save_asked(self, entry: SkillEntry) -> None:
+        """Save the fuller entry of a listed skill, so that it can be used while the server is away."""
+        root = root_of(entry.uri)
+        if self._table.listed_at(root) is None or not has_contents(entry):
+            return
+        self._earlier[root] = entry
+        if self._store is not None and self._saved_at:
+            await self._write(self._store.add_entry(self.label, entry))
+
+    def _use_earlier(self) -> None:
+        """Use fuller entries from before for skills that are listed short: the server cannot be asked now."""
+        for root, entry in self._earlier.items():
+            listed = self._table.listed_at(root)
+            if listed is not None and self._table.is_short(listed):
+                self._table.put(entry)
+
+    async def _write(self, writing: Awaitable[None]) -> None:
         try:
             with anyio.move_on_after(_WRITE_SECONDS, shield=True):  # also while the process stops
-                await self._store.put_entries(self.label, seen)
+                await writing
         except StoreError as error:
             log.warning("the listing of %r cannot be saved: %s", self.label, error.message)
 
@@ -359,6 +412,32 @@ class RemoteCatalog(Catalog):
             self._patience = max(0.0, self._patience - (time.monotonic() - begun))
 
     # Entries
+
+    @property
+    def known(self) -> tuple[SkillEntry, ...]:
+        """The listed skills, each with its fuller entry if it was asked for."""
+        return self._table.known
+
+    def listed(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill as it was listed."""
+        return self._table.listed_at(root_of(uri))
+
+    def held(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill, the fuller one if it was asked for."""
+        return self._table.at(root_of(uri))
+
+    async def ask_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
+        """Ask the server for one skill, known or not. With arguments it is not kept: it is for these only (P2)."""
+        asked = await self._link.ask(lambda client: client.get_skill(uri, arguments))
+        if arguments:
+            return self._moved(asked)
+        entry = self._hold(asked)
+        await self._save_asked(entry)
+        return entry
+
+    async def ask_directory(self, uri: str) -> Children:
+        """Ask the server for a directory."""
+        return await self._link.ask(lambda client: client.read_directory(uri))
 
     async def _around(self, place: SkillUri) -> SkillEntry | None:
         """The innermost skill at or around ``place``, with everything that its server promises."""
@@ -383,7 +462,7 @@ class RemoteCatalog(Catalog):
             raise no_skill(str(place))
         uri = str(place) if known is None else known.uri
         try:
-            return self._hold(await self._link.ask(lambda client: client.get_skill(uri)))
+            return await self.ask_skill(uri)
         except NotFoundError:
             if known is None:
                 self._unknown[place] = now
@@ -418,7 +497,9 @@ class RemoteCatalog(Catalog):
         return entry
 
     def _moved(self, asked: SkillEntry) -> SkillEntry:
-        return self._prepared(self._relocation.moved(asked, verifiable=True))
+        entry = self._prepared(self._relocation.moved(asked, verifiable=True))
+        is_promised = entry.resource(entry.uri) is not None and "digest" not in entry.gaps
+        return replace(entry, resources=entry.files) if self._closed and is_promised else entry
 
     # Bytes
 

@@ -219,6 +219,8 @@ class _Building:
             cache=self._cache,
             limits=limits,
             allow_unverified=True,
+            # An approval covers the files that the upstream promises. A snapshot would cover more.
+            closed=self._plan.policy.mode == "admit" and not decided.materialize,
             prepare=prepare_entry,
         )
         return UpstreamCatalog(remote)

@@ -19,18 +19,15 @@ from skillwire.errors import (
     NotFoundError,
     OriginError,
     SkillwireError,
-    UpstreamError,
     VerificationError,
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals
-from skillwire.host.origins import FolderOrigin, ServerOrigin
 from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
 
 if TYPE_CHECKING:
-    from skillwire.client.skills import SkillsClient
     from skillwire.host.approvals import Answer, Reader
     from skillwire.host.origins import Origin, Origins
     from skillwire.limits import Limits
@@ -84,12 +81,12 @@ class Loader:
         little of a skill, the question does too: the files are fetched after the yes (V5).
         """
         if origin.is_local:  # it may have changed on disk, and is no longer what was declined
-            entry = await self._origins.wanted(origin, entry)
+            entry = await self._origins.whole(origin, entry)
         await self._approvals.refuse_if_declined(origin.label, entry)
         if origin.is_local:
             return ApprovedSkill(origin, entry)
-        label, is_away = origin.label, isinstance(origin, ServerOrigin) and origin.client is None
-        if is_away or await self._approvals.current(label, entry.uri) is not None:
+        label = origin.label
+        if not origin.is_connected or await self._approvals.current(label, entry.uri) is not None:
             entry = await self._whole(origin, entry)
         previous = await self._approvals.previous(label, entry)
         standing = await self._approvals.standing(label, entry)
@@ -129,7 +126,7 @@ class Loader:
 
     async def _whole(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
         """The skill with all its files, unless that is what was declined."""
-        whole = await self._origins.wanted(origin, entry)
+        whole = await self._origins.whole(origin, entry)
         if whole is not entry:
             await self._approvals.refuse_if_declined(origin.label, whole)
         return whole
@@ -151,7 +148,7 @@ class Loader:
         """Reads the skill when a person wants to see it. What they saw goes to ``seen``."""
 
         async def read(request: ApprovalRequest) -> ApprovalRequest:
-            entry = request.entry if seen is None else await self._origins.wanted(origin, request.entry)
+            entry = request.entry if seen is None else await self._origins.whole(origin, request.entry)
             summary, skill_md = await self._looked_through(origin, entry)
             if seen is not None:
                 seen.append((entry, skill_md))
@@ -167,15 +164,13 @@ class Loader:
         """Nobody is asked about a skill that cannot be read now: they could not look at it (B6, B1)."""
         if has_contents(entry):
             expect_file(entry, entry.uri, self._limits)
-        if isinstance(origin, ServerOrigin) and origin.client is None:
-            is_cached = has_contents(entry) and await self._cached(origin, entry, entry.uri) is not None
-            if not is_cached:
-                _client(origin)
+        if not origin.is_connected and not (has_contents(entry) and await self._cached(origin, entry, entry.uri)):
+            await origin.fetch(entry, entry.uri)  # explains why it cannot
 
     @staticmethod
     def check_current(origin: Origin, entry: SkillEntry) -> None:
         """A2: what happened while somebody was asked; ``ApprovalError`` if the skill is another by now."""
-        if origin.removed:
+        if origin.is_removed:
             raise OriginError(
                 "origin-unknown", f"the origin {origin.label!r:.80} was removed", "add it again", rule="O1"
             )
@@ -240,19 +235,13 @@ class Loader:
     async def read_file(self, skill: ApprovedSkill, uri: str, *, keep: bool = True) -> Content:
         """One file of an approved skill, kept in the cache. A mismatch ends in a fresh entry (V3)."""
         origin, entry = skill.origin, skill.entry
-        if isinstance(origin, FolderOrigin) and origin.catalog is not None:
-            return Content(uri, (await origin.catalog.read_file(uri)).data)
-        if not isinstance(origin, ServerOrigin):
-            raise OriginError(
-                "origin-unknown", f"{origin.label!r:.80} cannot be read from", "look at its folder", rule="O1"
-            )
-        if entry.is_unpromised(uri):
-            return Content(uri, await origin.relocation.read(_client(origin), entry, uri))
+        if origin.is_local or entry.is_unpromised(uri):
+            return Content(uri, await origin.read_unverified(entry, uri))
         cached = await self._cached(origin, entry, uri)
         if cached is not None:
-            return Content(uri, cached.data, offline=origin.client is None)
+            return Content(uri, cached.data, offline=not origin.is_connected)
         try:
-            file = await self._fetch(origin, entry, uri)
+            file = await origin.fetch(entry, uri)
         except VerificationError as error:
             if error.reference in STALE:
                 await self._changed(origin, entry, error)
@@ -261,15 +250,8 @@ class Loader:
             await self._keep(origin, file)
         return Content(file.uri, file.data, file=file)
 
-    async def _fetch(self, origin: ServerOrigin, entry: SkillEntry, uri: str) -> VerifiedFile:
-        if not entry.is_named:
-            return await _client(origin).read_resource(entry, uri)
-        expected = expect_file(entry, uri, self._limits)
-        data = await origin.relocation.read(_client(origin), entry, expected.uri)
-        return verify_file(entry, expected.uri, data, self._limits)
-
     async def _keep(self, origin: Origin, file: VerifiedFile) -> None:
-        if self._cache is not None and not origin.removed:
+        if self._cache is not None and not origin.is_removed:
             await to_thread.run_sync(self._cache.put, origin.label, file)
 
     def locate(self, entry: SkillEntry, reference: str) -> str:
@@ -307,10 +289,10 @@ class Loader:
     async def list_directory(self, skill: ApprovedSkill, path: str) -> list[str]:
         """Names directly inside a directory: from the manifest (W3), or from the server if there is none."""
         root = skill_root(parse_uri(skill.entry.uri))
-        is_asked = not skill.entry.is_complete and not skill.entry.is_named
-        if is_asked and isinstance(skill.origin, ServerOrigin):
-            place = "/".join([str(root), *([path] if path else [])])
-            children = await _client(skill.origin).read_directory(place)
+        children = None
+        if not skill.entry.is_complete and not skill.entry.is_named:
+            children = await skill.origin.list_directory("/".join([str(root), *([path] if path else [])]))
+        if children is not None:
             names = [child.name + ("/" if child.is_directory else "") for child in children]
             return names if children.error is None else [*names, f"(partial: {children.error.message})"]
         prefix = f"{root.path}/{path}/" if path else f"{root.path}/"
@@ -368,36 +350,24 @@ class Loader:
         old = await to_thread.run_sync(self._cache.get, origin, entry.uri, old_digest)
         return () if old is None else await to_thread.run_sync(_differing_lines, old, new)
 
-    async def _cached(self, origin: ServerOrigin, entry: SkillEntry, uri: str) -> VerifiedFile | None:
+    async def _cached(self, origin: Origin, entry: SkillEntry, uri: str) -> VerifiedFile | None:
         resource = expect_file(entry, uri, self._limits)
         if self._cache is None or resource.digest is None:
             return None
         data = await to_thread.run_sync(self._cache.get, origin.label, resource.uri, resource.digest)
         return None if data is None else verify_file(entry, resource.uri, data, self._limits)
 
-    async def _changed(self, origin: ServerOrigin, entry: SkillEntry, error: VerificationError) -> None:
+    async def _changed(self, origin: Origin, entry: SkillEntry, error: VerificationError) -> None:
         """V3: the way out of a mismatch is a fresh entry, which, being different, revokes the approval."""
         try:
-            fresh = await origin.get_skill(_client(origin), entry.uri)
+            fresh = await origin.find(entry.uri)
         except SkillwireError:
             return  # the mismatch is what there is to say; nothing was used
         approval = await self._approvals.current(origin.label, entry.uri)
         if approval is not None and not covers(approval, origin.label, fresh):
             await self._approvals.revoke(origin.label, entry.uri, by="host", why=error.reference, only=approval)
         if not is_same(fresh, entry):
-            origin.entries = tuple(fresh if known.uri == entry.uri else known for known in origin.entries)
             raise _changed(entry, "V3") from error
-
-
-def _client(origin: ServerOrigin) -> SkillsClient:
-    if origin.client is None:
-        raise UpstreamError(
-            "origin-away",
-            f"{origin.label!r} cannot be reached now",
-            "what was loaded before works from the cache",
-            rule="C1",
-        )
-    return origin.client
 
 
 def _load_request(origin: Origin, entry: SkillEntry) -> ApprovalRequest:

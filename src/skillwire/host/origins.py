@@ -1,132 +1,388 @@
-"""Origins: folders and servers under labels that the host assigns (O1), each saying how current it is.
+"""Origins: where a host's skills come from, each under a label that the host assigns (O1).
 
-What an origin listed last is remembered, so that a host knows its skills before any server has answered. Each
-server has a task of its own that connects, lists, and tries again with growing pauses; nobody waits for one that
-is dead. A folder is watched, and the skill that is wanted is read again.
+An origin is a catalog with a label: a folder of the user's own (``FolderOrigin``), whose skills need no approval,
+or a server (``ServerOrigin``), which ``RemoteCatalog`` keeps current. Each runs in a task of its own, so that a
+server that does not answer delays no other. A host knows what a server listed last before it has answered.
 
-Servers of older dialects list less of a skill than they promise once it is asked for: files, digests. Nothing is
-fetched ahead of need (V5), so this waits until the skill is loaded or looked at (``wanted``); what was got then is
-held until the listing says otherwise.
-
-    connecting    nothing is known yet
-    complete      the whole listing, from this run
-    partial       a listing that ended in an error, or with entries that had to be left out
-    stale         from an earlier run, or from before the connection was lost
-    unreachable   no answer, and nothing is remembered
+Servers of older dialects list less about a skill than they promise when they are asked for it: files, digests.
+Nothing is fetched before it is needed (V5), so ``whole`` asks when a skill is loaded or reviewed.
 """
 
 from __future__ import annotations
 
 import logging
-import time
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 import anyio
 
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.client.connection import pause_before
-from skillwire.client.opening import connect
+from skillwire.client.link import ServerLink
 from skillwire.client.refresh import is_same
-from skillwire.client.relocation import Relocation, relabelled
-from skillwire.errors import NotFoundError, OriginError, SkillwireError, StoreError, UpstreamError
+from skillwire.client.remote import RemoteCatalog
+from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.skill.uri import parse_uri
-from skillwire.store.contract import SeenEntries
+from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from skillwire.catalog.changes import Change
+    from skillwire.client.dialects.contract import Children
     from skillwire.client.opening import ConnectTarget
-    from skillwire.client.skills import SkillsClient
+    from skillwire.client.remote import CatalogState
     from skillwire.limits import Limits
-    from skillwire.skill import SkillEntry
+    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill.verify import VerifiedFile
     from skillwire.store.contract import Store
 
-OriginState: TypeAlias = Literal["connecting", "complete", "partial", "stale", "unreachable"]
+_POLL_SECONDS = 300.0  # each agent has a host, and most servers report their changes
+_FOLLOW_SECONDS = 0.5
+
 log = logging.getLogger("skillwire.host")
 
 
-@dataclass
-class Origin:
-    """Where skills come from, as the host knows it."""
+class Origin(ABC):
+    """One origin. ``state`` says how current ``entries`` are; ``client/remote.py`` explains the states."""
 
-    label: str
-    state: OriginState = "connecting"
-    entries: tuple[SkillEntry, ...] = ()
-    error: SkillwireError | None = None
-    seen_at: float | None = None
-    removed: bool = False
-    running: anyio.CancelScope | None = field(default=None, repr=False)
+    is_local = False  # whether it is the user's own, so that its skills need no approval
+
+    def __init__(self, label: str) -> None:
+        self.label = label
+        self.is_removed = False
+        self.scope: anyio.CancelScope | None = None  # of the task that keeps it current
 
     @property
-    def is_local(self) -> bool:
-        """Whether it is a folder of the person's own, whose skills need no approval."""
+    @abstractmethod
+    def state(self) -> CatalogState:
+        """How current ``entries`` are."""
+
+    @property
+    @abstractmethod
+    def error(self) -> SkillwireError | None:
+        """Why ``entries`` are not complete."""
+
+    @property
+    @abstractmethod
+    def seen_at(self) -> float | None:
+        """When a server listed ``entries``."""
+
+    @property
+    @abstractmethod
+    def entries(self) -> tuple[SkillEntry, ...]:
+        """The skills that are known now, each with everything that is known about it."""
+
+    @property
+    @abstractmethod
+    def kind(self) -> str:
+        """``folder``, or the dialect that the server speaks; empty while it is unknown."""
+
+    @property
+    @abstractmethod
+    def is_connected(self) -> bool:
+        """Whether it can be asked now for skills that it does not list."""
+
+    @abstractmethod
+    def listed(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill as it was listed."""
+
+    @abstractmethod
+    def entry(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill, with everything that is known about it."""
+
+    @abstractmethod
+    async def problems(self) -> Sequence[Diagnostic]:
+        """What is wrong with its skills."""
+
+    @abstractmethod
+    async def find(self, uri: str) -> SkillEntry:
+        """Ask for one skill, which need not be listed (G1); ``OriginError`` if it cannot be asked."""
+
+    @abstractmethod
+    async def whole(self, entry: SkillEntry) -> SkillEntry:
+        """The whole entry, for a skill that is loaded or reviewed (G1, V5)."""
+
+    @abstractmethod
+    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+        """One file, verified against ``entry`` (V1, V2, V4)."""
+
+    @abstractmethod
+    async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
+        """One file about which ``entry`` promises nothing (V7), or of a folder."""
+
+    @abstractmethod
+    async def list_directory(self, uri: str) -> Children | None:
+        """A directory as the origin reads it; ``None`` if the entries show everything."""
+
+    @abstractmethod
+    async def settle(self) -> None:
+        """Wait until it has answered or failed."""
+
+    @abstractmethod
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Keep it current until cancelled, and call ``changed`` after each change."""
+
+    def has_other(self, entry: SkillEntry) -> bool:
+        """Whether the skill has other files or frontmatter now (A2, A6).
+
+        A skill that is not listed proves nothing, and neither does a short listing that agrees with ``entry``.
+        What was approved before its files were known is compared with the listing.
+        """
+        known, listed = self.entry(entry.uri), self.listed(entry.uri)
+        if known is None or is_same(known, entry) or (known is listed and _is_part(known, entry)):
+            return False
+        return listed is None or not is_same(listed, entry)
+
+
+class FolderOrigin(Origin):
+    """A folder on this machine. It is watched, and a skill that is loaded is read again."""
+
+    is_local = True
+
+    def __init__(self, label: str, path: Path, limits: Limits) -> None:
+        super().__init__(label)
+        self._state: CatalogState = "complete"
+        self._error: SkillwireError | None = None
+        self._limits = limits
+        self._catalog = DirectoryCatalog(path)
+        self._entries: tuple[SkillEntry, ...] = ()
+        try:
+            self._catalog.load()
+            self._take()
+        except SkillwireError as error:
+            self._state, self._error = "unreachable", error
+
+    @property
+    def state(self) -> CatalogState:
+        """``partial`` if a skill cannot be used."""
+        return self._state
+
+    @property
+    def error(self) -> SkillwireError | None:
+        """Why the folder cannot be read."""
+        return self._error
+
+    @property
+    def seen_at(self) -> float | None:
+        """A folder is always current."""
+        return None
+
+    @property
+    def kind(self) -> str:
+        """It is a folder."""
+        return "folder"
+
+    @property
+    def is_connected(self) -> bool:
+        """A folder lists all its skills, so it is not asked for others."""
         return False
 
-    def entry(self, uri: str) -> SkillEntry | None:
-        """What is held about one skill."""
-        return next((entry for entry in self.entries if entry.uri == uri), None)
+    @property
+    def entries(self) -> tuple[SkillEntry, ...]:
+        """The skills of the folder."""
+        return self._entries
 
-    def has_other(self, entry: SkillEntry) -> bool:
-        """Whether the origin now lists that skill with other files or frontmatter (A2, A6).
+    def listed(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill."""
+        return next((entry for entry in self._entries if entry.uri == uri), None)
 
-        Not being listed proves nothing.
-        """
-        current = self.entry(entry.uri)
-        return current is not None and not is_same(current, entry)
+    entry = listed
+
+    async def problems(self) -> Sequence[Diagnostic]:
+        """Skills that are not served, and why."""
+        found = () if self._error is not None else self._catalog.snapshot().problems()
+        return [problem for problem in found if problem.refuses]
+
+    async def find(self, uri: str) -> SkillEntry:  # noqa: ARG002
+        """A folder lists all its skills."""
+        raise _not_asked(self.label)
+
+    async def whole(self, entry: SkillEntry) -> SkillEntry:
+        """The skill, read again."""
+        await self._catalog.refresh([self._catalog.on_disk(parse_uri(entry.uri).path)])
+        self._take()
+        now = self.entry(entry.uri)
+        if now is None:
+            raise NotFoundError(
+                "skill-unknown",
+                f"the folder {self.label!r} no longer has a skill at {entry.uri!r:.300}",
+                "look at its problems: skillwire check FOLDER",
+                rule="G1",
+            )
+        return now
+
+    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+        """One file, verified."""
+        return verify_file(entry, uri, await self.read_unverified(entry, uri), self._limits)
+
+    async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:  # noqa: ARG002
+        """One file as it is now: the user may edit it after the skill was loaded."""
+        return (await self._catalog.read_file(uri)).data
+
+    async def list_directory(self, uri: str) -> Children | None:  # noqa: ARG002
+        """The entries show everything."""
+        return None
+
+    async def settle(self) -> None:
+        """It was read when it was added."""
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Watch the folder."""
+        if self._error is not None:
+            return
+
+        def take(_: Change) -> None:
+            self._take()
+            changed()
+
+        await anyio.sleep(_FOLLOW_SECONDS)  # a short-lived program has ended by then
+        with self._catalog.changes() as changes:
+            changes.forward(take)
+            try:
+                await self._catalog.follow()
+            except (SkillwireError, OSError) as error:  # a skill that is loaded is read again anyway
+                log.warning("the folder %r is not watched: %s", self.label, error)
+
+    def _take(self) -> None:
+        snapshot = self._catalog.snapshot()
+        self._entries = tuple(record.entry for _, record in snapshot.records())
+        self._state = "partial" if any(problem.refuses for problem in snapshot.problems()) else "complete"
 
 
-@dataclass
-class FolderOrigin(Origin):
-    """A folder on this machine."""
+class ServerOrigin(Origin):
+    """An MCP server."""
 
-    catalog: DirectoryCatalog | None = None
-
-    def take(self, catalog: DirectoryCatalog) -> None:
-        """Know what the folder holds now."""
-        snapshot = catalog.snapshot()
-        self.entries = tuple(record.entry for _, record in snapshot.records())
-        self.state = "partial" if any(p.refuses for p in snapshot.problems()) else "complete"
+    def __init__(self, label: str, catalog: RemoteCatalog) -> None:
+        super().__init__(label)
+        self.catalog = catalog
 
     @property
-    def is_local(self) -> bool:
-        """A folder is the person's own."""
-        return True
+    def state(self) -> CatalogState:
+        """How current the entries are."""
+        return self.catalog.state
 
+    @property
+    def error(self) -> SkillwireError | None:
+        """Why they are not complete."""
+        return self.catalog.error
 
-@dataclass
-class ServerOrigin(Origin):
-    """An MCP server. ``client`` is there while it is connected.
+    @property
+    def seen_at(self) -> float | None:
+        """When they were listed."""
+        return self.catalog.seen_at
 
-    ``short`` are the entries, by URI, of which its listing may say less than the server does when it is asked.
-    ``relocation`` has the files of skills that the server knows by name (P4).
-    """
+    @property
+    def entries(self) -> tuple[SkillEntry, ...]:
+        """The listed skills, whole if they were asked for."""
+        return self.catalog.known
 
-    target: ConnectTarget | None = None
-    client: SkillsClient | None = None
-    relocation: Relocation = field(default_factory=Relocation, repr=False)
-    short: dict[str, SkillEntry] = field(default_factory=dict[str, "SkillEntry"], repr=False)
+    @property
+    def kind(self) -> str:
+        """The dialect, once the server has listed its skills in this run."""
+        return self.catalog.dialect or "" if self.state in ("complete", "partial") else ""
 
-    def has_other(self, entry: SkillEntry) -> bool:
-        """The same. What was asked about before its files were known is compared with the listing."""
-        listed = self.short.get(entry.uri)
-        return super().has_other(entry) and (listed is None or not is_same(listed, entry))
+    @property
+    def is_connected(self) -> bool:
+        """Whether there is a connection."""
+        return self.catalog.client is not None
 
-    async def get_skill(
-        self, client: SkillsClient, uri: str, arguments: Mapping[str, str] | None = None
-    ) -> SkillEntry:
-        """The entry that the server gives now. If all its files have digests, exactly these are the skill (V2)."""
-        got = self.relocation.moved(await client.get_skill(uri, arguments), verifiable=True)
-        if got.resource(got.uri) is None or "digest" in got.gaps:
-            return got
-        return replace(got, resources=got.files)
+    def listed(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill as it was listed."""
+        return self.catalog.listed(uri)
+
+    def entry(self, uri: str) -> SkillEntry | None:
+        """The entry of a skill, whole if it was asked for."""
+        return self.catalog.held(uri)
+
+    async def problems(self) -> Sequence[Diagnostic]:
+        """Entries that cannot be used."""
+        return [problem for problem in await self.catalog.problems() if problem.reference != "listing-partial"]
+
+    async def find(self, uri: str) -> SkillEntry:
+        """Ask the server for one skill."""
+        if not self.is_connected:
+            raise _not_asked(self.label)
+        return await self.catalog.ask_skill(uri)
+
+    async def whole(self, entry: SkillEntry) -> SkillEntry:
+        """The entry, asked for again if it was listed short.
+
+        If all its files have digests then, these are the skill: an unlisted file is never read (V2). If not, the
+        entry stays as it was listed, and cannot be verified (V7). A skill that the server knows by name has files
+        only then (P2).
+        """
+        listed = self.listed(entry.uri)
+        if not entry.is_short and not (listed is not None and listed.is_short):
+            return entry
+        if not self.is_connected:
+            return self._still_known(entry)
+        given = {name: value for name, value in entry.arguments.items() if value is not None}
+        whole = await self.catalog.ask_skill(entry.uri, given)
+        if given or has_contents(whole) or whole.is_named:
+            return whole
+        return listed or whole
+
+    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
+        """One file, verified."""
+        self._check_connected()
+        return await self.catalog.fetch(entry, uri)
+
+    async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
+        """One file about which nothing is promised."""
+        self._check_connected()
+        return await self.catalog.read_unverified(entry, uri)
+
+    async def list_directory(self, uri: str) -> Children | None:
+        """A directory as the server reads it."""
+        self._check_connected()
+        return await self.catalog.ask_directory(uri)
+
+    async def settle(self) -> None:
+        """Wait for the first listing."""
+        await self.catalog.settle()
+
+    async def run(self, changed: Callable[[], None]) -> None:
+        """Connect, and follow the listing."""
+
+        async def watch_state() -> None:
+            while True:
+                await self.catalog.next_state()
+                changed()
+
+        with self.catalog.changes() as changes:
+            changes.forward(lambda _: changed())
+            async with anyio.create_task_group() as group:
+                group.start_soon(watch_state)
+                await self.catalog.follow()
+
+    def _check_connected(self) -> None:
+        if not self.is_connected:
+            raise UpstreamError(
+                "origin-away",
+                f"{self.label!r} cannot be reached now",
+                "what was loaded before works from the cache",
+                rule="C1",
+            )
+
+    def _still_known(self, entry: SkillEntry) -> SkillEntry:
+        """What the server promised about the skill before it went away."""
+        known = self.entry(entry.uri)
+        if known is not None and has_contents(known):
+            return known
+        if not has_contents(entry):
+            raise UpstreamError(
+                "origin-away",
+                f"{self.label!r} cannot be reached now, and listed too little of {entry.uri!r:.300} to decide",
+                "try again later",
+                rule="V7",
+            )
+        return entry
 
 
 class Origins:
-    """All origins of a host. ``changed`` is called whenever one knows something new.
+    """All origins of a host. ``changed`` is called after every change of one.
 
     With ``instructions``, skills that a server's instructions name are known too, once the server gave them (I5).
     """
@@ -139,13 +395,12 @@ class Origins:
         self._changed = changed
         self._instructions = instructions
         self._origins: dict[str, Origin] = {}
-        self._settled: dict[str, anyio.Event] = {}
 
     def __iter__(self) -> Iterator[Origin]:
         return iter(self._origins.values())
 
     def get(self, label: str) -> Origin:
-        """The origin with that label; ``OriginError`` lists those there are."""
+        """The origin with that label; ``OriginError`` lists the known ones."""
         origin = self._origins.get(label)
         if origin is None:
             known = ", ".join(sorted(self._origins)) or "none"
@@ -154,209 +409,69 @@ class Origins:
             )
         return origin
 
-    def servers(self) -> list[ServerOrigin]:
-        """The origins that are servers."""
-        return [origin for origin in self._origins.values() if isinstance(origin, ServerOrigin)]
+    def add_folder(self, label: str, path: Path) -> Origin:
+        """Add a folder. It is read at once; ``run`` keeps it current."""
+        self._check_label(label)
+        self._origins[label] = FolderOrigin(label, path, self._limits)
+        return self._origins[label]
 
-    def folders(self) -> list[FolderOrigin]:
-        """The origins that are folders."""
-        return [origin for origin in self._origins.values() if isinstance(origin, FolderOrigin)]
-
-    def add_folder(self, label: str, path: Path) -> FolderOrigin:
-        """A folder, read at once: it is on this machine. ``follow`` keeps it current."""
-        origin = FolderOrigin(self._free(label))
-        try:
-            origin.catalog = DirectoryCatalog(path)
-            origin.catalog.load()
-            origin.take(origin.catalog)
-        except SkillwireError as error:
-            origin.state, origin.error = "unreachable", error
-        self._origins[label] = origin
-        self._settled[label] = anyio.Event()
-        self._settled[label].set()
-        return origin
-
-    async def add_server(self, label: str, target: ConnectTarget) -> ServerOrigin:
-        """A server, with what it listed last; ``run`` connects to it."""
-        origin = ServerOrigin(self._free(label), target=target)
-        seen = await self._store.entries(label)
-        if seen is not None:
-            origin.entries, origin.seen_at, origin.state = seen.entries, seen.at, "stale"
-        self._origins[label] = origin
-        self._settled[label] = anyio.Event()
-        return origin
+    async def add_server(self, label: str, target: ConnectTarget) -> Origin:
+        """Add a server, with what it listed last; ``run`` connects to it."""
+        self._check_label(label)
+        link = ServerLink(
+            label, target, limits=self._limits, instructions=self._instructions, poll_seconds=_POLL_SECONDS
+        )
+        catalog = RemoteCatalog(link, store=self._store, limits=self._limits, closed=True)
+        self._origins[label] = ServerOrigin(label, catalog)
+        await catalog.load_saved()
+        return self._origins[label]
 
     def remove(self, label: str) -> None:
-        """Forget an origin, and let go of its server."""
+        """Forget an origin, and disconnect from it."""
         origin = self.get(label)
-        origin.removed = True
+        origin.is_removed = True
         del self._origins[label]
-        self._settled.pop(label).set()
-        if origin.running is not None:
-            origin.running.cancel()
+        if origin.scope is not None:
+            origin.scope.cancel()
         self._changed()
 
     async def settle(self, seconds: float) -> None:
         """Wait until every origin has answered or failed once, at most so long."""
         with anyio.move_on_after(seconds):
-            for settled in list(self._settled.values()):
-                await settled.wait()
+            for origin in list(self._origins.values()):
+                await origin.settle()
 
-    async def follow(self, origin: FolderOrigin) -> None:
-        """Keep what is known of a folder current, until cancelled or removed."""
-        catalog = origin.catalog
-        if catalog is None:
-            return
-
-        def take(_: Change) -> None:
-            origin.take(catalog)
-            self._changed()
-
-        with anyio.CancelScope() as origin.running:
-            await anyio.sleep(_FOLLOW_SECONDS)  # a program that only asks something has ended before
-            changes = catalog.changes()
-            changes.forward(take)
-            try:
-                await catalog.follow()
-            except (SkillwireError, OSError) as error:  # a skill that is loaded is read again all the same
-                log.warning("the folder %r is not watched: %s", origin.label, error)
-            finally:
-                changes.close()
-
-    async def run(self, origin: ServerOrigin) -> None:
-        """Keep one server connected and its listing current, until cancelled or removed."""
-        attempt = 0
-        with anyio.CancelScope() as origin.running:
-            while not origin.removed and origin.target is not None:
-                try:
-                    async with connect(origin.target, limits=self._limits, mine=self._instructions) as client:
-                        origin.client = client
-                        await self.refresh(origin)
-                        attempt = 0  # not before: one that connects and then fails would be asked without a pause
-                        await self._listen(origin, client)
-                except SkillwireError as error:
-                    self._lost(origin, error)
-                finally:
-                    origin.client = None
-                await anyio.sleep(max(self._limits.relist_seconds, pause_before(attempt, self._limits)))
-                attempt = min(attempt + 1, _MOST_ATTEMPTS)
-
-    async def _listen(self, origin: ServerOrigin, client: SkillsClient) -> None:
-        async with client.connection.listening() as wait:
-            while True:
-                await self.refresh(origin)  # what changed before anybody listened
-                await wait(_POLL_SECONDS)
-
-    async def refresh(self, origin: ServerOrigin) -> None:
-        """Ask a connected server for its listing. That it cannot be remembered is no fault of the server's."""
-        client = origin.client
-        if client is None:
-            return
-        listing = await client.list_all()
-        if origin.removed:
-            return
-        listed = [relabelled(entry, verifiable=True) for entry in listing.entries]
-        origin.short = {entry.uri: entry for entry in listed if entry.is_short}
-        origin.entries, origin.error = _with_got(listed, origin), listing.error
-        origin.seen_at = time.time()
-        origin.state = "partial" if listing.error is not None or client.problems else "complete"
-        self._changed()
-        await self._remember(origin)
-        if not origin.removed:
-            self._settled[origin.label].set()
-
-    async def wanted(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
-        """The whole entry, now that the skill is loaded or looked at (G1, V5): a short one is fetched again.
-
-        Where all its files have digests then, it is held with exactly these: an unlisted file is never read (V2).
-        Where not, it stays as it was listed, and cannot be verified (V7). What is known by name has its files only
-        then (P2). A skill of a folder is read again.
-        """
-        if isinstance(origin, FolderOrigin) and origin.catalog is not None:
-            return await self._read_again(origin, origin.catalog, entry)
-        if not isinstance(origin, ServerOrigin) or not (entry.uri in origin.short or entry.is_short):
-            return entry
-        if origin.client is None:
-            return _still_known(origin, entry)
-        given = {name: value for name, value in entry.arguments.items() if value is not None}
-        fresh = await origin.get_skill(origin.client, entry.uri, given)
-        if given:  # P2: it is for these arguments only
-            return fresh
-        if not has_contents(fresh) and not fresh.is_named:
-            fresh = origin.short.get(entry.uri, fresh)
-        known = origin.entry(fresh.uri)
-        if known is not None and known != fresh and not origin.removed:
-            origin.entries = tuple(fresh if each.uri == fresh.uri else each for each in origin.entries)
-            self._changed()
-            await self._remember(origin)
-        return fresh
-
-    async def _read_again(self, origin: FolderOrigin, catalog: DirectoryCatalog, entry: SkillEntry) -> SkillEntry:
-        await catalog.refresh([catalog.on_disk(parse_uri(entry.uri).path)])
-        origin.take(catalog)
-        now = origin.entry(entry.uri)
-        if now is None or not is_same(now, entry):
-            self._changed()
-        if now is None:
-            raise NotFoundError(
-                "skill-unknown",
-                f"the folder {origin.label!r} no longer has a skill at {entry.uri!r:.300}",
-                "look at its problems: skillwire check FOLDER",
-                rule="G1",
-            )
-        return now
-
-    async def _remember(self, origin: ServerOrigin) -> None:
-        seen = SeenEntries(origin.entries, origin.seen_at or time.time(), is_complete=origin.error is None)
+    async def whole(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
+        """The whole entry of a skill that is loaded or reviewed."""
         try:
-            await self._store.put_entries(origin.label, seen)
-        except StoreError as error:
-            log.warning("what %r lists is not remembered: %s", origin.label, error.message)
+            whole = await origin.whole(entry)
+        except NotFoundError:
+            self._changed()
+            raise
+        if whole is not entry:
+            self._changed()
+        return whole
 
-    def _lost(self, origin: ServerOrigin, error: SkillwireError) -> None:
-        log.info("origin %r cannot be reached: %s", origin.label, error.reference)
-        origin.error = error
-        origin.state = "stale" if origin.entries else "unreachable"
-        if origin.label in self._settled:
-            self._settled[origin.label].set()
-        self._changed()
+    async def run(self, origin: Origin) -> None:
+        """Keep one origin current, until cancelled or removed."""
+        with anyio.CancelScope() as origin.scope:
+            await origin.run(self._changed)
 
-    def _free(self, label: str) -> str:
+    def _check_label(self, label: str) -> None:
         if label in self._origins:
             raise OriginError("origin-taken", f"there are two origins {label!r:.80}", "rename one", rule="O1")
         if not label or not label.isprintable() or len(label) > 64 or any(c in label for c in ":/\\ "):
             raise OriginError(
                 "origin-invalid", f"{label!r:.80} cannot be a label", "use letters, digits, - _ .", rule="O1"
             )
-        return label
 
 
-def _with_got(listed: Iterable[SkillEntry], origin: ServerOrigin) -> tuple[SkillEntry, ...]:
-    """A listing, with what was got of its skills before in place of what says less and nothing else."""
-    got = {entry.uri: entry for entry in origin.entries if entry.uri in origin.short}
-    return tuple(
-        got[entry.uri] if entry.uri in got and _says_more(got[entry.uri], entry) else entry for entry in listed
-    )
-
-
-def _says_more(got: SkillEntry, listed: SkillEntry) -> bool:
-    if got.is_named and got.frontmatter != listed.frontmatter:  # both were made from what the server lists
+def _is_part(listed: SkillEntry, entry: SkillEntry) -> bool:
+    """Whether a short listing agrees with ``entry``. Of a skill known by name, it has the whole frontmatter."""
+    if not listed.is_short or not has_contents(entry):
         return False
-    return agrees(contents_of(got), listed) if has_contents(got) else got.is_named
+    return agrees(contents_of(entry), listed) and not (listed.is_named and listed.frontmatter != entry.frontmatter)
 
 
-def _still_known(origin: Origin, entry: SkillEntry) -> SkillEntry:
-    """What was got of a skill before its server went away."""
-    if not has_contents(entry):
-        raise UpstreamError(
-            "origin-away",
-            f"{origin.label!r} cannot be reached now, and lists too little of {entry.uri!r:.300} to decide on it",
-            "try again later",
-            rule="V7",
-        )
-    return entry
-
-
-_POLL_SECONDS = 300.0
-_FOLLOW_SECONDS = 0.5
-_MOST_ATTEMPTS = 16  # the pause has long been the longest
+def _not_asked(label: str) -> OriginError:
+    return OriginError("origin-away", f"{label!r:.80} cannot be asked now", "try again later", rule="O1")

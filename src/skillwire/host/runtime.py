@@ -32,7 +32,7 @@ from skillwire.host import context
 from skillwire.host.approvals import ASKED_TO, Answer, Approvals, Policy, declines, nobody
 from skillwire.host.loading import ApprovedSkill, Content, Loader
 from skillwire.host.names import NamedEntry, Names
-from skillwire.host.origins import Origins, ServerOrigin
+from skillwire.host.origins import Origins
 from skillwire.host.refusal import Refusal, refusal_of
 from skillwire.host.results import LoadedFile, LoadedSkill, SkillStatus, ToolResult, status_of
 from skillwire.host.tools import LIST, LOAD, READ, tool_definitions
@@ -58,8 +58,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import TaskGroup
 
-    from skillwire.client.skills import SkillsClient
     from skillwire.host.approvals import Ask
+    from skillwire.host.origins import Origin
     from skillwire.host.tools import ToolShape
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
@@ -104,11 +104,10 @@ class Host:
             self._group = group
             try:
                 await self._look()
-                known = [await self.origins.add_server(label, target) for label, target in targets.items()]
-                for origin in known:  # first what is remembered of all, then the network
+                for label, target in targets.items():
+                    await self.origins.add_server(label, target)
+                for origin in self.origins:  # only after the saved listings of all servers were read
                     group.start_soon(self.origins.run, origin)
-                for folder in self.origins.folders():
-                    group.start_soon(self.origins.follow, folder)
                 group.start_soon(self._tidy)
                 group.start_soon(self._watch)
                 yield
@@ -444,9 +443,7 @@ class Host:
         if origin is None:
             return await self._served_by_one(str(parse_uri(name)), known)
         place = self.origins.get(origin)
-        if not isinstance(place, ServerOrigin) or place.client is None:
-            raise OriginError("origin-away", f"{origin!r:.80} cannot be asked now", "try again later", rule="O1")
-        return NamedEntry(f"{origin}:{name}", place, await place.get_skill(place.client, name))
+        return NamedEntry(f"{origin}:{name}", place, await place.find(name))
 
     async def _served_by_one(self, uri: str, listed: Iterable[NamedEntry]) -> NamedEntry:
         """The skill at ``uri``, if exactly one origin lists it or, being asked, has it (G1, N1).
@@ -456,14 +453,15 @@ class Host:
         found = list(listed)
         known = {each.origin.label for each in found}
 
-        async def ask(origin: ServerOrigin, client: SkillsClient) -> None:
+        async def ask(origin: Origin) -> None:
             with suppress(SkillwireError):
-                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.get_skill(client, uri)))
+                found.append(NamedEntry(f"{origin.label}:{uri}", origin, await origin.find(uri)))
 
+        connected = [origin for origin in self.origins if origin.is_connected]
         async with anyio.create_task_group() as group:
-            for origin in self.origins.servers():
-                if origin.client is not None and origin.label not in known:
-                    group.start_soon(ask, origin, origin.client)
+            for origin in connected:
+                if origin.label not in known:
+                    group.start_soon(ask, origin)
         if len(found) == 1:
             return found[0]
         if found:
@@ -475,7 +473,7 @@ class Host:
                 rule="N1",
                 choices=tuple(labels),
             )
-        asked = ", ".join(sorted(origin.label for origin in self.origins.servers() if origin.client is not None))
+        asked = ", ".join(sorted(origin.label for origin in connected))
         raise NotFoundError(
             "skill-unknown",
             f"no connected server has {uri!r:.300}; asked: {asked or 'none'}",
@@ -489,7 +487,7 @@ class Host:
         if not arguments:
             return found
         origin, entry = found.origin, found.entry
-        if not isinstance(origin, ServerOrigin) or origin.client is None or not entry.is_named:
+        if not origin.is_connected or not entry.is_named:
             raise ProtocolError(
                 "argument-unknown",
                 f"the skill {found.name!r:.80} takes no arguments, or its server cannot be reached now",
@@ -497,13 +495,13 @@ class Host:
                 side="local",
                 rule="P2",
             )
-        listed = origin.short.get(entry.uri, entry)
+        listed = origin.listed(entry.uri) or entry
         resources = Partial(listed.files, arguments={**listed.arguments, **arguments})
         return replace(found, entry=replace(listed, resources=resources))
 
     async def wanted(self, found: NamedEntry) -> NamedEntry:
         """The skill with what its server promises of it, now that it is loaded or looked at (G1, V5)."""
-        entry = await self.origins.wanted(found.origin, found.entry)
+        entry = await self.origins.whole(found.origin, found.entry)
         if await self.approvals.keep_declined(found.origin.label, found.entry, entry):
             await self._look()
         return replace(found, entry=entry)

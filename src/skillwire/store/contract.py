@@ -64,11 +64,15 @@ class StoredOrigin:
 
 @dataclass(frozen=True, slots=True)
 class SeenEntries:
-    """What an origin listed when it was last asked."""
+    """What an origin listed when it was last asked.
+
+    ``asked`` has the fuller entries of skills that were listed short and asked for since.
+    """
 
     entries: tuple[SkillEntry, ...]
     at: float
     is_complete: bool = True
+    asked: tuple[SkillEntry, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +148,11 @@ class Store(ABC):
 
     @abstractmethod
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
-        """Remember what an origin lists."""
+        """Remember what an origin lists, in place of everything that was remembered about it."""
+
+    @abstractmethod
+    async def add_entry(self, label: str, entry: SkillEntry) -> None:
+        """Add to ``asked`` of what an origin listed last: the fuller entry of one skill."""
 
     @abstractmethod
     async def entries(self, label: str) -> SeenEntries | None:

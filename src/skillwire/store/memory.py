@@ -28,6 +28,7 @@ from skillwire.store.questions import question_as_text, too_many
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
 
+    from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, Contents
 
 
@@ -65,6 +66,14 @@ class MemoryStore(Store):
         """Remember what an origin lists."""
         self._entries[label] = seen
         self._version += 1
+
+    async def add_entry(self, label: str, entry: SkillEntry) -> None:
+        """Add the fuller entry of one skill."""
+        seen = self._entries.get(label)
+        if seen is not None:
+            others = (each for each in seen.asked if each.uri != entry.uri)
+            self._entries[label] = replace(seen, asked=(*others, entry))
+            self._version += 1
 
     async def entries(self, label: str) -> SeenEntries | None:
         """What an origin listed last, if it was ever asked."""

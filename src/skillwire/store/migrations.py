@@ -71,6 +71,12 @@ MIGRATIONS: tuple[Migration, ...] = (
         "CREATE INDEX log_of_decisions ON log (origin, uri)"
         " WHERE what IN ('approved', 'denied', 'revoked', 'enabled')",
     ),
+    (
+        # Fuller entries of skills that were listed short and asked for. Before, hosts kept them in the listing.
+        "CREATE TABLE asked_entries (label TEXT NOT NULL, uri TEXT NOT NULL, entry TEXT NOT NULL,"
+        " PRIMARY KEY (label, uri)) WITHOUT ROWID",
+        "DELETE FROM entries",
+    ),
 )
 
 

@@ -11,7 +11,7 @@ from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
 from skillwire.store.contract import LogLine, SeenEntries, StoredOrigin
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from skillwire.skill.approval import Contents
 
@@ -96,9 +96,22 @@ def to_line(what: Any, origin: str, uri: str, who: str, at: float, facts: str, n
     return LogLine(what, origin, uri, who, at, json.loads(facts), number)
 
 
-def entries_as_text(seen: SeenEntries) -> str:
+PUT_ASKED = "INSERT OR REPLACE INTO asked_entries (label, uri, entry) VALUES (?, ?, ?)"
+
+
+def asked_values(label: str, entry: SkillEntry) -> tuple[str, str, str]:
+    """A row of ``asked_entries``."""
+    return label, entry.uri, json.dumps(entry_to_document(entry), separators=(",", ":"))
+
+
+def to_asked(entry: str) -> SkillEntry:
+    """From a row of ``asked_entries``."""
+    return to_entry(json.loads(entry))
+
+
+def entries_as_text(entries: Iterable[SkillEntry]) -> str:
     """A listing for its column."""
-    return json.dumps([entry_to_document(entry) for entry in seen.entries], separators=(",", ":"))
+    return json.dumps([entry_to_document(entry) for entry in entries], separators=(",", ":"))
 
 
 def to_seen(entries: str, at: float, is_complete: int) -> SeenEntries:

@@ -22,6 +22,7 @@ import sys
 import threading
 import time
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
 
@@ -37,6 +38,7 @@ from skillwire.store.migrations import migrate, read_version, transaction
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
 
+    from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, Contents
     from skillwire.store.contract import LogLine, Question, SeenEntries, StoredOrigin
 
@@ -78,6 +80,8 @@ class SqliteStore(Store):
             ("DELETE FROM origins WHERE label = ?", (label,)),
             ("DELETE FROM entries WHERE label = ?", (label,)),
             ("DELETE FROM entries WHERE substr(label, 1, ?) = ?", (len(label) + 1, f"{label}#")),
+            ("DELETE FROM asked_entries WHERE label = ?", (label,)),
+            ("DELETE FROM asked_entries WHERE substr(label, 1, ?) = ?", (len(label) + 1, f"{label}#")),
             ("DELETE FROM approvals WHERE origin = ?", (label,)),
             ("DELETE FROM approvals WHERE substr(origin, 1, ?) = ?", (len(label) + 1, f"{label}#")),
         )
@@ -88,19 +92,28 @@ class SqliteStore(Store):
         return sorted(found, key=lambda origin: origin.label)
 
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
-        """Remember what an origin lists."""
-        text = await to_thread.run_sync(rows.entries_as_text, seen)
+        """Remember what an origin lists, in place of everything that was remembered about it."""
+        text = await to_thread.run_sync(rows.entries_as_text, seen.entries)
         values = (label, text, seen.at, seen.is_complete)
         await self._write(
-            ("INSERT OR REPLACE INTO entries (label, entries, at, is_complete) VALUES (?, ?, ?, ?)", values)
+            ("INSERT OR REPLACE INTO entries (label, entries, at, is_complete) VALUES (?, ?, ?, ?)", values),
+            ("DELETE FROM asked_entries WHERE label = ?", (label,)),
+            *((rows.PUT_ASKED, rows.asked_values(label, entry)) for entry in seen.asked),
         )
+
+    async def add_entry(self, label: str, entry: SkillEntry) -> None:
+        """Add the fuller entry of one skill."""
+        await self._write((rows.PUT_ASKED, rows.asked_values(label, entry)))
 
     async def entries(self, label: str) -> SeenEntries | None:
         """What an origin listed last, if it was ever asked."""
         found = await self._read(
             rows.to_seen, "SELECT entries, at, is_complete FROM entries WHERE label = ?", label
         )
-        return found[0] if found else None
+        if not found:
+            return None
+        asked = await self._read(rows.to_asked, "SELECT entry FROM asked_entries WHERE label = ?", label)
+        return replace(found[0], asked=tuple(asked))
 
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
         """Remember an approval, in place of an earlier one for the same skill, and log it: one step (A1, A4)."""

@@ -11,7 +11,7 @@ from adversarial.adversary import content
 from adversarial.expecting import hasty
 from adversarial.host.origin import NOTE, SKILL, assert_nothing_got_out, assert_refused, is_acting
 from adversarial.speaking import Raw, drip, silence
-from host.stage import Person, StagedHost
+from host.stage import Person
 from rotation import every_setting
 from rules import rule
 
@@ -19,15 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from adversarial.host.origin import HostileOrigin
-    from skillwire import SkillsClient
 
 pytestmark = pytest.mark.anyio
-
-
-def client_of(host: StagedHost) -> SkillsClient:
-    [origin] = host.origins.servers()
-    assert origin.client is not None
-    return origin.client
 
 
 @rule("B4", "B6")
@@ -40,7 +33,7 @@ async def test_instructions_that_never_arrive_are_given_up(
     person = Person(looks=True)
     async with evil.host(state, person=person) as host:
         evil.answers["resources/read"] = answer  # type: ignore[assignment]
-        with hasty(client_of(host)):
+        with hasty(host.client("evil")):
             result = await host.load("flat")
         assert_refused(result, "timed-out", "B4")
         assert (person.asked, is_acting(host), list(await host.store.approvals())) == ([], False, [])
@@ -53,7 +46,7 @@ async def test_a_file_that_never_arrives_leaves_the_skill_as_it_was(web: Hostile
     async with web.host(state) as host:
         await host.load("flat")
         web.answers["resources/read"] = silence
-        with hasty(client_of(host)):
+        with hasty(host.client("evil")):
             assert_refused(await host.read("flat", "notes.md"), "timed-out", "B4")
         assert is_acting(host)
         del web.answers["resources/read"]
@@ -82,7 +75,7 @@ async def test_a_fresh_entry_that_never_arrives_leaves_a_mismatch(web: HostileOr
 
         def rotated(params: object) -> dict[str, object]:
             """From now on a call has little time: the one that is answered here began before."""
-            stack.enter_context(hasty(client_of(host)))
+            stack.enter_context(hasty(host.client("evil")))
             return content(NOTE, b"rotated\n")
 
         web.answers["resources/read"] = rotated

@@ -60,8 +60,9 @@ async def test_pages_of_nothing_are_no_listing(web: HostileOrigin, state: Path) 
     """Nothing is known of it; the person's own skills are not kept waiting."""
     web.answers["skills/list"] = endless([])
     async with web.host(state, calm=False) as host:
-        await host.until(lambda: host.state("evil") == "unreachable")
+        await host.until(lambda: host.state("evil") == "partial")
         assert failed(host) == ("page-repeats", "B3")
+        assert host.origins.get("evil").entries == ()
         assert not (await host.load("own")).is_error
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 

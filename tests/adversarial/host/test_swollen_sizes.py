@@ -109,18 +109,15 @@ async def test_a_dynamic_file_is_bounded_too(web: HostileOrigin, state: Path) ->
 
 @rule("B2")
 @every_setting
-async def test_a_server_that_sends_too_much_in_all_is_let_go(evil: HostileOrigin, state: Path) -> None:
-    """Each answer is small enough, all of them are not; the person's own skills are not touched."""
+async def test_the_budget_of_a_server_is_for_one_question(evil: HostileOrigin, state: Path) -> None:
+    """All answers together exceed it: a host that runs for days reads many files."""
     limits = replace(SMALL, max_server_bytes=512 * KIB)
     pad = "x" * 50_000
     evil.add("fat", {"SKILL.md": skill_md("fat"), **{f"{n}.md": (pad + str(n)).encode() for n in range(20)}})
     async with evil.host(state, policy=ALLOW, limits=limits) as host:
         await host.load("fat")
         results = [await host.read("fat", f"{number}.md") for number in range(20)]
-        refusals = [result.refusal for result in results if result.refusal is not None]
-        assert refusals
-        assert (refusals[0].reference, refusals[0].rule) == ("server-budget", "B2")
-        assert not (await host.load("own")).is_error
+        assert [result.refusal for result in results] == [None] * 20
 
 
 @rule("E6", "B1")

@@ -11,7 +11,7 @@ import pytest
 from adversarial.adversary import HostileServer
 from desks import at_desk, desk_of, words
 from host.short import PROMISING, URI
-from host.stage import SECONDS, rotate
+from host.stage import SECONDS, hosting, rotate
 from rules import rule
 from skillwire.errors import SkillwireError, UpstreamError
 from skillwire.host.approvals import ApprovalRequest
@@ -233,9 +233,10 @@ async def test_what_changes_while_a_page_is_made_is_news_to_it(state: Path, serv
 # Questions about what a listing says little of
 
 
-async def asked(at: AtDesk) -> str:
+async def asked(at: AtDesk, server: HostileServer, state: Path) -> str:
     """A question of another host, which got the whole of ``flat``."""
-    found = await at.host.find(URI, "acme")
+    async with hosting(state / "other", {"acme": server}) as other:
+        found = await other.find(URI, "acme")
     request = ApprovalRequest("load", "acme", found.entry, review_entry(found.entry))
     question = question_of(request, "agent", seconds=600)
     await at.host.store.put_question(question)
@@ -250,9 +251,7 @@ async def test_the_same_content_is_recognised_in_older_dialects(
     """A short listing is no other content; its page has the full review."""
     speak(server)
     async with at_desk(state, {"acme": server}) as at:
-        place = await asked(at)
-        at.host.origins.get("acme").entries = tuple(at.host.origins.get("acme").short.values())  # type: ignore[union-attr]
-        at.host._forget_names()
+        place = await asked(at, server, state)
         answer = await at.browser.get(place)
         assert (answer.status_code, answer.headers["location"]) == (303, PLACE)
 
@@ -262,15 +261,12 @@ async def test_a_desk_that_cannot_tell_does_not_say_that_the_content_is_another(
 ) -> None:
     PROMISING["digest"](server)
     async with at_desk(state, {"acme": server}) as at:
-        place = await asked(at)
-        origin = at.host.origins.get("acme")
-        origin.entries = tuple(origin.short.values())  # type: ignore[union-attr]
-        at.host._forget_names()
+        place = await asked(at, server, state)
 
         async def away(*given: object) -> object:
             raise UpstreamError("origin-away", "it is away", "try again")
 
-        at.host.origins.wanted = away  # type: ignore[method-assign, assignment]
+        at.host.origins.whole = away  # type: ignore[method-assign, assignment]
         page = await at.get(place)
         assert f'<a href="{PLACE}">' in page
         assert not re.search(rf'<a href="{PLACE}">[^<]*</a>[^<]*<strong>', page)

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from skillwire.host.origins import FolderOrigin, ServerOrigin
 from skillwire.skill.approval import file_digests
 from skillwire.skill.entry import fold
 from skillwire.web.desk.places import skill_place
@@ -232,12 +231,7 @@ async def list_origins(host: Host) -> list[OriginRow]:
 
 
 async def _origin_row(origin: Origin) -> OriginRow:
-    if isinstance(origin, FolderOrigin):
-        found = () if origin.catalog is None or origin.error else origin.catalog.snapshot().problems()
-        return OriginRow(origin, "folder", tuple(problem for problem in found if problem.refuses))
-    if isinstance(origin, ServerOrigin) and origin.client is not None and origin.state in ("complete", "partial"):
-        return OriginRow(origin, await origin.client.dialect() or "", tuple(origin.client.problems))
-    return OriginRow(origin, "", ())
+    return OriginRow(origin, origin.kind, tuple(await origin.problems()) if origin.kind else ())
 
 
 async def list_questions(host: Host) -> list[QuestionRow]:
