@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skillwire.conform.checks.context import NO_CURSOR
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -125,4 +127,4 @@ def unknown(method: str) -> Callable[[str, dict[str, Any]], bool]:
 
 
 def bad_cursor(method: str) -> Callable[[str, dict[str, Any]], bool]:
-    return lambda asked, params: asked == method and "no listing gave this" in str(params.get("cursor"))
+    return lambda asked, params: asked == method and params.get("cursor") == NO_CURSOR

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from http_server import serving_app
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.servers import UrlServer
-from skillwire.conform.checks.running import check_server
-from skillwire.conform.outcome import Verdict
+from skillwire.conform.checks.run import check_server
+from skillwire.conform.report import Verdict
 from skillwire.server.http import HttpServer, listen
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from skillwire.conform.outcome import Report
+    from skillwire.conform.report import Report
 
     Spoil = Callable[[str, dict[str, Any], dict[str, Any]], Any]
 

@@ -12,7 +12,7 @@ from conform.faults import FAULTS
 from conform.spoiling import report_of, rules
 from rules import rule
 from skillwire.conform.checks.rules import RULES
-from skillwire.conform.outcome import Verdict
+from skillwire.conform.report import Verdict
 
 if TYPE_CHECKING:
     from conform.spoiling import Spoil

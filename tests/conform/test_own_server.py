@@ -10,15 +10,15 @@ from conform.spoiling import TREE, rules, serving
 from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
 from skillwire.conform.checks.rules import NATIVE, RULES, SEP_2076
-from skillwire.conform.checks.running import check_server
-from skillwire.conform.outcome import Verdict
+from skillwire.conform.checks.run import check_server
+from skillwire.conform.report import Verdict
 from starting import skillwire_command
 from trees import write_tree
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.conform.outcome import Report
+    from skillwire.conform.report import Report
 
 pytestmark = pytest.mark.anyio
 

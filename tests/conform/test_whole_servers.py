@@ -18,9 +18,8 @@ from conform.spoiling import report_of, rules
 from rotation import rotated_settings
 from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
-from skillwire.conform.checks.running import check_server
-from skillwire.conform.outcome import Verdict
-from skillwire.conform.report import as_json, as_junit
+from skillwire.conform.checks.run import check_server
+from skillwire.conform.report import Verdict, as_json, as_junit
 from skillwire.conform.session import Bounds
 from skillwire.errors import NotFoundError, UpstreamError
 from skillwire.limits import MIB
@@ -29,7 +28,7 @@ from trees import skill_md
 
 if TYPE_CHECKING:
     from adversarial.adversary import Era, Transport
-    from skillwire.conform.outcome import Report
+    from skillwire.conform.report import Report
 
 pytestmark = pytest.mark.anyio
 

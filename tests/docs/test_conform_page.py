@@ -12,7 +12,7 @@ import pytest
 from docs.options import check_options
 from skillwire.conform.checks.rules import EXTENSION, INDEX, NATIVE, RULES, SEP_2076
 from skillwire.conform.host_probe.honeypot import LABELS
-from skillwire.conform.host_probe.requirements import DUTIES
+from skillwire.conform.host_probe.verdicts import HOST_RULES
 from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]
@@ -44,7 +44,7 @@ def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None
 
 
 def test_every_rule_and_duty_is_described_as_it_is() -> None:
-    rows = [f"| `{rule.id}` | {rule.title} | {rule.how} |" for rule in (*RULES.values(), *DUTIES.values())]
+    rows = [f"| `{rule.id}` | {rule.title} | {rule.how} |" for rule in (*RULES.values(), *HOST_RULES.values())]
     assert [line for line in PAGE.splitlines() if re.match(r"\| `[A-Z]+\d?b?` \|", line)] == rows
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.conform.outcome import Report
+    from skillwire.conform.report import Report
 
 
 def add_host(kinds: Verbs) -> None:
@@ -29,10 +29,10 @@ def add_host(kinds: Verbs) -> None:
 
 def run_host(arguments: argparse.Namespace, printer: Printer) -> int:
     """Watch."""
-    from skillwire.conform.host_probe.requirements import DUTIES  # late: the SDK is behind what follows
+    from skillwire.conform.host_probe.verdicts import HOST_RULES  # late: the SDK is behind what follows
 
     if arguments.list_rules:
-        return list_rules(DUTIES.values(), arguments, printer)
+        return list_rules(HOST_RULES.values(), arguments, printer)
     if arguments.command and COMMAND not in arguments.command:
         raise FormatError("command-missing", "a host's command stands after --", "write: conform host -- COMMAND")
     if not arguments.seconds > 0:
@@ -45,7 +45,7 @@ def run_host(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _watch(arguments: argparse.Namespace, printer: Printer) -> Report:
-    from skillwire.conform.host_probe.run import environment, watch_host
+    from skillwire.conform.host_probe.run import environment, probe_host
 
     def say(words: dict[str, str]) -> None:
         if not arguments.command:
@@ -53,7 +53,7 @@ async def _watch(arguments: argparse.Namespace, printer: Printer) -> Report:
                 printer.talk(f"{name}={value}")
             printer.talk("connect a host to these; Ctrl-C ends the watch")
 
-    return await watch_host(
+    return await probe_host(
         after_dashes(arguments) if arguments.command else [],
         rules=tuple(arguments.rule),
         seconds=arguments.seconds,

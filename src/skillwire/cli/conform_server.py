@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.conform.outcome import Report
+    from skillwire.conform.report import Report
 
 _OFFERED = ("extension", "index", "sep-2076", "native")
 
@@ -59,7 +59,7 @@ def run_server(arguments: argparse.Namespace, printer: Printer) -> int:
 async def _check(arguments: argparse.Namespace, printer: Printer) -> Report:
     from skillwire.bootstrap import TargetOptions, server_place
     from skillwire.cli.consent import ask_for_servers
-    from skillwire.conform.checks.running import check_server
+    from skillwire.conform.checks.run import check_server
     from skillwire.conform.session import ERAS, Bounds
 
     consent = ask_for_servers(printer, "--yes", is_given=arguments.yes)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from skillwire.cli.printer import Printer
-    from skillwire.conform.outcome import Finding, Report, Result, Rule
+    from skillwire.conform.report import ConformanceRule, Finding, Report, Result
 
 _WORDS = {
     "server": {
@@ -54,7 +54,7 @@ def after_dashes(arguments: argparse.Namespace) -> list[str]:
     return command_words([*first, *(word for rest in others for word in ("--", *rest))])
 
 
-def list_rules(rules: Iterable[Rule], arguments: argparse.Namespace, printer: Printer) -> int:
+def list_rules(rules: Iterable[ConformanceRule], arguments: argparse.Namespace, printer: Printer) -> int:
     """``--list-rules``."""
     if arguments.json == "-":
         printer.json([{"rule": rule.id, "title": rule.title, "how": rule.how} for rule in rules])
@@ -156,7 +156,7 @@ def _line(text: str) -> str:
 
 
 def _summary(report: Report, *, strict: bool) -> str:
-    from skillwire.conform.outcome import Verdict
+    from skillwire.conform.report import Verdict
 
     words = _WORDS[report.kind]
     counts = [f"{report.count(verdict)} {words[verdict].lower()}" for verdict in Verdict if report.count(verdict)]

@@ -1,6 +1,6 @@
-"""Conformance of other people's programs, seen from outside.
+"""Conformance checks of other programs, from outside.
 
-``checks/`` asks a server and compares its raw answers with every rule that can be observed; ``watching/`` is a
-server that watches a host and says which duties it keeps. Neither trusts an SDK's parsing: what is judged are the
-messages as they went over the wire. Both end in a ``Report`` (``outcome.py``), and all they wait for is bounded.
+``checks/`` sends requests to a server and compares the raw responses with every observable rule. ``host_probe/``
+runs servers that record the requests of a host, and judges them. Neither relies on the parsing of an SDK: the
+verdicts are about the messages on the wire. Both produce a ``Report`` (``report.py``), and every wait has a bound.
 """

@@ -1,7 +1,7 @@
-"""What was asked and what came back, as it went over the wire; shortened and without secrets where it is shown.
+"""Requests and responses as evidence: shortened and without secrets.
 
-HTTP headers are no part of it, so that no token that we send can be shown. What a server repeats of the secrets
-that it was given is taken out by ``Redactor``.
+HTTP headers are not recorded, so no token that we send can appear in a report. ``Redactor`` removes secrets that a
+server repeats in a response.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HIDDEN = "[hidden]"
 
 @dataclass(frozen=True, slots=True)
 class Exchange:
-    """One request and its answer, or the reason why there is none that could be read."""
+    """One request and its response, or the reason why there is no readable response."""
 
     request: Message
     answer: Any = None
@@ -32,33 +32,33 @@ class Exchange:
 
     @property
     def method(self) -> str:
-        """What was asked."""
+        """The method of the request."""
         return str(self.request.get("method", ""))
 
     @property
     def result(self) -> Message | None:
-        """The result, if the answer has one that is an object."""
+        """The result, if the response has one and it is an object."""
         result: object = _object(self.answer).get("result")
         return cast("Message", result) if isinstance(result, dict) else None
 
     @property
     def code(self) -> int | None:
-        """The error's code, if the answer is an error."""
+        """The error code, if the response is an error."""
         code: object = _object(_object(self.answer).get("error")).get("code")
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     @property
     def is_error(self) -> bool:
-        """Whether the answer is an error, well formed or not."""
+        """Whether the response is an error, well formed or not."""
         return "error" in _object(self.answer)
 
     @property
-    def said(self) -> str:
-        """What came back, in a few words."""
+    def summary(self) -> str:
+        """The outcome in a few words."""
         if self.problem:
             return self.problem
         if self.is_error:
-            return f"the error {self.code}"
+            return f"error {self.code}"
         return "a result" if self.result is not None else "no result"
 
 
@@ -66,28 +66,28 @@ def _object(value: object) -> Message:
     return cast("Message", value) if isinstance(value, dict) else {}
 
 
-def legible(text: str) -> str:
-    """``text`` with half characters, which JSON can carry and no file can hold, spelled out."""
+def printable(text: str) -> str:
+    """``text`` with lone surrogates escaped: JSON can carry them, a file cannot."""
     return text.encode(errors="backslashreplace").decode()
 
 
-def shortened(value: Any, depth: int = _MAX_DEPTH) -> Any:
-    """``value`` in a size that people read: long text is cut, long lists are begun."""
+def shorten(value: Any, depth: int = _MAX_DEPTH) -> Any:
+    """``value`` in a readable size: long text is cut, and long lists show their first items."""
     match value:
         case str() if len(value) > _MAX_TEXT:
-            return f"{legible(value[:_MAX_TEXT])}… ({len(value):,} characters)"
+            return f"{printable(value[:_MAX_TEXT])}… ({len(value):,} characters)"
         case str():
-            return legible(value)
+            return printable(value)
         case list() | dict() if depth == 0:
             return "…"
         case list():
             items = cast("list[Any]", value)
             more = [f"… and {len(items) - _MAX_ITEMS:,} more"] if len(items) > _MAX_ITEMS else []
-            return [*(shortened(item, depth - 1) for item in items[:_MAX_ITEMS]), *more]
+            return [*(shorten(item, depth - 1) for item in items[:_MAX_ITEMS]), *more]
         case dict():
             fields = cast("dict[str, Any]", value)
             kept = {
-                legible(key[:_MAX_TEXT]): shortened(fields[key], depth - 1) for key in list(fields)[:_MAX_KEYS]
+                printable(key[:_MAX_TEXT]): shorten(fields[key], depth - 1) for key in list(fields)[:_MAX_KEYS]
             }
             more = {"…": f"{len(fields) - _MAX_KEYS:,} more"} if len(fields) > _MAX_KEYS else {}
             return {**kept, **more}
@@ -96,14 +96,14 @@ def shortened(value: Any, depth: int = _MAX_DEPTH) -> Any:
 
 
 class Redactor:
-    """Takes the secrets that a server was given out of what is shown of it."""
+    """Replaces the secrets that a server was given."""
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         words = {word for secret in secrets for word in (secret, secret.rpartition(" ")[2])}
         self._secrets = sorted((word for word in words if len(word) >= _SHORTEST_SECRET), key=len, reverse=True)
 
     def __call__(self, value: Any) -> Any:
-        """``value`` without any of the secrets."""
+        """Return ``value`` without the secrets."""
         match value:
             case str():
                 for secret in self._secrets:
@@ -116,7 +116,7 @@ class Redactor:
             case _:
                 return value
 
-    def shown(self, exchange: Exchange) -> dict[str, Any]:
-        """The exchange as evidence."""
+    def evidence(self, exchange: Exchange) -> dict[str, Any]:
+        """Return the exchange as evidence for a report."""
         answer = {"problem": exchange.problem} if exchange.answer is None else exchange.answer
-        return {"request": shortened(self(exchange.request)), "answer": shortened(self(answer))}
+        return {"request": shorten(self(exchange.request)), "answer": shorten(self(answer))}

@@ -1,19 +1,188 @@
-"""A report for programs: JSON, and JUnit's XML, which every CI shows. Field names are stable."""
+"""A report: one verdict for each rule, with evidence, and its JSON and JUnit forms.
+
+A rule passes only if the run saw something that could have broken it. ``not offered`` means that the program lacks
+the feature. ``not checked`` means that the run could not check it, and the reason explains why. Neither is a pass.
+"""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree
 
-from skillwire.conform.outcome import Verdict
+from skillwire.conform.evidence import Exchange, Redactor, printable, shorten
 
 if TYPE_CHECKING:
-    from skillwire.conform.outcome import Finding, Report, Result, Section
+    from collections.abc import Iterable, Mapping
+
+_MAX_FINDINGS = 10
+Kind: TypeAlias = Literal["server", "host"]
+
+
+class Verdict(StrEnum):
+    """The outcome of one rule."""
+
+    PASS = "pass"  # noqa: S105 - no password
+    FAIL = "fail"
+    WARNING = "warning"
+    NOT_OFFERED = "not offered"
+    NOT_CHECKED = "not checked"
+
+
+@dataclass(frozen=True, slots=True)
+class ConformanceRule:
+    """A rule: its id, title, how it is checked, and how to fix a violation."""
+
+    id: str
+    title: str
+    how: str
+    fix: str
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One violation or warning. ``evidence`` is the request and the response, ``part`` the relevant part of it."""
+
+    message: str
+    evidence: Mapping[str, Any] | None = None
+    part: Any = None
+    is_warning: bool = False
+
+
+@dataclass(slots=True)
+class Result:
+    """The result of one rule."""
+
+    rule: ConformanceRule
+    checked: int = 0  # number of passes
+    failed: int = 0
+    warned: int = 0
+    reason: str = ""
+    offered: bool = True
+    proof: Mapping[str, Any] | None = None  # an exchange that passed
+    findings: list[Finding] = field(default_factory=list[Finding])
+
+    @property
+    def verdict(self) -> Verdict:
+        """One failure fails the rule."""
+        if self.failed:
+            return Verdict.FAIL
+        if self.warned:
+            return Verdict.WARNING
+        if self.checked:
+            return Verdict.PASS
+        return Verdict.NOT_CHECKED if self.offered else Verdict.NOT_OFFERED
+
+
+class Ledger:
+    """Collects the results of checks. Results of rules that are not part of the run are dropped."""
+
+    def __init__(self, rules: Iterable[ConformanceRule], redact: Redactor | None = None) -> None:
+        self._results = {rule.id: Result(rule) for rule in rules}
+        self._redact = redact or Redactor()
+
+    def results(self) -> tuple[Result, ...]:
+        """One result for each rule, in the order of the rules."""
+        return tuple(self._results.values())
+
+    def includes(self, *rules: str) -> bool:
+        """Whether any of ``rules`` is part of the run."""
+        return any(rule in self._results for rule in rules)
+
+    def passed(self, rule: str, exchange: Exchange | None = None) -> None:
+        """Record that the rule was checked and holds."""
+        result = self._results.get(rule)
+        if result is not None:
+            result.checked += 1
+            if result.proof is None and exchange is not None:
+                result.proof = self._redact.evidence(exchange)
+
+    def failed(self, rule: str, message: str, exchange: Exchange | None = None, part: Any = None) -> None:
+        """Record a violation."""
+        result = self._results.get(rule)
+        if result is not None:
+            result.failed += 1
+            self._keep(result, message, exchange, part, is_warning=False)
+
+    def warned(self, rule: str, message: str, exchange: Exchange | None = None, part: Any = None) -> None:
+        """Record something that is allowed but that the author should know."""
+        result = self._results.get(rule)
+        if result is not None:
+            result.warned += 1
+            self._keep(result, message, exchange, part, is_warning=True)
+
+    def expect(
+        self, rule: str, holds: bool, message: str, exchange: Exchange | None = None, part: Any = None
+    ) -> bool:
+        """Record a pass or a failure, and return ``holds``."""
+        if holds:
+            self.passed(rule, exchange)
+        else:
+            self.failed(rule, message, exchange, part)
+        return holds
+
+    def not_offered(self, rules: Iterable[str], reason: str) -> None:
+        """Record that the program does not offer what the rules are about."""
+        for result in self._untouched(rules):
+            result.offered, result.reason = False, reason
+
+    def not_checked(self, rules: Iterable[str], reason: str) -> None:
+        """Record that the rules could not be checked. An earlier reason stays."""
+        for result in self._untouched(rules):
+            if not result.reason:
+                result.reason = reason
+
+    def _untouched(self, rules: Iterable[str]) -> list[Result]:
+        found = [self._results[rule] for rule in rules if rule in self._results]
+        return [result for result in found if not (result.checked or result.failed or result.warned)]
+
+    def _keep(
+        self, result: Result, message: str, exchange: Exchange | None, part: Any, *, is_warning: bool
+    ) -> None:
+        if len(result.findings) < _MAX_FINDINGS:
+            evidence = None if exchange is None else self._redact.evidence(exchange)
+            part = None if part is None else shorten(self._redact(part))
+            result.findings.append(Finding(printable(self._redact(message)), evidence, part, is_warning))
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """One part of a run: an era of the protocol, or everything that a host did."""
+
+    name: str
+    results: tuple[Result, ...]
+    note: str = ""
+    spoken: bool = True  # False if the server does not speak the era
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The report of a whole run."""
+
+    kind: Kind
+    target: str
+    sections: tuple[Section, ...]
+    notes: tuple[str, ...] = ()
+
+    def count(self, verdict: Verdict) -> int:
+        """The number of rules with this verdict in all sections that were spoken."""
+        return sum(
+            1
+            for section in self.sections
+            if section.spoken
+            for result in section.results
+            if result.verdict is verdict
+        )
+
+    def has_failed(self, *, strict: bool = False) -> bool:
+        """Whether any rule failed; with ``strict``, warnings count too."""
+        return bool(self.count(Verdict.FAIL) or (strict and self.count(Verdict.WARNING)))
 
 
 def as_json(report: Report, version: str) -> dict[str, Any]:
-    """Everything."""
+    """The report as a JSON document. Field names are stable."""
     return {
         "tool": {"name": "skillwire", "version": version},
         "kind": report.kind,
@@ -57,7 +226,7 @@ def _finding(finding: Finding, result: Result) -> dict[str, Any]:
 
 
 def as_junit(report: Report) -> str:
-    """One suite for each section, one case for each rule."""
+    """The report as JUnit XML: one suite for each section, one case for each rule."""
     suites = ElementTree.Element("testsuites", name=f"skillwire conform {report.kind}")
     for section in report.sections:
         if section.spoken:
@@ -97,17 +266,17 @@ def _case(report: Report, section: Section, result: Result) -> ElementTree.Eleme
 
 
 def _details(result: Result) -> str:
-    """The findings with their evidence, and what to do."""
-    parts = [f"to do: {result.rule.fix}"]
+    """The findings with their evidence, and the fix."""
+    parts = [f"fix: {result.rule.fix}"]
     for finding in result.findings:
         parts.append(finding.message)
         if finding.part is not None:
-            parts.append(f"meant: {json.dumps(finding.part, ensure_ascii=False)}")
+            parts.append(f"part: {json.dumps(finding.part, ensure_ascii=False)}")
         if finding.evidence is not None:
             parts.append(json.dumps(finding.evidence, indent=1, ensure_ascii=False))
     return "\n".join(parts)
 
 
 def _legal(text: str) -> str:
-    """XML knows no control characters and no half characters, in no spelling."""
+    """``text`` without the characters that XML cannot contain in any spelling."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)

@@ -1,7 +1,7 @@
-"""A conversation with a server in one era of the protocol, request by request, each looked at as it comes back.
+"""A raw session with a server in one era of the protocol. A callback sees every exchange.
 
-It ends itself (``GivenUp``) where going on would be a hang: when the time is over, when too much was asked, when
-the server is gone, or when it left several requests in a row without an answer.
+The session raises ``SessionEnded`` instead of hanging: when the time is over, when the number of requests reaches
+its bound, when the server is gone, or when several requests in a row had no response.
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from skillwire.client.meter import Meter
 from skillwire.client.servers import UrlServer
 from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.evidence import Exchange
-from skillwire.conform.http_transport import Reply, open_http_line
-from skillwire.conform.stdio_transport import PipeLine, open_pipe_line
+from skillwire.conform.transport import RawReply, StdioTransport, open_http, open_stdio
 from skillwire.limits import MIB, Limits
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
 
     from skillwire.client.servers import ServerPlace
     from skillwire.conform.evidence import Message
-    from skillwire.conform.http_transport import Line
+    from skillwire.conform.transport import Transport
 
 Era: TypeAlias = Literal["modern", "legacy"]
 ERAS: tuple[Era, ...] = ("modern", "legacy")
@@ -41,7 +40,7 @@ _SILENT_CALLS = 3
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much of a server is looked at, and for how long, in each era."""
+    """How much of a server is checked, and for how long, in each era."""
 
     seconds: float = 120.0
     call_seconds: float = 15.0
@@ -53,22 +52,22 @@ class Bounds:
     file_bytes: int = 128 * MIB
 
     def limits(self) -> Limits:
-        """The same for the meter that counts bytes."""
+        """The limits for the meter that counts bytes."""
         return Limits(max_message_bytes=64 * MIB, max_server_bytes=1024 * MIB, max_call_seconds=self.call_seconds)
 
 
-class GivenUp(Exception):  # noqa: N818 - it is no error of ours, but the end of a conversation
-    """Why nothing more is asked."""
+class SessionEnded(Exception):  # noqa: N818 - the end of a session, not an error of ours
+    """The reason why no more requests are sent."""
 
 
-class Session:
-    """Requests to one server. ``look`` sees every exchange."""
+class RawSession:
+    """Sends requests to one server. ``on_exchange`` sees every exchange."""
 
-    def __init__(self, line: Line, era: Era, bounds: Bounds) -> None:
+    def __init__(self, transport: Transport, era: Era, bounds: Bounds) -> None:
         self.era: Era = era
-        self.look: Callable[[Exchange], None] = _nobody
+        self.on_exchange: Callable[[Exchange], None] = lambda exchange: None  # noqa: ARG005
         self._version = VERSIONS[era]
-        self._line = line
+        self._transport = transport
         self._bounds = bounds
         self._deadline = anyio.current_time() + bounds.seconds
         self._asked = 0
@@ -81,26 +80,26 @@ class Session:
 
     @property
     def noise(self) -> str:
-        """What a process wrote to its stdout that is no message."""
-        return self._line.noise if isinstance(self._line, PipeLine) else ""
+        """The first output of a process on stdout that is not a message."""
+        return self._transport.noise if isinstance(self._transport, StdioTransport) else ""
 
     async def ask(self, method: str, **params: Any) -> Exchange:
-        """Send a request. A ``GivenUp`` ends the conversation; anything else is an ``Exchange``."""
+        """Send a request and return the exchange; ``SessionEnded`` if no more requests can be sent."""
         self._asked += 1
         if self._asked > self._bounds.requests:
-            raise GivenUp(f"{self._bounds.requests:,} requests were made, and that is enough")
+            raise SessionEnded(f"{self._bounds.requests:,} requests were sent, which is the limit")
         left = self._deadline - anyio.current_time()
         if left <= 0:
-            raise GivenUp(f"the time of {self._bounds.seconds:g} seconds was over")
+            raise SessionEnded(f"the time limit of {self._bounds.seconds:g} seconds was reached")
         request = self._request(method, params)
         reply = await self._reply(request, min(left, self._bounds.call_seconds))
         exchange = Exchange(request, reply.message, reply.problem)
-        self.look(exchange)
+        self.on_exchange(exchange)
         self._count_silence(reply)
         return exchange
 
     async def open(self) -> Exchange:
-        """The first request: what the server says of itself."""
+        """Send the first request, whose response has the capabilities of the server."""
         if self.is_modern:
             return await self.ask("server/discover")
         hello = {
@@ -115,21 +114,21 @@ class Session:
             await self._tell("notifications/initialized")
         return exchange
 
-    async def _reply(self, request: Message, seconds: float) -> Reply:
+    async def _reply(self, request: Message, seconds: float) -> RawReply:
         with anyio.move_on_after(seconds):
-            return await self._line.ask(request, self._headers(request))
-        return Reply(problem=f"no answer within {seconds:.0f} seconds")
+            return await self._transport.ask(request, self._headers(request))
+        return RawReply(problem=f"no response within {seconds:.0f} seconds")
 
     async def _tell(self, method: str) -> None:
         with anyio.move_on_after(self._bounds.call_seconds):
-            await self._line.tell({"jsonrpc": "2.0", "method": method}, self._headers({"method": method}))
+            await self._transport.tell({"jsonrpc": "2.0", "method": method}, self._headers({"method": method}))
 
-    def _count_silence(self, reply: Reply) -> None:
+    def _count_silence(self, reply: RawReply) -> None:
         self._silent = self._silent + 1 if reply.problem else 0
         if reply.is_lost:
-            raise GivenUp(reply.problem)
+            raise SessionEnded(reply.problem)
         if self._silent >= _SILENT_CALLS:
-            raise GivenUp(f"{self._silent} requests in a row had no answer that can be read ({reply.problem})")
+            raise SessionEnded(f"{self._silent} requests in a row had no readable response ({reply.problem})")
 
     def _request(self, method: str, params: dict[str, Any]) -> Message:
         if self.is_modern:
@@ -138,7 +137,7 @@ class Session:
         return {**message, "params": params} if params else message
 
     def _headers(self, request: Message) -> dict[str, str]:
-        """What has to stand in HTTP's headers too."""
+        """The fields that HTTP repeats in its headers."""
         method = str(request["method"])
         if method == "initialize":
             return {}
@@ -152,26 +151,26 @@ class Session:
 
 
 @asynccontextmanager
-async def open_session(place: ServerPlace, era: Era, bounds: Bounds) -> AsyncGenerator[Session]:
-    """A conversation with the server at ``place``, which has not begun: ``open`` does that."""
+async def open_session(place: ServerPlace, era: Era, bounds: Bounds) -> AsyncGenerator[RawSession]:
+    """Connect to the server at ``place``. ``RawSession.open`` sends the first request."""
     meter = Meter(bounds.limits())
     if isinstance(place, UrlServer):
-        async with open_http_line(place, meter) as line:
-            yield Session(line, era, bounds)
+        async with open_http(place, meter) as transport:
+            yield RawSession(transport, era, bounds)
     else:
-        async with open_pipe_line(place, meter) as line:
-            yield Session(line, era, bounds)
+        async with open_stdio(place, meter) as transport:
+            yield RawSession(transport, era, bounds)
 
 
 def speaks(era: Era, opening: Exchange) -> bool:
-    """Whether the answer to the first request says that the server knows the era."""
+    """Whether the response to the first request shows that the server speaks the era."""
     result = opening.result or {}
     if era == "modern":
         return VERSIONS[era] in as_list(result.get("supportedVersions"))
     return isinstance(result.get("protocolVersion"), str)
 
 
-_CAPABILITIES: Message = {"extensions": {EXTENSION_ID: {}}}  # K3: some servers answer only who declares it
+_CAPABILITIES: Message = {"extensions": {EXTENSION_ID: {}}}  # K3: some servers answer only clients that declare it
 
 
 def _client_info() -> Message:
@@ -184,7 +183,3 @@ def _envelope(protocol_version: str) -> Message:
         f"{_META}/clientInfo": _client_info(),
         f"{_META}/clientCapabilities": _CAPABILITIES,
     }
-
-
-def _nobody(exchange: Exchange) -> None:
-    """Nobody looks yet."""

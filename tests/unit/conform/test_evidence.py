@@ -8,16 +8,16 @@ from typing import Any
 import pytest
 
 from rules import rule
-from skillwire.conform.evidence import Exchange, Redactor, shortened
+from skillwire.conform.evidence import Exchange, Redactor, shorten
 
 
 def test_what_is_short_stays_as_it_is() -> None:
     value = {"a": [1, 2.5, None, True], "b": {"c": "text"}}
-    assert shortened(value) == value
+    assert shorten(value) == value
 
 
 def test_long_text_and_long_lists_are_begun() -> None:
-    value = shortened({"text": "x" * 1000, "list": list(range(100))})
+    value = shorten({"text": "x" * 1000, "list": list(range(100))})
     assert len(value["text"]) < 1000
     assert "1,000" in value["text"]
     assert value["list"][:4] == [0, 1, 2, 3]
@@ -32,9 +32,11 @@ def test_a_large_answer_becomes_small_evidence() -> None:
     for _ in range(500):
         deep = {f"key-{number}": [deep] * 3 for number in range(2)}
     wide = {f"{'k' * 5000}{number}": "v" * 5000 for number in range(200)}
-    shown = Redactor().shown(Exchange({"method": "skills/list"}, {"result": {"wide": wide, "list": [wide] * 10}}))
+    shown = Redactor().evidence(
+        Exchange({"method": "skills/list"}, {"result": {"wide": wide, "list": [wide] * 10}})
+    )
     assert len(json.dumps(shown)) < 100_000
-    assert shortened(deep) != deep
+    assert shorten(deep) != deep
 
 
 def test_secrets_are_taken_out_wherever_they_are() -> None:
@@ -57,5 +59,5 @@ def test_secrets_are_taken_out_wherever_they_are() -> None:
 def test_an_answer_of_any_shape_can_be_asked(answer: Any, result: Any, code: int | None) -> None:
     exchange = Exchange({"method": "skills/list"}, answer)
     assert (exchange.result, exchange.code) == (result, code)
-    assert exchange.said
-    assert code is None or str(code) in exchange.said
+    assert exchange.summary
+    assert code is None or str(code) in exchange.summary

@@ -9,44 +9,43 @@ import pytest
 from rules import rule
 from skillwire.conform.host_probe import honeypot
 from skillwire.conform.host_probe.honeypot import FIRST, PLAIN, REPEATING, SECOND
-from skillwire.conform.host_probe.observations import Seen
-from skillwire.conform.host_probe.requirements import DUTIES
-from skillwire.conform.host_probe.verdicts import judge
-from skillwire.conform.outcome import Ledger, Verdict
+from skillwire.conform.host_probe.servers import ObservedRequest
+from skillwire.conform.host_probe.verdicts import HOST_RULES, judge
+from skillwire.conform.report import Ledger, Verdict
 
 GUIDED = [f"skill://{skill.path}/SKILL.md" for skill in FIRST.skills]
 
 
 def seen(
     method: str,
-    origin: honeypot.Origin = FIRST,
+    origin: honeypot.BaitServer = FIRST,
     *,
     given: list[str] | None = None,
     more: str | None = None,
     **params: Any,
-) -> Seen:
+) -> ObservedRequest:
     request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    return Seen(origin.label, method, params, True, given or [], more, request, {"result": {}})
+    return ObservedRequest(origin.label, method, params, True, given or [], more, request, {"result": {}})
 
 
-def opened(origin: honeypot.Origin = FIRST) -> Seen:
+def opened(origin: honeypot.BaitServer = FIRST) -> ObservedRequest:
     return seen("server/discover", origin)
 
 
-def listed(origin: honeypot.Origin = FIRST, **params: Any) -> Seen:
+def listed(origin: honeypot.BaitServer = FIRST, **params: Any) -> ObservedRequest:
     return seen("skills/list", origin, given=GUIDED, **params)
 
 
-def got(uri: str) -> Seen:
+def got(uri: str) -> ObservedRequest:
     return seen("skills/get", given=[uri], uri=uri)
 
 
-def read(uri: str, origin: honeypot.Origin = FIRST) -> Seen:
+def read(uri: str, origin: honeypot.BaitServer = FIRST) -> ObservedRequest:
     return seen("resources/read", origin, uri=uri)
 
 
-def verdicts(*requests: Seen) -> dict[str, Verdict]:
-    ledger = Ledger(DUTIES.values())
+def verdicts(*requests: ObservedRequest) -> dict[str, Verdict]:
+    ledger = Ledger(HOST_RULES.values())
     judge(requests, ledger)
     return {result.rule.id: result.verdict for result in ledger.results()}
 
@@ -110,7 +109,7 @@ BROKEN = [
 
 
 def test_every_duty_is_shown_kept() -> None:
-    assert KEPT.keys() == DUTIES.keys()
+    assert KEPT.keys() == HOST_RULES.keys()
 
 
 @pytest.mark.parametrize("duty", KEPT)
@@ -121,7 +120,7 @@ def test_a_duty_is_kept(duty: str) -> None:
 
 
 @pytest.mark.parametrize(("duty", "requests"), BROKEN)
-def test_a_duty_is_broken_and_no_other(duty: str, requests: tuple[Seen, ...]) -> None:
+def test_a_duty_is_broken_and_no_other(duty: str, requests: tuple[ObservedRequest, ...]) -> None:
     found = verdicts(*requests)
     assert {rule for rule, verdict in found.items() if verdict is Verdict.FAIL} == {duty}
 
@@ -137,12 +136,12 @@ def test_a_file_that_only_a_directory_showed_breaks_two_duties() -> None:
 @rule("K3")
 def test_a_client_that_declares_nothing_is_seen_in_both_eras() -> None:
     """With the request, or in the handshake before it."""
-    silent = Seen(FIRST.label, "skills/list", {}, False)
+    silent = ObservedRequest(FIRST.label, "skills/list", {}, False)
     assert verdicts(opened(), silent)["K3"] is Verdict.FAIL
-    handshake = Seen(FIRST.label, "initialize", {}, False)
-    later = Seen(FIRST.label, "skills/list", {}, None)
+    handshake = ObservedRequest(FIRST.label, "initialize", {}, False)
+    later = ObservedRequest(FIRST.label, "skills/list", {}, None)
     assert verdicts(handshake, later)["K3"] is Verdict.FAIL
-    assert verdicts(Seen(FIRST.label, "initialize", {}, True), later)["K3"] is Verdict.PASS
+    assert verdicts(ObservedRequest(FIRST.label, "initialize", {}, True), later)["K3"] is Verdict.PASS
 
 
 @pytest.mark.parametrize(
@@ -154,7 +153,7 @@ def test_a_client_that_declares_nothing_is_seen_in_both_eras() -> None:
     ],
     ids=["K2", "V5", "V7"],
 )
-def test_what_a_person_may_have_wanted_is_a_warning(duty: str, requests: tuple[Seen, ...]) -> None:
+def test_what_a_person_may_have_wanted_is_a_warning(duty: str, requests: tuple[ObservedRequest, ...]) -> None:
     assert verdicts(*requests)[duty] is Verdict.WARNING
 
 

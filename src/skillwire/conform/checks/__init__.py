@@ -1,1 +1,1 @@
-"""The checks of a server, one file for each family of rules, and the table of rules they are about."""
+"""Checks of a server: one file per family of rules, and the run that uses them."""

@@ -1,1 +1,1 @@
-"""A server that watches a host: bait to behave badly with, and a judgement of what was seen on the wire."""
+"""A probe for hosts: servers with bait that record every request, and verdicts on what they recorded."""

@@ -1,7 +1,7 @@
-"""The bait: four origins with skills that tell the truth, lie, hide files, point elsewhere, or never end.
+"""The bait: four servers with correct skills, wrong entries, unlisted files, foreign links and an endless list.
 
-Everything a host may do wrong here shows on the wire. The bytes are always honest; the entries are spoiled on
-their way out, and so are the capabilities and the listing of the origins that lie in those.
+Every mistake that a host can make here shows on the wire. The bytes of files are always correct. Entries,
+capabilities and lists are falsified in the response.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WRONG_FRONTMATTER = skill_md_uri("wrong-frontmatter")
 GENERATED = skill_md_uri("generated")
 VAULT = skill_md_uri("vault")
 REPEATED = "again"
-ENOUGH = 50  # times that a cursor is repeated before the listing ends after all
+ENOUGH = 50  # repetitions of a cursor before the list ends
 
 _GUIDE_BODY = """\
 Follow [the steps](references/steps.md). There is [more](references/unlisted.md), and another skill at
@@ -41,25 +41,25 @@ skill://vault/SKILL.md. Settings of this machine are in [this file](file:///etc/
 
 
 @dataclass(frozen=True, slots=True)
-class Origin:
-    """One server. ``settings`` is what it declares of the extension; ``None`` is a server without skills."""
+class BaitServer:
+    """One server. ``settings`` is its declaration of the extension; ``None`` is a server without skills."""
 
     label: str
     skills: tuple[Skill, ...] = ()
     settings: dict[str, Any] | None = field(default_factory=dict[str, Any])
     repeats: bool = False
 
-    def spoiled(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
-        """``result`` as this origin gives it."""
+    def falsified(self, method: str, result: dict[str, Any]) -> dict[str, Any]:
+        """The falsified result of a method."""
         match method:
             case "initialize" | "server/discover":
                 return {**result, "capabilities": self._declared(as_object(result.get("capabilities")))}
             case "skills/list":
-                skills = [spoiled_entry(as_object(entry)) for entry in as_list(result.get("skills"))]
+                skills = [falsified_entry(as_object(entry)) for entry in as_list(result.get("skills"))]
                 more = {"nextCursor": REPEATED} if self.repeats else {}
                 return {**result, "skills": skills, **more}
             case "skills/get":
-                return {**result, "skill": spoiled_entry(as_object(result.get("skill")))}
+                return {**result, "skill": falsified_entry(as_object(result.get("skill")))}
             case _:
                 return result
 
@@ -71,10 +71,10 @@ class Origin:
         return {**rest, "extensions": {key: dict(self.settings) for key in extensions}}
 
 
-def spoiled_entry(entry: Entry) -> Entry:
-    """The entry with its lie, if it has one."""
-    spoil = _LIES.get(entry.get("uri", ""))
-    return entry if spoil is None else spoil(entry)
+def falsified_entry(entry: Entry) -> Entry:
+    """The entry with its falsification, if it has one."""
+    falsify = _FALSIFICATIONS.get(entry.get("uri", ""))
+    return entry if falsify is None else falsify(entry)
 
 
 def _with_file(entry: Entry, uri: str, **fields: Any) -> Entry:
@@ -82,13 +82,13 @@ def _with_file(entry: Entry, uri: str, **fields: Any) -> Entry:
     return {**entry, "resources": files}
 
 
-_LIES: dict[str, Callable[[Entry], Entry]] = {
+_FALSIFICATIONS: dict[str, Callable[[Entry], Entry]] = {
     GUIDE: lambda entry: {**entry, "resources": [file for file in entry["resources"] if file["uri"] != UNLISTED]},
     WRONG_DIGEST: lambda entry: _with_file(entry, WRONG_DIGEST, digest=digest_of(b"something else")),
     WRONG_SIZE: lambda entry: _with_file(entry, WRONG_SIZE, size=7),
     WRONG_FRONTMATTER: lambda entry: {
         **entry,
-        "frontmatter": {**entry["frontmatter"], "description": "Says one thing in its entry."},
+        "frontmatter": {**entry["frontmatter"], "description": "Has this description in its entry."},
     },
     GENERATED: lambda entry: {**entry, "resources": "dynamic"},
 }
@@ -104,20 +104,20 @@ _SECRET = Skill(
     "vault", {"SKILL.md": "---\nname: vault\ndescription: Unlisted.\n---\n\nx\n"}, SkillMeta(listed=False)
 )
 
-FIRST = Origin(
+FIRST = BaitServer(
     "watched",
     (
         _skill("guide", "How to do the usual thing.", _GUIDE_BODY, steps="", background="", unlisted=""),
-        _skill("generated", "Made anew on each read."),
-        _skill("spare", "Needed by nobody, bait of a conformance run; do not load it."),
-        _skill("wrong-digest", "Has other bytes than its entry says."),
-        _skill("wrong-frontmatter", "Says another thing in its file."),
-        _skill("wrong-size", "Has more bytes than its entry says."),
+        _skill("generated", "Generated on each read."),
+        _skill("spare", "Bait of a conformance run; do not load it."),
+        _skill("wrong-digest", "Does not match the digest in its entry."),
+        _skill("wrong-frontmatter", "Has a different description in its file."),
+        _skill("wrong-size", "Does not match the size in its entry."),
     ),
     {"directoryRead": True},
 )
-SECOND = Origin("watched-second", (_skill("partner", "Of another origin."), _SECRET))
-PLAIN = Origin("watched-plain", settings=None)
-REPEATING = Origin("watched-repeating", (_skill("again", "Listed for ever."),), repeats=True)
-ORIGINS = (FIRST, SECOND, PLAIN, REPEATING)
-LABELS = {origin.label: origin for origin in ORIGINS}
+SECOND = BaitServer("watched-second", (_skill("partner", "Belongs to another server."), _SECRET))
+PLAIN = BaitServer("watched-plain", settings=None)
+REPEATING = BaitServer("watched-repeating", (_skill("again", "Its list never ends."),), repeats=True)
+SERVERS = (FIRST, SECOND, PLAIN, REPEATING)
+LABELS = {server.label: server for server in SERVERS}

@@ -1,4 +1,4 @@
-"""The whole run: serve the bait, run the host's command with the bait's address, judge what was seen."""
+"""A conformance run of a host: serve the bait, run the command of the host, judge the recorded requests."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from skillwire.conform.host_probe.requirements import DUTIES
-from skillwire.conform.host_probe.server import served_on_stdio, served_over_http
-from skillwire.conform.host_probe.verdicts import judge
-from skillwire.conform.outcome import Ledger, Report, Section
+from skillwire.conform.host_probe.servers import served_on_stdio, served_over_http
+from skillwire.conform.host_probe.verdicts import HOST_RULES, judge
+from skillwire.conform.report import Ledger, Report, Section
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
@@ -27,13 +26,12 @@ if TYPE_CHECKING:
 
     from anyio.abc import Process
 
-    from skillwire.conform.host_probe.observations import Seen
-    from skillwire.conform.host_probe.server import Served
+    from skillwire.conform.host_probe.servers import ObservedRequest, ServedProbe
 
 _GRACE_SECONDS = 5.0
 
 
-async def watch_host(
+async def probe_host(
     command: Sequence[str],
     *,
     rules: Sequence[str] = (),
@@ -41,37 +39,37 @@ async def watch_host(
     stdio: bool = False,
     on_serving: Callable[[dict[str, str]], None] | None = None,
 ) -> Report:
-    """Run ``command`` against the bait; without one, wait until the time is over or somebody interrupts."""
-    unknown = [rule for rule in rules if rule not in DUTIES]
+    """Run ``command`` against the bait servers; without one, wait for connections until a timeout or signal."""
+    unknown = [rule for rule in rules if rule not in HOST_RULES]
     if unknown:
-        raise FormatError("rule-unknown", f"there is no duty {unknown[0]!r:.40}", "see --list-rules")
+        raise FormatError("rule-unknown", f"unknown rule {unknown[0]!r:.40}", "list the rules with --list-rules")
     with TemporaryDirectory(prefix="skillwire-conform-") as folder:
         async with served_on_stdio(Path(folder)) if stdio else served_over_http() as served:
             config = Path(folder) / "mcp.json"
             config.write_text(json.dumps(served.config, indent=2))
-            words = _words(served, config)
+            placeholders = _placeholders(served, config)
             if on_serving is not None:
-                on_serving(words)
-            ended = await _run(command, words, seconds) if command else await _wait(seconds)
+                on_serving(placeholders)
+            ended = await _run(command, placeholders, seconds) if command else await _wait(seconds)
             seen = served.seen()
-    if isinstance(ended, SkillwireError):  # raised here, and not as one of a group of errors
+    if isinstance(ended, SkillwireError):  # a task group would wrap an error raised above
         raise ended
     if not seen:
         raise UpstreamError(
             "host-silent",
-            f"nothing reached the servers: {ended}",
-            "let it use $SKILLWIRE_URL or $SKILLWIRE_MCP_CONFIG, or write {url} or {config} among its words",
+            f"the servers received no requests: {ended}",
+            "let it use $SKILLWIRE_URL or $SKILLWIRE_MCP_CONFIG, or put {url} or {config} into the command",
         )
-    ledger = Ledger(DUTIES[duty] for duty in DUTIES if not rules or duty in rules)
+    ledger = Ledger(HOST_RULES[rule] for rule in HOST_RULES if not rules or rule in rules)
     judge(seen, ledger)
-    for duty in DUTIES.values():
-        ledger.unchecked((duty.id,), duty.how)
-    target = command[0].rpartition("/")[2] if command else "whoever connected"
+    for rule in HOST_RULES.values():
+        ledger.not_checked((rule.id,), rule.how)
+    target = command[0].rpartition("/")[2] if command else "the connected hosts"
     return Report("host", target, (Section("seen", ledger.results()),), (_summed(seen), ended))
 
 
-def _words(served: Served, config: Path) -> dict[str, str]:
-    """What the host is told, by its name among the words."""
+def _placeholders(served: ServedProbe, config: Path) -> dict[str, str]:
+    """The addresses for the host, by placeholder."""
     found = {"config": str(config)}
     if served.url is not None:
         found["url"] = served.url
@@ -80,46 +78,46 @@ def _words(served: Served, config: Path) -> dict[str, str]:
     return found
 
 
-def environment(words: dict[str, str]) -> dict[str, str]:
-    """The same as variables of the environment."""
+def environment(placeholders: dict[str, str]) -> dict[str, str]:
+    """The same addresses as environment variables."""
     names = {"config": "SKILLWIRE_MCP_CONFIG", "url": "SKILLWIRE_URL", "command": "SKILLWIRE_COMMAND"}
-    return {names[key]: value for key, value in words.items()}
+    return {names[key]: value for key, value in placeholders.items()}
 
 
-async def _run(command: Sequence[str], words: dict[str, str], seconds: float) -> str | SkillwireError:
-    """How the command ended, in words, or why it could not be started."""
-    filled = [_filled(word, words) for word in command]
+async def _run(command: Sequence[str], placeholders: dict[str, str], seconds: float) -> str | SkillwireError:
+    """Run the command; return how it ended, or the error if it could not be started."""
+    filled = [_fill(word, placeholders) for word in command]
     try:
         process = await anyio.open_process(
             filled,
-            env={**os.environ, **environment(words)},
+            env={**os.environ, **environment(placeholders)},
             stdin=DEVNULL,
             stdout=sys.stderr.fileno(),  # stdout is for the report
             stderr=None,
             start_new_session=True,
         )
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a command"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "invalid command"
         return NotFoundError(
             "command-failed", f"{command[0]!r:.200} cannot be started: {reason}", "check the command"
         )
     try:
         with anyio.move_on_after(seconds):
             return f"the command ended with exit code {await process.wait()}"
-        return f"the command was ended after {seconds:g} seconds"
+        return f"the command was stopped after {seconds:g} seconds"
     finally:
-        with anyio.CancelScope(shield=True):  # or it would outlive us
+        with anyio.CancelScope(shield=True):  # otherwise the process would outlive this one
             await _end(process)
 
 
-def _filled(word: str, words: dict[str, str]) -> str:
-    for name, value in words.items():
+def _fill(word: str, placeholders: dict[str, str]) -> str:
+    for name, value in placeholders.items():
         word = word.replace(f"{{{name}}}", value)
     return word
 
 
 async def _end(process: Process) -> None:
-    """The process, and whatever it left behind."""
+    """End the process and its children."""
     for number in (signal.SIGTERM, signal.SIGKILL):
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, number)
@@ -131,10 +129,10 @@ async def _end(process: Process) -> None:
 async def _wait(seconds: float) -> str:
     with anyio.move_on_after(seconds), anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
         async for _ in signals:
-            return "ended by a person"
-    return f"the time of {seconds:g} seconds was over"
+            return "stopped by a signal"
+    return f"the time limit of {seconds:g} seconds was reached"
 
 
-def _summed(seen: Sequence[Seen]) -> str:
+def _summed(seen: Sequence[ObservedRequest]) -> str:
     counts = Counter(one.origin for one in seen)
-    return "requests seen: " + ", ".join(f"{label} {count}" for label, count in counts.items())
+    return "requests: " + ", ".join(f"{label} {count}" for label, count in counts.items())

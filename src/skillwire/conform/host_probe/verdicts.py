@@ -1,6 +1,6 @@
-"""From what was seen to a judgement of each duty. Pure: a list of requests in, a ledger filled.
+"""The rules for hosts that show on the wire, and the verdicts on the observed requests. Pure.
 
-What was not provoked is not judged: a duty is kept only if the host was in a position to break it.
+A rule holds only if the host had a chance to break it.
 """
 
 from __future__ import annotations
@@ -26,27 +26,114 @@ from skillwire.conform.host_probe.honeypot import (
     WRONG_FRONTMATTER,
     WRONG_SIZE,
 )
+from skillwire.conform.report import ConformanceRule
 from skillwire.errors import FormatError
 from skillwire.skill.uri import format_uri, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from skillwire.conform.host_probe.honeypot import Origin
-    from skillwire.conform.host_probe.observations import Seen
-    from skillwire.conform.outcome import Ledger
+    from skillwire.conform.host_probe.honeypot import BaitServer
+    from skillwire.conform.host_probe.servers import ObservedRequest
+    from skillwire.conform.report import Ledger
+
+_HOST_RULES = (
+    ConformanceRule(
+        "K2",
+        "skills are requested only from servers that declare them",
+        "No skills/* and no directory read on a server that does not declare them, or before the declaration was "
+        "read. See it by connecting to all servers of the configuration.",
+        "check capabilities.extensions before calling skills/*, and directoryRead before reading directories",
+    ),
+    ConformanceRule(
+        "K3",
+        "the client declares the extension",
+        "The capabilities of initialize, or of each request of the stateless era, when skills/* is called.",
+        "declare io.modelcontextprotocol/skills in the client's capabilities",
+    ),
+    ConformanceRule(
+        "L3",
+        "cursors are sent back unchanged",
+        "The cursors of skills/list and of directories. See it by listing all skills: there are two pages.",
+        "send nextCursor back unchanged",
+    ),
+    ConformanceRule(
+        "B3",
+        "a repeated cursor ends the list",
+        "One server repeats its cursor endlessly. See it by listing the skills of all servers in the config file.",
+        "stop at a repeated cursor, and limit pages and entries",
+    ),
+    ConformanceRule(
+        "V1",
+        "nothing is read without an entry, or after a mismatch",
+        "The files of a skill are requested only after its entry; after a SKILL.md that does not match its entry, "
+        "no other file of the skill is requested. See it by loading 'wrong-digest' and 'wrong-size'.",
+        "compare size and digest before using a file, and stop at a mismatch",
+    ),
+    ConformanceRule(
+        "V2",
+        "only files that the entry lists are read",
+        "A SKILL.md mentions a file that exists but is not in the entry. See it by loading 'guide' and "
+        "its references/steps.md, and requesting references/unlisted.md.",
+        "resolve reads against the entry, and refuse other files without a request",
+    ),
+    ConformanceRule(
+        "V3",
+        "the entry is fetched again after a mismatch",
+        "Whether skills/get is sent between a mismatch and the next read of that skill. See it by loading 'wrong-"
+        "digest' twice.",
+        "send skills/get before reading a skill again that did not match",
+    ),
+    ConformanceRule(
+        "V4",
+        "a SKILL.md with other frontmatter is not used",
+        "After a SKILL.md whose frontmatter differs from the entry, no other file of the skill is read. See it by "
+        "loading 'wrong-frontmatter'.",
+        "compare every field of the frontmatter with the entry",
+    ),
+    ConformanceRule(
+        "V5",
+        "files are fetched only when needed",
+        "No SKILL.md of an unneeded skill, no file before its SKILL.md, not all files at once. See it by"
+        " listing skills, and loading one.",
+        "read a file when it is needed: not on connecting, listing or approving",
+    ),
+    ConformanceRule(
+        "V7",
+        "generated skills are declined by default",
+        'Whether the "dynamic" skill is read; the user may have chosen so, so it is a warning. See it by'
+        " requesting 'generated'.",
+        "decline unverifiable skills, unless the user chose otherwise",
+    ),
+    ConformanceRule(
+        "W3",
+        "a directory does not extend an entry",
+        "A directory contains a file that the entry does not list. See it by listing the references of 'guide'.",
+        "show and read only files that the entry lists",
+    ),
+    ConformanceRule(
+        "O3",
+        "a skill causes no reads elsewhere",
+        "A skill of one server names a file of this machine, and a skill that only the other server has. See it "
+        "by connecting to all servers and loading 'guide'.",
+        "read a skill's files from its own server only, and never file:",
+    ),
+)
+
+HOST_RULES: dict[str, ConformanceRule] = {rule.id: rule for rule in _HOST_RULES}
+
 
 _DECLARING = ("initialize", "server/discover")
 _DIRECTORY = "resources/directory/read"
 _REPEATS_ALLOWED = 2
-_FILES = {  # every file of the first origin, by its skill
+_FILES = {  # every file of the first server, by skill
     skill_md_uri(skill.path): {format_uri(f"{skill.path}/{name}") for name in skill.files}
     for skill in FIRST.skills
 }
 
 
-def judge(seen: Sequence[Seen], ledger: Ledger) -> None:
-    """Judge everything."""
+def judge(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
+    """Record a verdict for every rule."""
     _judge_capabilities(seen, ledger)
     _judge_declaration(seen, ledger)
     _judge_cursors(seen, ledger)
@@ -62,11 +149,11 @@ def judge(seen: Sequence[Seen], ledger: Ledger) -> None:
     _judge_elsewhere(seen, ledger)
 
 
-def _asks_skills(one: Seen) -> bool:
+def _asks_skills(one: ObservedRequest) -> bool:
     return one.method.startswith("skills/") or one.method == _DIRECTORY
 
 
-def _judge_capabilities(seen: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_capabilities(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """K2"""
     declared: set[str] = set()
     for one in seen:
@@ -75,28 +162,28 @@ def _judge_capabilities(seen: Sequence[Seen], ledger: Ledger) -> None:
         elif _asks_skills(one):
             settings = LABELS[one.origin].settings
             if one.origin not in declared:
-                ledger.broken("K2", f"{one.method} came before the capabilities were read", one.exchange)
+                ledger.failed("K2", f"{one.method} was sent before the capabilities were read", one.exchange)
             elif settings is None:
                 _judge_probe(one, ledger)
             elif one.method == _DIRECTORY and not settings.get("directoryRead"):
-                ledger.broken("K2", "a directory was read where directoryRead is not declared", one.exchange)
+                ledger.failed("K2", "a directory was read, but directoryRead is not declared", one.exchange)
             else:
-                ledger.held("K2", one.exchange)
-    calm = [one for one in seen if one.origin == PLAIN.label and one.method in _DECLARING]
-    if calm and not any(_asks_skills(one) for one in seen if one.origin == PLAIN.label):
-        ledger.held("K2", calm[0].exchange)
+                ledger.passed("K2", one.exchange)
+    openings = [one for one in seen if one.origin == PLAIN.label and one.method in _DECLARING]
+    if openings and not any(_asks_skills(one) for one in seen if one.origin == PLAIN.label):
+        ledger.passed("K2", openings[0].exchange)
 
 
-def _judge_probe(one: Seen, ledger: Ledger) -> None:
-    """A plain ``skills/list`` may look for a dialect that is not declared; anything else takes it for granted."""
-    message = f"{one.method} was asked of a server that declares no skills"
+def _judge_probe(one: ObservedRequest, ledger: Ledger) -> None:
+    """``skills/list`` without parameters may be a search for an undeclared dialect; other methods may not."""
+    message = f"{one.method} was sent to a server that declares no skills"
     if one.method == "skills/list" and not one.params:
-        ledger.doubtful("K2", message, one.exchange)
+        ledger.warned("K2", message, one.exchange)
     else:
-        ledger.broken("K2", message, one.exchange)
+        ledger.failed("K2", message, one.exchange)
 
 
-def _judge_declaration(seen: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_declaration(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """K3"""
     handshake: dict[str, bool] = {}
     for one in seen:
@@ -105,23 +192,26 @@ def _judge_declaration(seen: Sequence[Seen], ledger: Ledger) -> None:
         elif one.method.startswith("skills/"):
             declares = one.declares if one.declares is not None else handshake.get(one.origin, False)
             ledger.expect(
-                "K3", declares, f"{one.method} came from a client that does not declare it", one.exchange
+                "K3",
+                declares,
+                f"{one.method} came from a client that does not declare the extension",
+                one.exchange,
             )
 
 
-def _judge_cursors(seen: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_cursors(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """L3"""
     given: set[tuple[str, str]] = set()
     for one in seen:
         cursor = one.params.get("cursor")
         if cursor is not None and one.origin != REPEATING.label:
             known = (one.origin, str(cursor)) in given
-            ledger.expect("L3", known, f"{one.method} came with a cursor that was never given", one.exchange)
+            ledger.expect("L3", known, f"{one.method} has a cursor that no response contained", one.exchange)
         if one.next_cursor is not None:
             given.add((one.origin, one.next_cursor))
 
 
-def _judge_repeats(seen: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_repeats(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """B3"""
     run = longest = 0
     last = None
@@ -133,7 +223,7 @@ def _judge_repeats(seen: Sequence[Seen], ledger: Ledger) -> None:
         ledger.expect("B3", longest <= _REPEATS_ALLOWED, message, last.exchange)
 
 
-def _reads(seen: Sequence[Seen], uri: str) -> list[int]:
+def _reads(seen: Sequence[ObservedRequest], uri: str) -> list[int]:
     return [index for index, one in enumerate(seen) if one.method == "resources/read" and _same(one.uri, uri)]
 
 
@@ -145,7 +235,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def _skill_of(uri: str) -> str | None:
-    """The skill of the first origin that ``uri`` is below."""
+    """The skill of the first server that contains ``uri``."""
     try:
         parsed = parse_uri(uri)
     except FormatError:
@@ -154,18 +244,18 @@ def _skill_of(uri: str) -> str | None:
     return home if home in _FILES and len(parsed.segments) > 1 else None
 
 
-def _judge_entries(first: Sequence[Seen], ledger: Ledger) -> None:
-    """V1: what cannot be compared with anything is not asked for."""
+def _judge_entries(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
+    """V1: a file is requested only after the entry of its skill."""
     known: set[str] = set()
     for one in first:
         known |= set(one.given)
         skill = _skill_of(one.uri) if one.method == "resources/read" else None
         if skill is not None and skill not in known:
-            ledger.broken("V1", f"{one.uri!r:.300} was read before the entry of its skill came", one.exchange)
+            ledger.failed("V1", f"{one.uri!r:.300} was read before the entry of its skill", one.exchange)
 
 
-def _judge_mismatch(first: Sequence[Seen], uri: str, rule: str, ledger: Ledger) -> None:
-    """V1, V4 and V3: what comes after a ``SKILL.md`` that is not what its entry says."""
+def _judge_mismatch(first: Sequence[ObservedRequest], uri: str, rule: str, ledger: Ledger) -> None:
+    """V1, V4 and V3: the requests after a ``SKILL.md`` that does not match its entry."""
     bad = _reads(first, uri)
     for index in bad[:1]:
         later = [
@@ -174,19 +264,19 @@ def _judge_mismatch(first: Sequence[Seen], uri: str, rule: str, ledger: Ledger) 
             if number > index and one.method == "resources/read" and _skill_of(one.uri) == uri
         ]
         if not later:
-            ledger.held(rule, first[index].exchange)
+            ledger.passed(rule, first[index].exchange)
             return
         again = first[later[0]]
         if any(uri in one.given for one in first[index + 1 : later[0]]):
-            ledger.held(rule, first[index].exchange)
-            ledger.held("V3", again.exchange)
+            ledger.passed(rule, first[index].exchange)
+            ledger.passed("V3", again.exchange)
         elif _same(again.uri, uri):
-            ledger.broken("V3", f"{uri!r:.300} was read again without getting its entry again", again.exchange)
+            ledger.failed("V3", f"{uri!r:.300} was read again without fetching its entry again", again.exchange)
         else:
-            ledger.broken(rule, f"{again.uri!r:.300} was read although the SKILL.md did not match", again.exchange)
+            ledger.failed(rule, f"{again.uri!r:.300} was read although the SKILL.md did not match", again.exchange)
 
 
-def _judge_unlisted(first: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_unlisted(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """V2"""
     for one in first:
         skill = _skill_of(one.uri) if one.method == "resources/read" else None
@@ -194,46 +284,46 @@ def _judge_unlisted(first: Sequence[Seen], ledger: Ledger) -> None:
             continue
         listed = {parse_uri(file) for file in _FILES[skill] - {UNLISTED}}
         if parse_uri(one.uri) not in listed:
-            ledger.broken("V2", f"{one.uri!r:.300} was read, which the entry does not list", one.exchange)
+            ledger.failed("V2", f"{one.uri!r:.300} was read, but the entry does not list it", one.exchange)
     after = [index for index in _reads(first, MENTIONED) if index > min(_reads(first, GUIDE), default=len(first))]
     if after:
-        ledger.held("V2", first[after[0]].exchange)
+        ledger.passed("V2", first[after[0]].exchange)
 
 
-def _judge_need(first: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_need(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """V5"""
     spare = _reads(first, SPARE)
     broken = bool(spare)
     if spare:
-        ledger.broken("V5", "the SKILL.md of a skill that nobody needs was read", first[spare[0]].exchange)
+        ledger.failed("V5", "the SKILL.md of an unneeded skill was read", first[spare[0]].exchange)
     for skill, files in _FILES.items():
         begun = min(_reads(first, skill), default=len(first))
         early = [index for file in files - {skill} for index in _reads(first, file) if index < begun]
         for index in early[:1]:
             broken = True
             message = f"{first[index].uri!r:.300} was read before the SKILL.md of its skill"
-            ledger.broken("V5", message, first[index].exchange)
+            ledger.failed("V5", message, first[index].exchange)
     whole = _reads(first, UNMENTIONED)
     if whole and not broken:
-        message = "a file that nothing mentions was read: right for who installs a skill, too early for a host"
-        ledger.doubtful("V5", message, first[whole[0]].exchange)
+        message = "an unmentioned file was read; an installer may do that, a host reads too early"
+        ledger.warned("V5", message, first[whole[0]].exchange)
     listed = [one for one in first if one.method == "skills/list" and one.given]
     if listed and not broken:
-        ledger.held("V5", listed[0].exchange)
+        ledger.passed("V5", listed[0].exchange)
 
 
-def _judge_generated(first: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_generated(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """V7"""
     read = _reads(first, GENERATED)
     asked = [index for index, one in enumerate(first) if one.method == "skills/get" and _same(one.uri, GENERATED)]
     if read:
-        message = "a generated skill was read: allowed only where a person chose so"
-        ledger.doubtful("V7", message, first[read[0]].exchange)
+        message = "a generated skill was read; that is allowed only if the user chose so"
+        ledger.warned("V7", message, first[read[0]].exchange)
     elif asked and any(one.method == "resources/read" for one in first[asked[0] :]):
-        ledger.held("V7", first[asked[0]].exchange)  # it went on, with other skills
+        ledger.passed("V7", first[asked[0]].exchange)  # it continued with other skills
 
 
-def _judge_directories(first: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_directories(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """W3"""
     shown = [
         index for index, one in enumerate(first) if one.method == _DIRECTORY and _same(one.uri, GUIDE_REFERENCES)
@@ -241,10 +331,10 @@ def _judge_directories(first: Sequence[Seen], ledger: Ledger) -> None:
     if shown:
         after = [index for index in _reads(first, UNLISTED) if index > shown[0]]
         evidence = first[after[0] if after else shown[0]].exchange
-        ledger.expect("W3", not after, "a file was read that only a directory showed", evidence)
+        ledger.expect("W3", not after, "a file was read that is only in a directory", evidence)
 
 
-def _judge_elsewhere(seen: Sequence[Seen], ledger: Ledger) -> None:
+def _judge_elsewhere(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """O3"""
     broken = False
     for one in seen:
@@ -252,19 +342,19 @@ def _judge_elsewhere(seen: Sequence[Seen], ledger: Ledger) -> None:
             continue
         if one.uri.strip().lower().startswith("file:"):
             broken = True
-            ledger.broken(
-                "O3", f"{one.origin} was asked for a file of this machine: {one.uri!r:.200}", one.exchange
+            ledger.failed(
+                "O3", f"{one.origin} received a request for a file of this machine: {one.uri!r:.200}", one.exchange
             )
         elif _is_of(one, SECOND) and _same(one.uri, VAULT):
             broken = True
-            message = "a skill of one server made the host ask another for what only that skill names"
-            ledger.broken("O3", message, one.exchange)
+            message = "a skill of one server caused a request to another server"
+            ledger.failed("O3", message, one.exchange)
     guided = [
         one for one in seen if _is_of(one, FIRST) and one.method == "resources/read" and _same(one.uri, GUIDE)
     ]
     if guided and not broken and any(_is_of(one, SECOND) for one in seen):
-        ledger.held("O3", guided[0].exchange)
+        ledger.passed("O3", guided[0].exchange)
 
 
-def _is_of(one: Seen, origin: Origin) -> bool:
+def _is_of(one: ObservedRequest, origin: BaitServer) -> bool:
     return one.origin == origin.label

@@ -1,4 +1,4 @@
-"""What holds for every answer, whatever was asked: JSON-RPC, the era's fields, the keys of ``_meta`` (BASE, R4).
+"""Checks of every response and of the declared capabilities (BASE, R4, K1).
 
 The cache fields of ``skills/list``, ``skills/get`` and directories belong to their own rules (L1, G1, D1).
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.shapes import as_object, as_size
-from skillwire.conform.checks.asking import INVALID_PARAMS, METHOD_NOT_FOUND, NOWHERE, RESOURCE_NOT_FOUND
+from skillwire.client.shapes import as_list, as_object, as_size
+from skillwire.conform.checks.context import INVALID_PARAMS, METHOD_NOT_FOUND, NOWHERE, RESOURCE_NOT_FOUND
+from skillwire.wire.extension import DIRECTORY_READ, EXTENSION_ID, SKILLS_LIST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from skillwire.conform.checks.asking import Run
+    from skillwire.conform.checks.context import ServerRun
     from skillwire.conform.evidence import Exchange, Message
-    from skillwire.conform.outcome import Ledger
+    from skillwire.conform.report import Ledger
 
 _CACHEABLE = {
     "skills/list": "L1",
@@ -33,19 +34,19 @@ _META_KEY = re.compile(
     r"[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z](?:[A-Za-z0-9-]*[A-Za-z0-9])?)+/[A-Za-z0-9](?:.*)\Z"
 )
 _MAX_NODES = 20_000
-_AUTHORS = ("frontmatter", "inputSchema", "outputSchema")  # what is in there is nobody's _meta
+_AUTHORS = ("frontmatter", "inputSchema", "outputSchema")  # authors choose the keys in these
 
 
-def look(ledger: Ledger, exchange: Exchange, *, is_modern: bool, is_extension: bool) -> None:
-    """Judge one exchange for what every answer has to be."""
+def check_message(ledger: Ledger, exchange: Exchange, *, is_modern: bool, is_extension: bool) -> None:
+    """Check what holds for every response."""
     if exchange.problem:
-        ledger.broken("BASE", f"{exchange.method}: {exchange.problem}", exchange)
+        ledger.failed("BASE", f"{exchange.method}: {exchange.problem}", exchange)
         return
     problem = _envelope_problem(exchange)
     if problem:
-        ledger.broken("BASE", f"the answer to {exchange.method} {problem}", exchange)
+        ledger.failed("BASE", f"the response to {exchange.method} {problem}", exchange)
         return
-    ledger.held("BASE", exchange)
+    ledger.passed("BASE", exchange)
     if exchange.result is not None:
         if is_modern:
             _check_stateless(ledger, exchange, exchange.result, is_extension=is_extension)
@@ -68,7 +69,7 @@ def _envelope_problem(exchange: Exchange) -> str:
         return "" if isinstance(answer["result"], dict) else "has a result that is not an object"
     error = as_object(answer["error"])
     if exchange.code is None:
-        return "is an error whose code is not a whole number"
+        return "is an error whose code is not an integer"
     return "" if isinstance(error.get("message"), str) else "is an error without a message"
 
 
@@ -81,7 +82,7 @@ def _check_stateless(ledger: Ledger, exchange: Exchange, result: Message, *, is_
     ledger.expect(
         rule,
         as_size(result.get("ttlMs")) is not None,
-        f"{exchange.method}: 'ttlMs' is missing or not a whole number of milliseconds",
+        f"{exchange.method}: 'ttlMs' is missing or not an integer",
         exchange,
     )
     ledger.expect(
@@ -93,11 +94,11 @@ def _check_stateless(ledger: Ledger, exchange: Exchange, result: Message, *, is_
 
 
 def _check_handshake(ledger: Ledger, exchange: Exchange, result: Message) -> None:
-    there = [name for name in _STATELESS if name in result]
+    present = [name for name in _STATELESS if name in result]
     ledger.expect(
         "BASE",
-        not there,
-        f"{exchange.method}: {', '.join(there)} came in the handshake era, which does not know it",
+        not present,
+        f"{exchange.method}: {', '.join(present)} is not part of the handshake era",
         exchange,
     )
 
@@ -114,7 +115,7 @@ def _check_meta(ledger: Ledger, exchange: Exchange, result: Message) -> None:
 
 
 def _metas(value: Any) -> Iterator[list[str]]:
-    """The keys of every ``_meta`` in ``value``, as far as a bounded look goes."""
+    """The keys of every ``_meta`` in ``value``, within a bound."""
     waiting, seen = [value], 0
     while waiting and seen < _MAX_NODES:
         node, seen = waiting.pop(), seen + 1
@@ -127,13 +128,13 @@ def _metas(value: Any) -> Iterator[list[str]]:
             waiting += [item for key, item in fields.items() if key not in ("_meta", *_AUTHORS)]
 
 
-async def check_messages(run: Run) -> None:
-    """What a server says to what it does not know."""
+async def check_messages(run: ServerRun) -> None:
+    """Check the responses to unknown methods and resources, and the output of a process on stdout."""
     exchange = await run.ask("skillwire-conform/unknown")
     run.ledger.expect(
         "BASE",
         exchange.code == METHOD_NOT_FOUND,
-        f"an unknown method gave {exchange.said} instead of the error {METHOD_NOT_FOUND}",
+        f"an unknown method returned {exchange.summary} instead of error {METHOD_NOT_FOUND}",
         exchange,
     )
     if "resources" in run.capabilities:
@@ -142,8 +143,47 @@ async def check_messages(run: Run) -> None:
         run.ledger.expect(
             "BASE",
             exchange.code in right,
-            f"an unknown resource gave {exchange.said} instead of the error {INVALID_PARAMS}",
+            f"an unknown resource returned {exchange.summary} instead of error {INVALID_PARAMS}",
             exchange,
         )
     if run.session.noise:
-        run.ledger.broken("BASE", f"the server wrote to its stdout what is no message: {run.session.noise!r:.200}")
+        run.ledger.failed("BASE", f"stdout has output that is not a message: {run.session.noise!r:.200}")
+
+
+def declares_extension(capabilities: dict[str, object]) -> bool:
+    """Whether the capabilities declare the extension."""
+    return EXTENSION_ID in as_object(capabilities.get("extensions"))
+
+
+async def check_declared(run: ServerRun, opening: Exchange) -> frozenset[str]:
+    """Check the declaration, and return the declared methods that the server knows."""
+    settings = as_object(run.capabilities.get("extensions"))[EXTENSION_ID]
+    expect = run.ledger.expect
+    expect("K1", isinstance(settings, dict), "the settings of the extension are not an object", opening, settings)
+    directories = as_object(settings).get("directoryRead", False)
+    expect("K1", isinstance(directories, bool), "'directoryRead' is not a boolean", opening, settings)
+    unknown = sorted(as_object(settings).keys() - {"directoryRead"})
+    names = ", ".join(map(repr, unknown))
+    expect("K1", not unknown, f"the extension has no setting {names:.200}", opening, settings)
+    expect(
+        "K1",
+        isinstance(run.capabilities.get("resources"), dict),
+        "the extension is declared without 'resources'",
+        opening,
+    )
+    known: set[str] = set()
+    for method, params in ((SKILLS_LIST, {}), (DIRECTORY_READ, {"uri": NOWHERE})):
+        if method == SKILLS_LIST or directories is True:
+            exchange = await run.ask(method, **params)
+            is_known = exchange.code != METHOD_NOT_FOUND
+            if expect("K1", is_known, f"{method} is declared but unknown", exchange):
+                known.add(method)
+    return frozenset(known)
+
+
+async def check_undeclared(run: ServerRun) -> None:
+    """Check that a server without the declaration does not serve the extension."""
+    exchange = await run.ask(SKILLS_LIST)
+    skills = [as_object(item) for item in as_list((exchange.result or {}).get("skills"))]
+    if any("uri" in skill and "frontmatter" in skill for skill in skills):
+        run.ledger.failed("K1", "skills/list uses the extension, which is not declared", exchange)

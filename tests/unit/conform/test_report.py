@@ -8,10 +8,9 @@ from xml.etree import ElementTree
 import pytest
 
 from skillwire.conform.evidence import Exchange
-from skillwire.conform.outcome import Ledger, Report, Rule, Section, Verdict
-from skillwire.conform.report import as_json, as_junit
+from skillwire.conform.report import ConformanceRule, Ledger, Report, Section, Verdict, as_json, as_junit
 
-RULE = Rule("L1", "a title", "how it is seen", "what to do")
+RULE = ConformanceRule("L1", "a title", "how it is seen", "what to do")
 EXCHANGE = Exchange({"method": "skills/list"}, {"result": {}})
 
 
@@ -30,37 +29,37 @@ def test_what_nobody_looked_at_is_not_checked(ledger: Ledger) -> None:
 
 
 def test_what_is_not_there_is_not_offered(ledger: Ledger) -> None:
-    ledger.absent(["L1"], "there is none")
+    ledger.not_offered(["L1"], "there is none")
     assert verdict(ledger) is Verdict.NOT_OFFERED
 
 
 def test_what_held_once_passes_and_keeps_its_first_proof(ledger: Ledger) -> None:
-    ledger.held("L1", EXCHANGE)
-    ledger.held("L1", Exchange({"method": "other"}))
-    ledger.absent(["L1"], "too late")
+    ledger.passed("L1", EXCHANGE)
+    ledger.passed("L1", Exchange({"method": "other"}))
+    ledger.not_offered(["L1"], "too late")
     assert verdict(ledger) is Verdict.PASS
     assert ledger.results()[0].proof == {"request": {"method": "skills/list"}, "answer": {"result": {}}}
 
 
 def test_a_warning_is_more_than_a_pass_and_a_failure_more_than_both(ledger: Ledger) -> None:
-    ledger.held("L1")
-    ledger.doubtful("L1", "hm")
+    ledger.passed("L1")
+    ledger.warned("L1", "hm")
     assert verdict(ledger) is Verdict.WARNING
-    ledger.broken("L1", "no")
-    ledger.held("L1")
+    ledger.failed("L1", "no")
+    ledger.passed("L1")
     assert verdict(ledger) is Verdict.FAIL
 
 
 def test_a_rule_that_was_not_asked_for_is_not_kept(ledger: Ledger) -> None:
-    ledger.broken("D1", "no")
-    ledger.held("D1")
-    assert not ledger.wants("D1")
+    ledger.failed("D1", "no")
+    ledger.passed("D1")
+    assert not ledger.includes("D1")
     assert verdict(ledger) is Verdict.NOT_CHECKED
 
 
 def test_findings_are_counted_beyond_those_that_are_kept(ledger: Ledger) -> None:
     for number in range(1000):
-        ledger.broken("L1", f"number {number}")
+        ledger.failed("L1", f"number {number}")
     [result] = ledger.results()
     assert result.failed == 1000
     assert len(result.findings) == 10
@@ -71,7 +70,7 @@ def report(ledger: Ledger) -> Report:
 
 
 def test_a_report_has_failed_only_where_a_rule_is_broken(ledger: Ledger) -> None:
-    ledger.doubtful("L1", "hm")
+    ledger.warned("L1", "hm")
     assert not report(ledger).has_failed()
     assert report(ledger).has_failed(strict=True)
 
@@ -86,7 +85,7 @@ def test_an_era_that_is_not_spoken_counts_for_nothing(ledger: Ledger) -> None:
 def test_junit_is_xml_whatever_a_server_said(ledger: Ledger) -> None:
     """Control characters, half characters and markup are text."""
     hostile = "]]></failure>\x00\x1b[31m\ud800 & <b>"
-    ledger.broken("L1", hostile, Exchange({"method": hostile}, {"result": {hostile: hostile}}), hostile)
+    ledger.failed("L1", hostile, Exchange({"method": hostile}, {"result": {hostile: hostile}}), hostile)
     text = as_junit(report(ledger))
     [case] = ElementTree.fromstring(text.encode("utf-8")).iter("testcase")
     failure = case.find("failure")
