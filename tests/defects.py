@@ -382,8 +382,8 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "web/desk/deciding.py",
-        "tests/unit/web/test_desk_deciding.py",
+        "web/desk/decisions.py",
+        "tests/unit/web/test_desk_decisions.py",
         (
             "desk-approves-another-fingerprint",
             "if not fingerprint or fingerprint_of(entry) != fingerprint:",
@@ -391,8 +391,8 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "web/desk/deciding.py",
-        "tests/unit/web/test_desk_deciding.py",
+        "web/desk/decisions.py",
+        "tests/unit/web/test_desk_decisions.py",
         (
             "desk-changes-grants-of-other-content",
             "if approval is None or approval.fingerprint != fingerprint:",

@@ -13,7 +13,7 @@ import httpx2
 
 from host.stage import StagedHost, hosting
 from skillwire.server.http import listen
-from skillwire.web.desk.serving import DeskServer
+from skillwire.web.desk.app import DeskServer
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from adversarial.adversary import HostileServer
-    from skillwire.web.desk.desk import Desk
+    from skillwire.web.desk.app import Desk
 
 FLAT = "skill://flat/SKILL.md"
 ASKING = {

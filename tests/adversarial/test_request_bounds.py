@@ -20,7 +20,7 @@ from skillwire.server.outlet import Outlet
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.store.memory import MemoryStore
-from skillwire.web.desk.serving import DeskServer
+from skillwire.web.desk.app import DeskServer
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:

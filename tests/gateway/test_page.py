@@ -37,9 +37,9 @@ async def test_what_an_upstream_printed_last_is_not_on_the_page(state: Path) -> 
         assert acme.error is not None
         assert "SECRET123" in acme.error.message
         async with serving(gateway.catalog, watch=False) as web:
-            page = await got(web, "/left-out")
+            page = await got(web, "/problems")
             assert f"[{acme.error.reference}]" in page.text
-            for address in ("/left-out", "/", "/skill/acme/flat", "/file/acme/flat/SKILL.md", "/search?q=flat"):
+            for address in ("/problems", "/", "/skill/acme/flat", "/file/acme/flat/SKILL.md", "/search?q=flat"):
                 html = (await web.get(address)).text
                 assert "SECRET123" not in html
                 assert "/srv/private" not in html
@@ -51,7 +51,7 @@ async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tm
     config = tmp_path / "servers.json"
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}, ADMIT, config=config) as gateway:
         async with serving(gateway.catalog, watch=False) as web:
-            page = await got(web, "/left-out")
+            page = await got(web, "/problems")
         assert "skillwire review acme:skill://flat/SKILL.md --config servers.json --state state" in page.text
         assert str(tmp_path) not in page.html
         [problem] = await gateway.upstreams["acme"].admitting.problems_for_operator()
@@ -71,7 +71,7 @@ async def test_a_token_shows_only_its_own_upstreams(state: Path) -> None:
             seen: dict[str, set[str]] = {}
             for subject, token in TOKENS.items():
                 web.headers["Authorization"] = f"Bearer {token}"
-                text = (await got(web, "/left-out")).text
+                text = (await got(web, "/problems")).text
                 seen[subject] = {word for word in ("acme", "other", "gone") if word in text}
             assert seen == {"all": {"acme", "other", "gone"}, "acme": {"acme"}}
             await got(web, "/skill/other/two", 404)

@@ -15,7 +15,7 @@ from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
-from skillwire.web.catalog import catalog_page
+from skillwire.web.catalog.site import catalog_page
 from skillwire.web.headers import PAGE_HEADERS
 from trees import skill_md, small_tree
 

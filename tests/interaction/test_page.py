@@ -89,7 +89,7 @@ async def test_hosts_are_told_the_address_by_which_one_came(root: Path) -> None:
     async with serving(root, public_url="https://skills.example.com/below/mcp") as web:
         page = await got(web, "/connect")
         assert "https://skills.example.com/below/mcp" in page.text
-        assert "/below/left-out" in page.links
+        assert "/below/problems" in page.links
 
 
 async def test_markdown_is_rendered_or_shown_as_it_is_written(root: Path) -> None:
@@ -221,7 +221,7 @@ async def test_the_last_change_is_that_of_what_it_says(root: Path) -> None:
 
 async def test_what_was_left_out_is_said_with_the_reason(root: Path) -> None:
     async with serving(root) as web:
-        page = await got(web, "/left-out")
+        page = await got(web, "/problems")
         assert "name-invalid" in page.text
         assert "broken/SKILL.md" in page.text
         assert "guide/.git" in page.text
@@ -234,7 +234,7 @@ async def test_a_broken_skill_that_would_not_be_listed_is_not_named(tmp_path: Pa
     root = write_tree(tmp_path / "skills", tree)
     (root / "skillwire.toml").write_text('[skills."drafts/quiet"]\nlisted = false\n')
     async with serving(root) as web:
-        page = await got(web, "/left-out")
+        page = await got(web, "/problems")
         assert "shown/SKILL.md" in page.text
         assert "shown/.git" in page.text
         assert "quiet" not in page.text
@@ -242,13 +242,13 @@ async def test_a_broken_skill_that_would_not_be_listed_is_not_named(tmp_path: Pa
 
 async def test_a_catalog_without_problems_or_without_skills_says_so() -> None:
     async with serving(MemoryCatalog()) as web:
-        for address in ("/left-out", "/"):
+        for address in ("/problems", "/"):
             assert is_empty(await got(web, address))
 
 
 async def test_no_page_names_a_path_of_the_machine(root: Path) -> None:
     async with serving(root) as web:
-        for address in ("/", "/skill/guide", "/file/guide/tool.py", "/left-out", "/connect", "/search?q=guide"):
+        for address in ("/", "/skill/guide", "/file/guide/tool.py", "/problems", "/connect", "/search?q=guide"):
             assert str(root.parent) not in (await got(web, address)).html
 
 
@@ -319,11 +319,11 @@ async def test_an_unlisted_skill_is_on_no_page_but_its_own(tmp_path: Path) -> No
         root, describe=lambda path, _: SkillMeta(listed=not path.startswith(("drafts/", "Twin/")))
     )
     async with serving(catalog, unlisted=("drafts/*", "Twin/*")) as web:
-        for address in ("/", "/left-out", "/search?q=secret", "/?under=drafts"):
+        for address in ("/", "/problems", "/search?q=secret", "/?under=drafts"):
             page = (await got(web, address)).html
             assert "secret-" not in page
             assert "Twin" not in page
-        left_out = (await got(web, "/left-out")).text
+        left_out = (await got(web, "/problems")).text
         assert "broken/SKILL.md" in left_out
         assert "open/.git" in left_out
         await got(web, "/skill/drafts/secret-plan")

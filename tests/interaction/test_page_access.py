@@ -52,7 +52,7 @@ async def test_what_one_may_not_see_is_on_no_page(root: Path) -> None:
             assert shown.replace("guide", "gyide") == (await got(web, missing, 404)).html
         assert "guide" not in (await got(web, "/")).text
         assert is_empty(await got(web, "/search?q=guide+shows+everything"))
-        left_out = await got(web, "/left-out")
+        left_out = await got(web, "/problems")
         assert "broken" not in left_out.text
         assert ".git" not in left_out.text
 
@@ -65,7 +65,7 @@ async def test_a_collision_is_told_to_whoever_may_see_both_sides() -> None:
         told: dict[str, set[str]] = {}
         for subject, token in TOKENS.items():
             web.headers["Authorization"] = f"Bearer {token}"
-            text = (await got(web, "/left-out")).text
+            text = (await got(web, "/problems")).text
             told[subject] = {label for label in ("acme", "flat", "hidden") if f"{label}/acme/billing/x" in text}
         assert told == {"billing": {"flat"}, "all": {"acme", "flat", "hidden"}, "nobody": set()}
 
@@ -73,7 +73,7 @@ async def test_a_collision_is_told_to_whoever_may_see_both_sides() -> None:
 async def test_a_stranger_is_told_how_to_come_in(root: Path) -> None:
     async with serving(root, ACCESS) as web:
         for address in ("/", "/skill/guide", "/file/guide/notes.md", "/raw/guide/notes.md", "/search?q=x",
-                        "/left-out", "/entry/guide", "/connect"):  # fmt: skip
+                        "/problems", "/entry/guide", "/connect"):  # fmt: skip
             page = await got(web, address, 401)
             assert "Authorization: Bearer" in page.text
             assert "Shows everything" not in page.text
@@ -131,7 +131,7 @@ async def test_nothing_that_a_link_leads_to_changes_anything(root: Path) -> None
     """A browser sends the cookie with links from other sites; what signs out is a form, with its origin."""
     async with serving(root, ACCESS) as web:
         await sign_in(web, TOKENS["all"])
-        for address in ("/sign-out", "/sign-in", "/sign-in?token=x", "/", "/search?q=x", "/left-out"):
+        for address in ("/sign-out", "/sign-in", "/sign-in?token=x", "/", "/search?q=x", "/problems"):
             await web.get(address, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"})
         for headers in ({}, {"Origin": "http://evil.example"}, {"Origin": "null"}):
             assert (await web.post("/sign-out", headers=headers)).status_code == 403

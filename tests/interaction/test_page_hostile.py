@@ -78,7 +78,7 @@ async def test_a_hostile_skill_runs_on_no_page(tmp_path: Path) -> None:
         assert len(files) >= 18
         for address in (
             *files,
-            "/left-out",
+            "/problems",
             "/connect",
             f"/search?q={quote(XSS[0])}",
             f"/search?q={quote(XSS[1])}&part=1",

@@ -53,7 +53,7 @@ def test_what_is_not_to_be_listed_is_on_no_page_but_its_own(tmp_path: Path) -> N
     write_tree(tmp_path / "skills", broken)
     with started("serve", "--unlisted", "flat", "--unlisted", "secret", folder=tmp_path) as process:
         address = process.wait_for_talk(r"(http://127\.0\.0\.1:\d+/)\n")[1]
-        for path in ("", "left-out"):
+        for path in ("", "problems"):
             text = httpx2.get(address + path, timeout=PATIENCE).text
             assert "/skill/flat" not in text
             assert "secret" not in text

@@ -12,7 +12,7 @@ from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
 from rules import rule
 from skillwire import GeneratedCatalog, MemoryCatalog
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.web.catalog.skill import amount_of, files_of
+from skillwire.web.catalog.skill_view import describe_amount, list_files
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ async def test_below_our_pages_there_is_a_page_for_what_does_not_exist(root: Pat
     addresses = [
         "/connect/x",
         "/search/x/y",
-        "/left-out/x",
+        "/problems/x",
         "/sign-in/x",
         "/sign-out/x",
         "/static/a/b",
@@ -77,7 +77,7 @@ class Broken(MemoryCatalog):
 async def test_what_nobody_expected_is_a_calm_page_with_a_number(caplog: pytest.LogCaptureFixture) -> None:
     async with serving(Broken()) as web:
         with caplog.at_level(logging.ERROR, logger="skillwire.page"):
-            page = await got(web, "/left-out", 500)
+            page = await got(web, "/problems", 500)
         await got(web, "/")
     number = re.search(r"\[unexpected ([0-9a-f]{8})\]", page.text)
     assert number is not None
@@ -106,7 +106,7 @@ async def test_what_is_promised_of_files_is_said_and_no_more() -> None:
         "whole": (known,), "unsized": (known, unsized), "partial": Partial((known,)), "named": Partial(()),
     }.items():  # fmt: skip
         entry = SkillEntry(uri, {"name": "a", "description": "x"}, resources)
-        said[name] = amount_of(entry, await files_of(MemoryCatalog(), entry))
+        said[name] = describe_amount(entry, await list_files(MemoryCatalog(), entry))
     assert {name: re.findall(r"[\d.]+(?: KiB)?", text) for name, text in said.items()} == {
         "whole": ["1", "2.0 KiB"],
         "unsized": ["2"],

@@ -90,7 +90,7 @@ def test_bytes_that_are_called_a_picture_never_become_a_page(
 
 
 def test_hostile_names_are_only_text_in_lists(page: Page, hostile_catalog: str) -> None:
-    for path in ("/", "/left-out", "/search?q=hostile", f"/?under={quote(IMAGE)}"):
+    for path in ("/", "/problems", "/search?q=hostile", f"/?under={quote(IMAGE)}"):
         page.goto(f"{hostile_catalog}{path}")
         expect(page.get_by_text("onerror").first).to_be_visible()
         provoke(page)
@@ -175,9 +175,9 @@ def test_a_hostile_skill_is_only_text_on_its_review_page(hostile_desk: Page) -> 
     for view in ("", "?view=source"):
         page.goto(f"{base}/skill/evil/hostile{view}")
         expect(page.get_by_text(SCRIPT).first).to_be_visible()
-        expect(page.get_by_role("region", name="Links that leave the skill")).to_contain_text(ELSEWHERE)
+        expect(page.get_by_role("region", name="External links")).to_contain_text(ELSEWHERE)
         provoke(page)
-    hidden = page.get_by_role("region", name="Text that people do not see")
+    hidden = page.get_by_role("region", name="Hidden text")
     for words in ("mail the keys to mallory", "obey", "a comment that nobody sees"):
         expect(hidden).to_contain_text(words)
 

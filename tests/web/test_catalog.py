@@ -60,7 +60,7 @@ ADDRESSES = {
     "/search?q=slides": "Skills",
     "/file/csv-profile/scripts/profile_csv.py#L12": "scripts/profile_csv.py",
     "/file/brand-slides/assets/logo.png": "assets/logo.png",
-    "/left-out": "Left out",
+    "/problems": "Problems",
     "/connect": "Connect a host",
 }
 
@@ -100,7 +100,7 @@ def test_links_in_a_skill_lead_to_its_files(page: Page, catalog: str) -> None:
 def test_everything_can_be_reached_with_keys(page: Page, catalog: str) -> None:
     page.goto(catalog)
     page.keyboard.press("Tab")
-    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    expect(page.get_by_role("link", name="Skip to content")).to_be_focused()
     page.keyboard.press("/")
     expect(page.get_by_role("searchbox")).to_be_focused()
     page.keyboard.type("release", delay=15)
@@ -130,7 +130,7 @@ def test_the_keys_are_told(page: Page, catalog: str) -> None:
 def test_an_emptied_search_shows_the_list_again(page: Page, catalog: str) -> None:
     page.goto(catalog)
     search(page, "xylophone")
-    expect(page.locator("#results")).to_contain_text("Nothing was found for")
+    expect(page.locator("#results")).to_contain_text("No skills found for")
     page.get_by_role("searchbox").fill("")
     expect(page.locator("#results [data-summary]")).to_have_text("7 skills")
     assert page.url == f"{catalog}/"
@@ -165,7 +165,7 @@ def test_an_answer_that_comes_late_leaves_the_focus_where_it_is(page: Page, cata
 
 
 def test_rows_without_a_link_are_reached_with_keys_too(page: Page, hostile_catalog: str) -> None:
-    page.goto(f"{hostile_catalog}/left-out")
+    page.goto(f"{hostile_catalog}/problems")
     rows = page.locator("[data-row]")
     expect(rows.locator("a")).to_have_count(0)
     for at, key in enumerate("jjk"):
@@ -220,11 +220,11 @@ def test_what_is_wrong_with_a_tree_has_a_page(page: Page, tmp_path: Path) -> Non
     }
     with serving(write_tree(tmp_path, tree)) as address:
         page.goto(address)
-        page.get_by_role("link", name="Left out").click()
+        page.get_by_role("link", name="Problems").click()
         refused = page.get_by_role("region", name="Not served")
         expect(refused.locator("[data-row]")).to_have_count(2)
         expect(refused).to_contain_text("other/SKILL.md")
-        expect(page.get_by_role("region", name="Left out by name")).to_contain_text("fine/.env")
+        expect(page.get_by_role("region", name="Ignored by name")).to_contain_text("fine/.env")
         assert str(tmp_path) not in page.content()
 
 
@@ -234,7 +234,7 @@ def test_what_is_not_there_is_said_in_words(page: Page, watch: Watch, catalog: s
     assert answer is not None
     assert answer.status == 404
     expect(page.get_by_role("heading", level=1)).to_have_text("Not found")
-    page.get_by_role("link", name="See all skills").click()
+    page.get_by_role("link", name="Show all skills").click()
     expect(page).to_have_url(f"{catalog}/")
 
 
@@ -245,7 +245,7 @@ def test_a_token_opens_what_it_may_see_and_nothing_more(page: Page, watch: Watch
         page.goto(f"{address}/skill/acme/billing/refunds")
         page.get_by_label("Token").fill("something else")
         page.get_by_role("button", name="Sign in").click()
-        expect(page.get_by_role("alert")).to_contain_text("Nobody here has this token")
+        expect(page.get_by_role("alert")).to_contain_text("Token not recognised")
         page.get_by_label("Token").fill(token)
         page.get_by_role("button", name="Sign in").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("refunds")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import re
 from typing import TYPE_CHECKING
 
 from playwright.sync_api import Page, expect
@@ -30,7 +29,7 @@ def open_skill(page: Page, name: str) -> None:
     """From the overview, by its name there."""
     page.get_by_role("link", name="Overview").first.click()
     page.locator("#results").get_by_role("link", name=name, exact=True).click()
-    expect(page.get_by_role("region", name="Facts")).to_be_visible()
+    expect(page.get_by_role("region", name="Details")).to_be_visible()
 
 
 def tick(page: Page, tool: str) -> Locator:
@@ -41,7 +40,7 @@ def approve(page: Page, note: str = "") -> None:
     if note:
         page.get_by_label("Note").fill(note)
     page.get_by_role("button", name="Approve exactly this").click()
-    expect(page.get_by_role("status").filter(has_text="Approved, exactly as it is here.")).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Approved, exactly as shown here.")).to_be_visible()
 
 
 @rule("N1", "O1")
@@ -64,9 +63,9 @@ def test_origins_and_skills_are_shown_with_their_states_and_shared_names(at_desk
 def test_a_review_tells_everything_before_the_yes(at_desk: Page, desk: Desk) -> None:
     """And the yes reaches the command line, with what was granted and with the note."""
     open_skill(at_desk, "library")
-    expect(at_desk.get_by_role("region", name="Text that people do not see")).to_contain_text("mallory")
-    expect(at_desk.get_by_role("region", name="It asks for")).to_contain_text("Bash(lend:*)")
-    expect(at_desk.get_by_role("region", name="Can run")).to_contain_text("scripts/lend.py")
+    expect(at_desk.get_by_role("region", name="Hidden text")).to_contain_text("mallory")
+    expect(at_desk.get_by_role("region", name="Requests")).to_contain_text("Bash(lend:*)")
+    expect(at_desk.get_by_role("region", name="Scripts")).to_contain_text("scripts/lend.py")
     expect(at_desk.get_by_role("region", name="SKILL.md")).to_contain_text("Ask for the reader's number first.")
     at_desk.get_by_role("link", name="rules.md").click()
     expect(at_desk.get_by_text("Four weeks, renewed twice.")).to_be_visible()
@@ -83,12 +82,12 @@ def test_each_tool_is_granted_and_refused_by_itself_and_all_is_taken_back(at_des
     approve(at_desk)
     assert desk.approvals() == {LIBRARY: []}
     tick(at_desk, "Read").check()
-    tick(at_desk, "running code").check()
-    at_desk.get_by_role("button", name="Save what it may use").click()
-    expect(at_desk.get_by_text("What it may use was changed.")).to_be_visible()
+    tick(at_desk, "run code").check()
+    at_desk.get_by_role("button", name="Save grants").click()
+    expect(at_desk.get_by_text("The grants were saved.")).to_be_visible()
     assert desk.approvals() == {LIBRARY: ["Read", "execute"]}
     tick(at_desk, "Read").uncheck()
-    at_desk.get_by_role("button", name="Save what it may use").click()
+    at_desk.get_by_role("button", name="Save grants").click()
     expect(tick(at_desk, "Read")).not_to_be_checked()
     assert desk.approvals() == {LIBRARY: ["execute"]}
     at_desk.get_by_label("Note").fill("not any more")
@@ -146,11 +145,11 @@ def test_a_skill_that_changed_while_somebody_read_it_is_not_approved(
     watch.excuse("status of 409")
     open_skill(at_desk, "csv-profile")
     (desk.trees["acme"] / "csv-profile" / "references" / "output.md").write_text("something else\n")
-    expect(at_desk.get_by_text(re.compile("changed", re.IGNORECASE)).first).to_be_visible()
+    expect(at_desk.get_by_role("alert")).to_be_visible()
     at_desk.get_by_role("button", name="Approve exactly this").click()
-    expect(at_desk.get_by_role("heading", level=1)).to_have_text("It changed while you were reading")
+    expect(at_desk.get_by_role("heading", level=1)).to_have_text("The skill changed while you were reading")
     assert desk.approvals() == {}
-    at_desk.get_by_role("link", name="Look at what it is now").click()
+    at_desk.get_by_role("link", name="Review the new content").click()
     approve(at_desk)
     assert list(desk.approvals()) == [CSV]
 
@@ -167,13 +166,13 @@ def test_everything_can_be_done_with_keys(at_desk: Page, desk: Desk) -> None:
     expect(at_desk.get_by_role("heading", level=1)).to_contain_text("csv-profile")
     at_desk.keyboard.press("a")
     confirm = at_desk.get_by_role("dialog", name="Approve csv-profile from acme?")
-    expect(confirm).to_contain_text("It may use: nothing")
+    expect(confirm).to_contain_text("Grants: nothing")
     at_desk.keyboard.press("Escape")
     expect(confirm).to_be_hidden()
     assert desk.approvals() == {}
     at_desk.keyboard.press("a")
     at_desk.keyboard.press("Enter")
-    expect(at_desk.get_by_text("Approved, exactly as it is here.")).to_be_visible()
+    expect(at_desk.get_by_text("Approved, exactly as shown here.")).to_be_visible()
     assert list(desk.approvals()) == [CSV]
 
 
@@ -184,7 +183,7 @@ def test_the_log_is_filtered_and_exported(at_desk: Page, desk: Desk) -> None:
     at_desk.get_by_role("link", name="Log", exact=True).click()
     rows = at_desk.locator("[data-row]")
     expect(rows.filter(has_text="approved")).to_have_count(2)
-    at_desk.get_by_label("What").select_option("revoked")
+    at_desk.get_by_label("Event").select_option("revoked")
     expect(rows).to_have_count(1)
     expect(rows).to_contain_text(LIBRARY)
     at_desk.goto(f"{desk.base}/log")
@@ -205,7 +204,7 @@ def test_the_log_is_filtered_and_exported(at_desk: Page, desk: Desk) -> None:
 
 def test_approvals_are_listed_and_lead_to_their_skill(at_desk: Page, desk: Desk) -> None:
     at_desk.get_by_role("link", name="Approvals").click()
-    expect(at_desk.get_by_text("Nothing is approved yet.")).to_be_visible()
+    expect(at_desk.get_by_text("No skill is approved yet.")).to_be_visible()
     desk.run("approve", "library", "--grant", "Read", servers=True)
     expect(at_desk.locator("[data-row]")).to_contain_text("Read")
     at_desk.locator("[data-row]").get_by_role("link").click()
@@ -223,9 +222,9 @@ def test_an_origin_that_does_not_answer_says_why(page: Page, tmp_path: Path) -> 
 def test_a_desk_without_anything_says_what_to_do(page: Page, tmp_path: Path) -> None:
     with desk_over(tmp_path, {}) as desk:
         page.goto(desk.link)
-        expect(page.get_by_text("There are no origins yet.")).to_be_visible()
+        expect(page.get_by_text("There are no origins.")).to_be_visible()
         expect(page.get_by_text("skillwire origins add")).to_be_visible()
-        expect(page.get_by_text("Nobody waits for an answer.")).to_be_visible()
+        expect(page.get_by_text("No open questions.")).to_be_visible()
 
 
 def test_without_scripts_everything_is_there_too(browser: Browser, desk: Desk) -> None:

@@ -36,7 +36,7 @@ def test_a_stolen_link_is_of_no_use(at_desk: Page, browser: Browser, desk: Desk)
     answer = thief.goto(desk.link)
     assert answer is not None
     assert answer.status == 410
-    expect(thief.get_by_role("heading", level=1)).to_have_text("This link was used already")
+    expect(thief.get_by_role("heading", level=1)).to_have_text("This link was already used")
     assert thief.context.cookies() == []
     answer = thief.goto(desk.base)
     assert answer is not None
@@ -71,7 +71,7 @@ def test_a_form_of_a_stranger_changes_nothing(
                 page = context.new_page()
                 page.goto(f"http://{host}:{port}/")
                 page.get_by_role("button", name="Win a prize").click()
-                expect(page.get_by_role("heading", level=1)).to_have_text("Another page sent this")
+                expect(page.get_by_role("heading", level=1)).to_have_text("Request from another site")
                 page.close()
     assert desk.approvals() == {}
     approve(at_desk)
@@ -97,7 +97,7 @@ def test_a_form_of_the_desk_without_its_token_changes_nothing(at_desk: Page, wat
     open_skill(at_desk, "library")
     at_desk.locator("#approve-form [name=csrf]").evaluate("field => field.value = 'another one'")
     at_desk.get_by_role("button", name="Approve exactly this").click()
-    expect(at_desk.get_by_role("heading", level=1)).to_have_text("This form is not from this session")
+    expect(at_desk.get_by_role("heading", level=1)).to_have_text("This form belongs to another session")
     assert desk.approvals() == {}
 
 

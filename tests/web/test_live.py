@@ -55,15 +55,15 @@ def test_a_change_is_seen_and_read_and_the_waiting_agent_goes_on(at_desk: Page, 
     at_desk.get_by_role("link", name="Overview").first.click()
     row = at_desk.locator("#results [data-row]").filter(has_text="library")
     expect(row).to_contain_text("changed")
-    expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+    expect(waiting(at_desk)).to_contain_text("No open questions.")
 
     with desk.agent("library") as agent:
-        question = waiting(at_desk).get_by_role("link", name="May the model read library from books?")
+        question = waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?")
         expect(question).to_be_visible()
         expect(waiting(at_desk)).to_contain_text("asked by the reply agent")
         expect(at_desk).to_have_title("(1) Review desk · skillwire")
         question.click()
-        changes = at_desk.get_by_role("region", name="What changed since it was approved")
+        changes = at_desk.get_by_role("region", name="Changes since the approval")
         expect(changes.locator("del").first).to_be_visible()
         expect(changes).to_contain_text("rules.md")
         expect(changes.get_by_text("Four").first).to_be_visible()
@@ -76,13 +76,13 @@ def test_a_change_is_seen_and_read_and_the_waiting_agent_goes_on(at_desk: Page, 
     assert out.startswith('<skill name="library" origin="mcp:books"')
     assert "the agent is done" in err
     at_desk.get_by_role("link", name="Overview").first.click()
-    expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+    expect(waiting(at_desk)).to_contain_text("No open questions.")
     assert LIBRARY in desk.approvals()
 
 
 def test_a_question_of_the_command_line_is_answered_with_yes(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library") as loading:
-        waiting(at_desk).get_by_role("link", name="May the model read library from books?").click()
+        waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?").click()
         expect(at_desk.get_by_text("waits for your answer")).to_be_visible()
         tick(at_desk, "Bash(lend:*)").check()
         approve(at_desk)
@@ -94,7 +94,7 @@ def test_a_question_of_the_command_line_is_answered_with_yes(at_desk: Page, desk
 
 def test_a_question_of_the_command_line_is_answered_with_no(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library") as loading:
-        waiting(at_desk).get_by_role("link", name="May the model read library from books?").click()
+        waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?").click()
         at_desk.get_by_label("Note").fill("not before Monday")
         at_desk.get_by_role("button", name="Decline").click()
         out, err = loading.popen.communicate(timeout=PATIENCE)
@@ -113,19 +113,19 @@ def test_a_question_about_a_skill_that_the_desk_does_not_know_is_answered_by_its
     for label, answer, code in (("elsewhere", "No", 1), ("abroad", "Yes", 0)):
         at_desk.goto(f"{desk.base}/")
         with desk.asking("library", label=label) as loading:
-            waiting(at_desk).get_by_role("link", name=f"May the model read library from {label}?").click()
-            expect(at_desk.get_by_text("This desk does not know that skill")).to_be_visible()
+            waiting(at_desk).get_by_role("link", name=f"Allow the model to read library from {label}?").click()
+            expect(at_desk.get_by_text("This desk does not know the skill")).to_be_visible()
             expect(at_desk.get_by_role("row", name="scripts/lend.py")).to_be_visible()  # from the entry alone (V5)
             at_desk.get_by_role("button", name=answer, exact=True).click()
-            expect(at_desk.get_by_text("Answered: whoever asked goes on.")).to_be_visible()
+            expect(at_desk.get_by_text("Answered. The program that asked continues.")).to_be_visible()
             loading.popen.communicate(timeout=PATIENCE)
             assert loading.popen.returncode == code
 
 
 def test_who_stops_waiting_is_gone_from_the_desk(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library"):
-        expect(waiting(at_desk).get_by_role("link", name="May the model read library")).to_be_visible()
-    expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+        expect(waiting(at_desk).get_by_role("link", name="Allow the model to read library")).to_be_visible()
+    expect(waiting(at_desk)).to_contain_text("No open questions.")
 
 
 def test_several_who_ask_the_same_are_one_question_and_all_go_on(at_desk: Page, desk: Desk) -> None:
@@ -133,7 +133,7 @@ def test_several_who_ask_the_same_are_one_question_and_all_go_on(at_desk: Page, 
         expect(waiting(at_desk)).to_contain_text("the reply agent")
         expect(waiting(at_desk)).to_contain_text("skillwire load")
         expect(waiting(at_desk).locator("[data-row]")).to_have_count(1)
-        waiting(at_desk).get_by_role("link", name="May the model read library").click()
+        waiting(at_desk).get_by_role("link", name="Allow the model to read library").click()
         approve(at_desk)
         one.popen.communicate(timeout=PATIENCE)
         other.communicate(timeout=PATIENCE)
@@ -151,12 +151,12 @@ def test_what_a_client_of_a_gateway_wants_is_asked_live_and_served_after_the_yes
     with started("gateway", *words, "--http", "0") as gateway:
         address = f"{address_of(gateway)}/mcp"
         assert "[skill-unknown]" in until(address, lambda _: "library" in desk.run("questions"))
-        question = waiting(at_desk).get_by_role("link", name="May the model read library from books?")
+        question = waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?")
         expect(question).to_be_visible()
         expect(waiting(at_desk)).to_contain_text("asked by gateway, for client:")
         question.click()
         approve(at_desk, "for everybody behind the gateway")
         assert "Ask for the reader's number first." in until(address, lambda said: "[skill-unknown]" not in said)
         at_desk.get_by_role("link", name="Overview").first.click()
-        expect(waiting(at_desk)).to_contain_text("Nobody waits for an answer.")
+        expect(waiting(at_desk)).to_contain_text("No open questions.")
     assert LIBRARY in desk.approvals()

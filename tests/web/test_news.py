@@ -64,7 +64,7 @@ def test_news_of_a_skill_lie_over_its_page(at_desk: Page, desk: Desk) -> None:
     for width, page in pages.items():
         news = page.locator("main").get_by_role("status")
         expect(news).to_be_in_viewport()
-        expect(news).to_contain_text("Meanwhile it is approved")
+        expect(news).to_contain_text("The state is now approved")
         assert place_of(page, "#approve") == before[width], width
         assert shift_of(page) < SHIFT, width
 
@@ -92,7 +92,7 @@ def test_a_page_that_finds_no_room_says_so_and_catches_up_later(at_desk: Page, d
     with filled_with_streams(desk, at_desk):
         at_desk.goto(f"{desk.base}/")
         live = at_desk.locator("#live")
-        expect(live).to_have_text("The desk is busy; trying again …")
+        expect(live).to_have_text("The desk is busy. Trying again …")
         desk.run("approve", "library", servers=True)
         row = at_desk.locator("#results [data-row]").filter(has_text="library")
         expect(row).to_contain_text("new")
@@ -108,11 +108,11 @@ def test_a_page_outlives_its_desk_and_catches_up_with_the_next_one(
     desk.process.popen.terminate()
     desk.process.popen.wait(timeout=60)
     live = at_desk.locator("#live")
-    expect(live).to_have_text("Not connected; trying again …")
+    expect(live).to_have_text("Not connected. Reconnecting …")
     desk.run("approve", "library", servers=True)
     servers = json.loads(desk.config.read_text())["mcpServers"]
     with desk_over(desk.state.parent, servers, port=urlsplit(desk.base).port or 0) as again:
-        expect(live).to_have_text("The desk has ended. Start it again, and use its new link.")
+        expect(live).to_have_text("The desk has ended. Start it again and use the new link.")
         at_desk.context.new_page().goto(again.link)
         expect(live).to_be_hidden()
         expect(at_desk.locator("#results [data-row]").filter(has_text="library")).to_contain_text("approved")

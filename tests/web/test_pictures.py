@@ -54,11 +54,11 @@ def test_pictures_of_the_desk(page: Page, picture: Picture, tmp_path: Path) -> N
         replace_file(rules, rules.read_text().replace(OLD, NEW).encode())
         expect(page.locator("#results [data-row]").filter(has_text="library")).to_contain_text("changed")
         with desk.agent("library"):
-            question = waiting(page).get_by_role("link", name="May the model read library")
+            question = waiting(page).get_by_role("link", name="Allow the model to read library")
             expect(question).to_be_visible()
             expect(page.get_by_role("link", name="Overview")).to_contain_text("1 waiting")
             picture(page, "desk")
             question.click()
-            expect(page.get_by_role("region", name="What changed since it was approved")).to_be_visible()
+            expect(page.get_by_role("region", name="Changes since the approval")).to_be_visible()
             page.emulate_media(color_scheme="dark")
             picture(page, "review")

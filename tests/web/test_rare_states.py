@@ -45,7 +45,7 @@ def test_skills_of_every_other_state(page: Page, watch: Watch, tmp_path: Path, o
             expect(rows).to_have_count(6)
             for name, place in (("local", "local/diary"), ("dynamic", "odd/made"), ("broken", "odd/bent")):
                 page.goto(f"{desk.base}/skill/{place}")
-                expect(page.get_by_role("region", name="Facts")).to_be_visible()
+                expect(page.get_by_role("region", name="Details")).to_be_visible()
                 examine(page, f"desk-skill-{name}")
             desk.run("approve", "library", servers=True)
             desk.run("approve", "books:release", servers=True)
@@ -75,10 +75,10 @@ def test_an_import_says_what_it_took(at_desk: Page, desk: Desk) -> None:
     [approval] = export["approvals"]
     export["approvals"].append({**approval, "origin": "nobody"})
     at_desk.goto(f"{desk.base}/approvals")
-    at_desk.get_by_text("Import an export").click()
+    at_desk.get_by_text("Import approvals").click()
     at_desk.get_by_label("The JSON of").fill(json.dumps(export))
     at_desk.get_by_role("button", name="Import").click()
-    expect(at_desk.get_by_role("status").filter(has_text="left out")).to_be_visible()
+    expect(at_desk.get_by_role("status").filter(has_text="skipped")).to_be_visible()
     examine(at_desk, "desk-imported")
 
 
@@ -86,7 +86,7 @@ def test_a_desk_that_is_gone(at_desk: Page, desk: Desk, watch: Watch) -> None:
     watch.excuse("ERR_|Failed to load")
     expect(at_desk.locator("#results [data-row]")).to_have_count(9)
     desk.process.popen.terminate()
-    expect(at_desk.locator("#live")).to_have_text("Not connected; trying again …")
+    expect(at_desk.locator("#live")).to_have_text("Not connected. Reconnecting …")
     examine(at_desk, "desk-disconnected")
 
 
@@ -116,7 +116,7 @@ def test_a_search_that_nobody_answers(page: Page, watch: Watch, alone: Talking) 
     alone.popen.kill()
     alone.popen.wait()
     page.get_by_role("searchbox").fill("chargeback")
-    expect(page.locator("#results .error")).to_contain_text("The server did not answer.")
+    expect(page.locator("#results .error")).to_contain_text("The server did not respond.")
     examine(page, "catalog-search-failed")
 
 
@@ -162,5 +162,5 @@ def test_a_skill_whose_server_is_away_behind_a_gateway(page: Page, watch: Watch,
             server.popen.terminate()
             server.popen.wait()
             page.goto(f"{address}/file/acme/csv-profile/references/output.md")
-            expect(page.get_by_role("heading", level=1)).to_have_text("This cannot be shown now")
+            expect(page.get_by_role("heading", level=1)).to_have_text("This page cannot be shown")
             examine(page, "catalog-trouble")

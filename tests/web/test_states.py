@@ -40,7 +40,7 @@ if TYPE_CHECKING:
         ("file-prose", "/file/brand-slides/deck.md"),
         ("file-source", "/file/brand-slides/deck.md?as=text"),
         ("file-picture", "/file/brand-slides/assets/logo.png"),
-        ("left-out-nothing", "/left-out"),
+        ("no-problems", "/problems"),
         ("connect", "/connect"),
         ("not-found", "/skill/nothing"),
     ],
@@ -58,7 +58,7 @@ def test_the_catalog(page: Page, watch: Watch, catalog: str, name: str, path: st
         ("skill", "/skill/hostile"),
         ("file-prose", "/file/hostile/notes.md"),
         ("file-broken-picture", "/file/hostile/picture.png"),
-        ("left-out", "/left-out"),
+        ("problems", "/problems"),
     ],
 )
 def test_the_catalog_of_somebody_hostile(page: Page, hostile_catalog: str, name: str, path: str) -> None:
@@ -145,15 +145,15 @@ def test_a_skill_at_the_desk_from_new_to_changed(at_desk: Page, desk: Desk, watc
     rules = desk.trees["books"] / "library" / "rules.md"
     replace_file(rules, rules.read_text().replace(OLD, NEW).encode())
     (desk.trees["books"] / "library" / "more.md").write_text("A new file.\n")
-    expect(at_desk.get_by_role("alert")).to_contain_text("It changed while you were reading.")
+    expect(at_desk.get_by_role("alert")).to_contain_text("The skill changed while you were reading.")
     examine(at_desk, "desk-skill-moved")
     at_desk.goto(f"{desk.base}/skill/books/library")
-    expect(at_desk.get_by_role("region", name="What changed since it was approved")).to_be_visible()
+    expect(at_desk.get_by_role("region", name="Changes since the approval")).to_be_visible()
     examine(at_desk, "desk-skill-changed")
     (desk.trees["books"] / "library" / "more.md").write_text("Another new file.\n")
     expect(at_desk.get_by_role("alert")).to_be_visible()
     at_desk.get_by_role("button", name="Approve exactly this").click()
-    expect(at_desk.get_by_role("heading", level=1)).to_have_text("It changed while you were reading")
+    expect(at_desk.get_by_role("heading", level=1)).to_have_text("The skill changed while you were reading")
     examine(at_desk, "desk-changed")
     at_desk.goto(f"{desk.base}/")
     examine(at_desk, "desk-overview-changed")
@@ -161,7 +161,7 @@ def test_a_skill_at_the_desk_from_new_to_changed(at_desk: Page, desk: Desk, watc
 
 def test_questions_at_the_desk(at_desk: Page, desk: Desk) -> None:
     with desk.asking("library"), desk.asking("library", label="elsewhere"):
-        question = waiting(at_desk).get_by_role("link", name="May the model read library from elsewhere?")
+        question = waiting(at_desk).get_by_role("link", name="Allow the model to read library from elsewhere?")
         expect(question).to_be_visible()
         examine(at_desk, "desk-overview-waiting")
         question.click()

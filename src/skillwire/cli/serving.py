@@ -83,7 +83,7 @@ def page_of(skills: Skills, arguments: argparse.Namespace, access: Access | None
     """The page for people, unless it was turned off."""
     if arguments.no_page:
         return None
-    from skillwire.web.catalog import catalog_page
+    from skillwire.web.catalog.site import catalog_page
 
     return catalog_page(
         skills,

@@ -80,7 +80,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def _serve(signals: StopSignals, host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.server.http import listen
-    from skillwire.web.desk.serving import DeskServer
+    from skillwire.web.desk.app import DeskServer
 
     server = DeskServer(host, listen(_LOOPBACK, arguments.port), by=arguments.by)
     printer.talk(f"open the desk, once: {server.link}")

@@ -124,7 +124,7 @@ class Ledger:
         return holds
 
     def not_offered(self, rules: Iterable[str], reason: str) -> None:
-        """Record that the program does not offer what the rules are about."""
+        """Record that the program does not offer the feature of the rules."""
         for result in self._untouched(rules):
             result.offered, result.reason = False, reason
 

@@ -36,6 +36,7 @@ VERSIONS: dict[Era, str] = {"modern": LATEST_MODERN_VERSION, "legacy": LATEST_HA
 
 _META = "io.modelcontextprotocol"
 _SILENT_CALLS = 3
+_CAPABILITIES: Message = {"extensions": {EXTENSION_ID: {}}}  # K3: some servers answer only clients that declare it
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,9 +169,6 @@ def speaks(era: Era, opening: Exchange) -> bool:
     if era == "modern":
         return VERSIONS[era] in as_list(result.get("supportedVersions"))
     return isinstance(result.get("protocolVersion"), str)
-
-
-_CAPABILITIES: Message = {"extensions": {EXTENSION_ID: {}}}  # K3: some servers answer only clients that declare it
 
 
 def _client_info() -> Message:

@@ -34,6 +34,8 @@ _EVENTS = "text/event-stream"
 _JSON = "application/json"
 _MAX_EVENTS = 1_000
 _METHOD_UNKNOWN = -32601
+_AHEAD = 64  # buffered lines
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 class RawReply(NamedTuple):
@@ -154,10 +156,6 @@ def answer_to(message: Any) -> Message | None:
         return {"jsonrpc": "2.0", "id": request["id"], "result": {}}
     refusal = {"code": _METHOD_UNKNOWN, "message": "a conformance run offers no methods"}
     return {"jsonrpc": "2.0", "id": request["id"], "error": refusal}
-
-
-_AHEAD = 64  # buffered lines
-_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
 
 
 @asynccontextmanager

@@ -1,4 +1,4 @@
-"""Pages for people: the catalog in a browser, and the review desk. One look; what is shown is never trusted.
+"""Web pages: the catalog in a browser, and the review desk. They share one theme; shown content is never trusted.
 
-Nothing heavy (templates, highlighting, the sanitiser) is imported before the first page is asked for.
+Templates, highlighting and the sanitizer are imported with the first page.
 """

@@ -1,4 +1,4 @@
-"""Any text as HTML: escaped, with characters that are not seen, or turn the writing around, spelled out (B6)."""
+"""Untrusted text as HTML: escaped, with invisible and bidirectional characters spelled out (B6)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SPELLED = 8
 
 
 def visible(text: str) -> Markup:
-    """``text``, escaped, with everything that is not seen spelled out and marked."""
+    """Escape ``text``, and spell out and mark its invisible characters."""
     if text.isascii() and text.isprintable():
         return escape(text)
     pieces: list[Markup] = []
@@ -29,10 +29,10 @@ def visible(text: str) -> Markup:
 
 def _marked(run: HiddenRun, characters: str) -> Markup:
     if run.kind is HiddenKind.TAG_CHARACTERS:
-        title = f"U+{ord(characters[0]):04X} … {run.kind.words}: a model reads them, a person does not"
+        title = f"U+{ord(characters[0]):04X} … {run.kind.words}: models read them, people do not see them"
         return _mark(title, f"U+{ord(characters[0]):04X}… “{run.says}”")
     if len(characters) > _SPELLED:
-        return _mark(f"{run.kind.words}, {len(characters)} of them", run.says)
+        return _mark(f"{len(characters)} × {run.kind.words}", run.says)
     return Markup("").join(
         _mark(f"{_number(c)} {unicodedata.name(c, run.kind.words)}", _number(c)) for c in characters
     )

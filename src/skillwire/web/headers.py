@@ -1,8 +1,8 @@
-"""What every answer to a browser says about itself: what it may load, and what it may not be taken for.
+"""Security headers of pages and of files.
 
-A page runs our own scripts and styles and nothing else: none inline, none from elsewhere. A file of a skill is
-never a document of ours: it is downloaded, or it is a raster image, and is sandboxed in any case. So a skill full
-of HTML has nowhere to run.
+A page loads only scripts and styles of this program, none inline and none from other servers. A file of a skill is
+never a document of this site: it is a download or a raster image, and always sandboxed. HTML in a skill cannot
+run.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ PAGE_HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": PAGE_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
-    # Not "no-referrer": with that a browser sends "Origin: null" with our own forms, and nobody could check them.
-    # Other sites learn nothing either way.
+    # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which could not be checked.
+    # Other sites receive no referrer either way.
     "Referrer-Policy": "same-origin",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
@@ -35,7 +35,7 @@ FILE_HEADERS: Mapping[str, str] = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "private, no-cache",
 }
-# The images that cannot hold a script. SVG can, so that it is text here.
+# Image formats that cannot contain scripts. SVG can, so it is shown as text.
 _IMAGES = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -46,12 +46,12 @@ _IMAGES = {
 
 
 def image_type(name: str) -> str | None:
-    """The type of an image that may be shown as one, by the file's name; ``None`` for all else."""
+    """The media type of a safe image, by file name; ``None`` for other files."""
     return _IMAGES.get(name.rpartition(".")[2].lower())
 
 
 def file_headers(name: str) -> dict[str, str]:
-    """For the bytes of a file of a skill: an image to look at, or something to download. Never a document."""
+    """The headers for the bytes of a file: an image or a download, never a document."""
     image = image_type(name)
     disposition = "inline" if image else "attachment"
     return {

@@ -1,7 +1,7 @@
-"""Code as HTML: with line numbers that are anchors, highlighted where its language is known.
+"""Code as HTML, highlighted if its language is known, with line numbers as anchors.
 
-The text is a stranger's and highlighting is made of regular expressions, so that it is bounded in size and time.
-What is over a bound is shown plainly.
+The text is untrusted and highlighting uses regular expressions, so size and time are limited. Text above a limit
+is shown without highlighting.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
     from pygments.token import _TokenType as TokenType  # pyright: ignore[reportPrivateUsage]
 
 MAX_HIGHLIGHTED = 512 * KIB
-_PATIENCE_SECONDS = 1.0
-_LONGEST_LINE = 10_000
+_TIMEOUT_SECONDS = 1.0
+_MAX_LINE = 10_000
 
-# By a file's last part, or by the word after the fence. No others: each is a parser that hostile text meets.
+# By file extension or fence label. The list is short, because each lexer parses untrusted text.
 LANGUAGES = {
     "bash": "bash", "sh": "bash", "zsh": "bash", "shell": "bash", "console": "console", "bat": "batch",
     "ps1": "powershell", "powershell": "powershell", "fish": "fish",
@@ -58,27 +58,27 @@ def code(text: str, filename: str) -> Markup:
 
 
 def snippet(text: str, language: str) -> Markup:
-    """A piece of code in a text, without line numbers."""
+    """A code block without line numbers."""
     lines = _lines(text.removesuffix("\n"), LANGUAGES.get(language.lower(), ""))
     return Markup('<pre class="code" tabindex="0"><code>{}</code></pre>').format(Markup("\n").join(lines))
 
 
 def language_of(filename: str) -> str:
-    """What a file is written in, by its name; empty if that is not known."""
+    """The language of a file, by its name; empty if it is unknown."""
     return LANGUAGES.get(filename.rpartition("/")[2].rpartition(".")[2].lower(), "")
 
 
 def _lines(text: str, language: str) -> Iterator[Markup]:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    coloured = _coloured(text, language) if language else None
-    return iter(coloured) if coloured is not None else (visible(line) for line in text.split("\n"))
+    highlighted = _highlighted_lines(text, language) if language else None
+    return iter(highlighted) if highlighted is not None else (visible(line) for line in text.split("\n"))
 
 
-def _coloured(text: str, language: str) -> list[Markup] | None:
-    """The lines of ``text``, highlighted; ``None`` where that would take too long."""
-    if len(text) > MAX_HIGHLIGHTED or max(map(len, text.split("\n"))) > _LONGEST_LINE:
+def _highlighted_lines(text: str, language: str) -> list[Markup] | None:
+    """The highlighted lines of ``text``; ``None`` if that takes too long."""
+    if len(text) > MAX_HIGHLIGHTED or max(map(len, text.split("\n"))) > _MAX_LINE:
         return None
-    until = time.monotonic() + _PATIENCE_SECONDS
+    until = time.monotonic() + _TIMEOUT_SECONDS
     lines, line = list[Markup](), list[Markup]()
     for kind, value in _lexer(language).get_tokens(text):
         if time.monotonic() > until:
@@ -99,7 +99,7 @@ def _lexer(language: str) -> Lexer:
 
 def _span(kind: TokenType, text: str) -> Markup:
     shown, name = visible(text), _class_of(kind)
-    # Not with format, here and below: that is slow, and both are known to be safe.
+    # No Markup.format here and below, because it is slow and both values are safe.
     return Markup(f'<span class="{name}">{shown}</span>') if name and text.strip() else shown  # noqa: S704
 
 

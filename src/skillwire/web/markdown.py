@@ -1,12 +1,12 @@
-"""Markdown of strangers as HTML that is safe to look at.
+"""Untrusted Markdown as safe HTML.
 
-HTML in it is text. Links go where ``link`` says, and those that leave say so to the browser (no referrer, no
-opener). Nothing is loaded from elsewhere: an image of another place becomes a link with its words. What rendering
-would hide is shown below the text (B6), as ``check`` finds it. Everything passes a sanitiser at
-the end, so that a mistake here, or in the reader, is not enough.
+HTML in the text is escaped. ``link`` chooses the target of every link, and external links have no referrer and no
+opener. Nothing is loaded from other servers: an external image becomes a link. Content that rendering would hide
+is shown below the text (B6), as ``check`` finds it. A sanitizer processes the result, so that one mistake here or
+in the parser is not enough for an attack.
 
-Rendering takes up to a second for a text made to be slow, so a large text is rendered once and kept by its digest.
-What has more markup than that is shown as it is written.
+Rendering can take up to a second for a text that is made to be slow, so the HTML of large texts is cached by
+digest. A text with even more markup is shown as source.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ if TYPE_CHECKING:
 
     Link = Callable[[str], str | None]
 
-OUTWARD = "noreferrer nofollow noopener"
+EXTERNAL_REL = "noreferrer nofollow noopener"
 _DEEPEST = 20
-_MARKUP = re.compile(r"(?:\n+|\*+|_+|`+|\|+|>+|#+|-+|\++|~+|\[|<|&)")  # what takes the reader's time
-_MOST_MARKUP = 20_000
-_KEPT_FROM = 8 * KIB
-_MOST_KEPT = 32 * MIB
-_ANCHOR = "md-"  # before every id, so that no heading takes the name of a part of the page
+_MARKUP = re.compile(r"(?:\n+|\*+|_+|`+|\|+|>+|#+|-+|\++|~+|\[|<|&)")  # determines the time of the parser
+_MAX_MARKUP = 20_000
+_CACHED_FROM = 8 * KIB
+_MAX_CACHED = 32 * MIB
+_ANCHOR = "md-"  # prefix of every id, so that no heading has the id of a part of the page
 _STAYS = re.compile(r"/(?!/)|[#?]")
 _LEAVES = re.compile(r"(?:https?|mailto):", re.IGNORECASE)
 _ALIGNED = re.compile(r"text-align:(left|right|center)")
-_CAPTION = Markup('<div class="caption">{}</div>')  # a renderer keeps the words after a fence to itself
+_CAPTION = Markup('<div class="caption">{}</div>')  # rendering would hide the info string of a fence
 _FIND = Markup('<li><mark class="hidden" data-kind="{}">{}: {}</mark></li>')
-_FINDS_SHOWN = 50
+_MAX_FINDS = 50
 _TAGS = {
     "a", "blockquote", "br", "code", "div", "em", "h2", "h3", "h4", "h5", "h6", "hr", "img", "li", "mark", "ol",
     "p", "pre", "s", "section", "span", "strong", "table", "tbody", "td", "th", "thead", "tr", "ul",
@@ -63,61 +63,61 @@ _ATTRIBUTES: dict[str, set[str]] = {
 
 
 def markdown(text: str, *, link: Link, image: Link | None = None) -> Markup:
-    """``text`` as HTML. ``link`` says where a link goes, ``None`` if it is to be shown as text.
+    """Render ``text``. ``link`` returns the target of a link, or ``None`` to show it as text.
 
-    ``image`` says where an image of the skill can be had; those of which it says ``None`` become links. Headings
-    begin one level below the page's own.
+    ``image`` returns the address of an image of the skill, or ``None`` to show it as a link. Headings start one
+    level below the heading of the page.
     """
-    text = text.encode(errors="backslashreplace").decode()  # halves of characters: the sanitiser takes none
-    if not is_tame(text) or sum(1 for _ in _MARKUP.finditer(text)) > _MOST_MARKUP:
-        return _as_written(text)
-    if len(text) < _KEPT_FROM:
+    text = text.encode(errors="backslashreplace").decode()  # lone surrogates, which the sanitizer rejects
+    if not is_tame(text) or sum(1 for _ in _MARKUP.finditer(text)) > _MAX_MARKUP:
+        return _as_source(text)
+    if len(text) < _CACHED_FROM:
         return _rendered(text, link, image)
-    return _rendered_texts.get(text, link, image)
+    return _render_cache.get(text, link, image)
 
 
 def _rendered(text: str, link: Link, image: Link | None) -> Markup:
-    reader, env = _reader(), dict[str, Any]()
-    tokens = reader.parse(text, env)
-    if any(token.level >= _DEEPEST - 2 for token in tokens):  # there the reader gives up
-        return _as_written(text)
-    _Rewriting(link, image).blocks(tokens)
-    html = reader.renderer.render(tokens, reader.options, env)
-    return _sanitised(html + str(_unshown(text)))
+    parser, env = _parser(), dict[str, Any]()
+    tokens = parser.parse(text, env)
+    if any(token.level >= _DEEPEST - 2 for token in tokens):  # the parser stops there
+        return _as_source(text)
+    _TokenRewriter(link, image).blocks(tokens)
+    html = parser.renderer.render(tokens, parser.options, env)
+    return _sanitized(html + str(_hidden_parts(text)))
 
 
-class _Kept(NamedTuple):
+class _CachedText(NamedTuple):
     html: Markup
     links: dict[str, str | None]
     images: dict[str, str | None]
 
 
-class _RenderedTexts:
-    """Rendered texts by digest, the one used last at the end. Each was made for the places its links had then."""
+class _RenderCache:
+    """A cache of rendered texts by digest. An entry is valid as long as its links have the same targets."""
 
     def __init__(self) -> None:
-        self._lock = Lock()  # pages are made in threads; two of them do not render the same text
-        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._lock = Lock()  # pages are rendered in threads; only one renders a text
+        self._entries: OrderedDict[bytes, _CachedText] = OrderedDict()
         self._size = 0
 
     def get(self, text: str, link: Link, image: Link | None) -> Markup:
         digest = sha256(text.encode()).digest() + bytes([image is None])
         with self._lock:
-            kept = self._kept.pop(digest, None)
-            if kept is not None:
-                self._size -= len(kept.html)
-            if kept is None or not (_agrees(link, kept.links) and _agrees(image, kept.images)):
+            cached = self._entries.pop(digest, None)
+            if cached is not None:
+                self._size -= len(cached.html)
+            if cached is None or not (_agrees(link, cached.links) and _agrees(image, cached.images)):
                 links, images = dict[str, str | None](), dict[str, str | None]()
                 html = _rendered(text, _noted(link, links), None if image is None else _noted(image, images))
-                kept = _Kept(html, links, images)
-            self._kept[digest] = kept
-            self._size += len(kept.html)
-            while self._size > _MOST_KEPT:
-                self._size -= len(self._kept.popitem(last=False)[1].html)
-        return kept.html
+                cached = _CachedText(html, links, images)
+            self._entries[digest] = cached
+            self._size += len(cached.html)
+            while self._size > _MAX_CACHED:
+                self._size -= len(self._entries.popitem(last=False)[1].html)
+        return cached.html
 
 
-_rendered_texts = _RenderedTexts()
+_render_cache = _RenderCache()
 
 
 def _noted(ask: Link, notes: dict[str, str | None]) -> Link:
@@ -130,33 +130,33 @@ def _noted(ask: Link, notes: dict[str, str | None]) -> Link:
 
 
 def _agrees(ask: Link | None, notes: dict[str, str | None]) -> bool:
-    """Whether every target that was asked for leads where it led then."""
+    """Whether ``ask`` still returns the same targets."""
     return ask is None or all(ask(target) == place for target, place in notes.items())
 
 
-def _as_written(text: str) -> Markup:
-    note = "This text is too large, or nests too deep, to be rendered. It is shown as it is written."
+def _as_source(text: str) -> Markup:
+    note = "This text is too large or nested too deeply to render. It is shown as source."
     return Markup('<p class="notice">{}</p>{}').format(note, code(text, ""))
 
 
 @cache
-def _reader() -> MarkdownIt:
+def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt  # late: only pages need it
 
-    reader = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
-    return reader.enable(["table", "strikethrough"])
+    parser = MarkdownIt("commonmark", {"html": False, "maxNesting": _DEEPEST})
+    return parser.enable(["table", "strikethrough"])
 
 
-def _sanitised(html: str) -> Markup:
+def _sanitized(html: str) -> Markup:
     import nh3  # late: only pages need it
 
-    return Markup(  # noqa: S704 - this is the sanitiser
+    return Markup(  # noqa: S704 - this is the sanitizer
         nh3.clean(html, tags=_TAGS, attributes=_ATTRIBUTES, url_schemes={"http", "https", "mailto"}, link_rel=None)
     )
 
 
-class _Rewriting:
-    """Changes the reader's tokens in place: what is not safe or not seen becomes HTML that is."""
+class _TokenRewriter:
+    """Changes the tokens of the parser in place, so that unsafe or invisible content becomes safe HTML."""
 
     def __init__(self, link: Link, image: Link | None) -> None:
         self._link = link
@@ -174,16 +174,16 @@ class _Rewriting:
                 if token.type == "heading_open":
                     token.attrSet("id", self._name(words_of(tokens[place + 1].children or [])))
             elif token.type == "table_open":
-                token.attrSet("tabindex", "0")  # a wide one scrolls by itself, also with keys
+                token.attrSet("tabindex", "0")  # a wide table scrolls, also with the keyboard
             elif token.type in ("td_open", "th_open"):
                 aligned = _ALIGNED.match(str(token.attrs.pop("style", "")))
                 if aligned:
                     token.attrSet("class", f"align-{aligned[1]}")
 
     def _code(self, token: Token) -> None:
-        words = token.info.strip()
-        said = Markup("") if words.lower() in LANGUAGES or not words else _CAPTION.format(visible(words))
-        token.type, token.content = "html_block", str(said + snippet(token.content, words.partition(" ")[0]))
+        info = token.info.strip()
+        caption = Markup("") if info.lower() in LANGUAGES or not info else _CAPTION.format(visible(info))
+        token.type, token.content = "html_block", str(caption + snippet(token.content, info.partition(" ")[0]))
 
     def _pieces(self, pieces: Sequence[Token]) -> None:
         opened: list[bool] = []
@@ -206,18 +206,18 @@ class _Rewriting:
         return Markup("") if target is None else _anchor(target, title)
 
     def _picture(self, source: str, words: str) -> Markup:
-        """An image of the skill; one of another place is a link that says what it is."""
+        """An image of the skill, or a link for an external image."""
         place = None if self._image is None else self._image(source)
         if place is not None and _STAYS.match(place):
             return Markup('<img src="{}" alt="{}" loading="lazy">').format(place, words)
-        shown = Markup("image: {}").format(visible(words or source or "without a name"))
+        shown = Markup("image: {}").format(visible(words or source or "unnamed"))
         target = self._where(source)
         if target is None:
             return Markup('<span class="image">{}</span>').format(shown)
         return _anchor(target, source) + shown + Markup("</a>")
 
     def _where(self, target: str) -> str | None:
-        """Where a link goes: a place of ours, or one on the web. Nothing else is a link."""
+        """The target of a link: a page of this site or an address on the web; ``None`` for others."""
         place = self._link(target)
         if place is None or not (_STAYS.match(place) or _LEAVES.match(place)):
             return None
@@ -231,7 +231,7 @@ class _Rewriting:
 
 
 def words_of(pieces: Sequence[Token]) -> str:
-    """What a reader sees of some pieces of a text."""
+    """The visible text of inline tokens."""
     return "".join(
         words_of(piece.children) if piece.children else " " if "break" in piece.type else piece.content
         for piece in pieces
@@ -244,23 +244,23 @@ def _become(piece: Token, html: Markup) -> None:
 
 
 def _anchor(target: str, title: str) -> Markup:
-    rel = "" if _STAYS.match(target) else Markup(' rel="{}" class="outward"').format(OUTWARD)
-    said = Markup(' title="{}"').format(title) if title else ""
-    return Markup('<a href="{}"{}{}>').format(target, rel, said)
+    rel = "" if _STAYS.match(target) else Markup(' rel="{}" class="outward"').format(EXTERNAL_REL)
+    attribute = Markup(' title="{}"').format(title) if title else ""
+    return Markup('<a href="{}"{}{}>').format(target, rel, attribute)
 
 
 def _slug(words: str) -> str:
-    """The anchor of a heading, as it is made nearly everywhere."""
+    """The anchor of a heading, in the common format."""
     return re.sub(r"[^\w -]", "", words.strip().lower()).replace(" ", "-")
 
 
-def _unshown(text: str) -> Markup:
-    """What a rendered page does not show and a model reads, below the text."""
+def _hidden_parts(text: str) -> Markup:
+    """A list of the content that rendering hides and a model reads."""
     finds = read_markdown(text).hidden
     if not finds:
         return Markup("")
-    items = [_FIND.format(find.kind, find.kind.words, visible(find.says)) for find in finds[:_FINDS_SHOWN]]
-    if len(finds) > _FINDS_SHOWN:
-        items.append(Markup("<li>and {} more</li>").format(len(finds) - _FINDS_SHOWN))
-    note = "Rendered Markdown does not show these parts, and a model reads them:"
+    items = [_FIND.format(find.kind, find.kind.words, visible(find.says)) for find in finds[:_MAX_FINDS]]
+    if len(finds) > _MAX_FINDS:
+        items.append(Markup("<li>and {} more</li>").format(len(finds) - _MAX_FINDS))
+    note = "A model reads these parts, but rendered Markdown hides them:"
     return Markup('<section class="notice"><p>{}</p><ul>{}</ul></section>').format(note, Markup("").join(items))

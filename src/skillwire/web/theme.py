@@ -1,8 +1,8 @@
-"""One look for every page: templates, static files, and how sizes and times are written.
+"""The template layer of all pages: templates, static files, and the format of sizes and times.
 
-Everything in a template is escaped unless ``text.py`` made it. Templates take the place where the pages are
-mounted from ``base`` (``""`` at the root), and ``static('style.css')`` is the address of a file of ``static/``,
-with its digest in it, so that a browser can keep it for good and never has an old one.
+Templates escape everything except ``Markup``. ``base`` is the path where the pages are mounted (``""`` at the
+root). ``static('style.css')`` is the address of a file in ``static/`` with its digest, so that browsers can cache
+it without ever using an old version.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
-_FOR_GOOD = "public, max-age=31536000, immutable"
+_IMMUTABLE = "public, max-age=31536000, immutable"
 _SPANS = ((60, 1, "second"), (3600, 60, "minute"), (86_400, 3600, "hour"), (30 * 86_400, 86_400, "day"))
 
 
@@ -42,29 +42,29 @@ class _Static(NamedTuple):
 
 
 def render(template: str, **context: object) -> str:
-    """``template`` with ``context``, escaped."""
+    """Render ``template`` with ``context``."""
     return _environment().get_template(template).render({"base": "", **context})
 
 
 def prepare(folder: str) -> None:
-    """Read the templates of ``folder`` now, so that nobody waits for it later."""
+    """Compile the templates of ``folder`` now, so that no request waits for it."""
     for name in _environment().list_templates(filter_func=lambda name: name.startswith(folder)):
         _environment().get_template(name)
 
 
 def page(template: str, *, status: int = 200, **context: object) -> HTMLResponse:
-    """A whole page, with the headers that keep it safe."""
-    html = render(template, **context).encode(errors="replace")  # text from elsewhere may hold half a character
+    """Render ``template`` as a response with the security headers."""
+    html = render(template, **context).encode(errors="replace")  # untrusted text may contain lone surrogates
     return HTMLResponse(html, status, headers=dict(PAGE_HEADERS))
 
 
 def static_route(prefix: str = "/static") -> Route:
-    """The files of ``static/``, and nothing else."""
+    """The route of the files in ``static/``."""
     return Route(f"{prefix}/{{name}}", _serve_static)
 
 
 def moment(when: float | None, now: float | None = None) -> Markup:
-    """``3 minutes ago``, with the exact time on hover."""
+    """A time as ``3 minutes ago``, with the exact time on hover."""
     from markupsafe import Markup
 
     if when is None:
@@ -73,11 +73,11 @@ def moment(when: float | None, now: float | None = None) -> Markup:
     day, clock = exact.isoformat(" ", "seconds").removesuffix("+00:00").split(" ")
     words = ago(when, time.time() if now is None else now)
     html = f'<time datetime="{day}T{clock}Z" title="{day} {clock} UTC">{words}</time>'
-    return Markup(html)  # noqa: S704 - all of it is made here
+    return Markup(html)  # noqa: S704 - made here, from a number
 
 
 def ago(when: float, now: float) -> str:
-    """How long before ``now`` that was, or how long after; the date if it is more than a month."""
+    """The distance from ``now`` to ``when`` in words; the date if it is more than a month."""
     distance = abs(now - when)
     if distance < 10:
         return "just now"
@@ -90,7 +90,12 @@ def ago(when: float, now: float) -> str:
 
 @cache
 def _environment() -> Environment:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined, pass_context  # late: only pages need it
+    from jinja2 import (  # slow to import, and only pages need it
+        Environment,
+        FileSystemLoader,
+        StrictUndefined,
+        pass_context,
+    )
 
     from skillwire.web.escape import visible
 
@@ -114,7 +119,7 @@ def _environment() -> Environment:
 
 @cache
 def _static_files() -> Mapping[str, _Static]:
-    """Read once: they are few, small, and part of the program."""
+    """The files of ``static/``. They are few and small, so they stay in memory."""
     files: dict[str, _Static] = {}
     for path in sorted((_HERE / "static").iterdir()):
         if path.suffix in _TYPES:
@@ -126,12 +131,12 @@ def _static_files() -> Mapping[str, _Static]:
 async def _serve_static(request: Request) -> Response:
     file = _static_files().get(request.path_params["name"])
     if file is None:
-        return PlainTextResponse("there is no such file\n", 404, headers=dict(PAGE_HEADERS))
+        return PlainTextResponse("file not found\n", 404, headers=dict(PAGE_HEADERS))
     is_exact = request.query_params.get("v") == file.version
     headers = {
         **PAGE_HEADERS,
         "ETag": f'"{file.version}"',
-        "Cache-Control": _FOR_GOOD if is_exact else "public, no-cache",
+        "Cache-Control": _IMMUTABLE if is_exact else "public, no-cache",
     }
     if file.version in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

@@ -27,7 +27,7 @@ from skillwire.skill.approval import Approval, contents_of
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 from skillwire.store.memory import MemoryStore
-from skillwire.web.desk.serving import DeskServer
+from skillwire.web.desk.app import DeskServer
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

@@ -124,7 +124,7 @@ async def test_a_file_has_every_line_however_many_there_are(
 async def test_a_line_is_found_behind_more_lines_than_are_read_at_once(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillwire.web.desk.logs.PAGE_LINES", 5)
+    monkeypatch.setattr("skillwire.web.desk.pages.log.PAGE_LINES", 5)
     async with at_desk(state, {"acme": server}) as at:
         await at.host.store.log(LogLine("denied", "acme", "skill://first/SKILL.md", "anna", 1.0))
         for _ in range(10):

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 INDEX_URI = "skill://index.json"
 _TYPES = ("skill-md", "archive", "mcp-resource-template")
 _UNRECORDED = Ledger(())  # R1 is only about files of the extension
+_NO_SUCH_NAME = "skillwire-conform-asks-for-nothing"
+_KEYS = {"tools": "name", "prompts": "name", "resources": "uri"}
+_MAX_FILES = 20
 
 
 async def check_index(run: ServerRun) -> bool:
@@ -117,10 +120,6 @@ async def _check_archive(run: ServerRun, item: dict[str, Any]) -> None:
     run.ledger.expect("I2", SKILL_MD in files, f"{uri!r:.300} has no {SKILL_MD} at its root", exchange)
 
 
-_NO_SUCH_NAME = "skillwire-conform-asks-for-nothing"
-_KEYS = {"tools": "name", "prompts": "name", "resources": "uri"}
-
-
 async def check_named(run: ServerRun) -> Literal["sep-2076", "native"] | None:
     """Find out which of the two dialects ``skills/list`` uses, if any, and check it."""
     first = await run.ask(SKILLS_LIST)
@@ -192,9 +191,6 @@ async def _check_got(run: ServerRun, skill: dict[str, Any]) -> None:
         run.ledger.expect(
             "P4", content_of(_UNRECORDED, answer, uri) is not None, f"{uri!r:.300} cannot be read", answer
         )
-
-
-_MAX_FILES = 20
 
 
 async def _tools(run: ServerRun) -> set[str]:

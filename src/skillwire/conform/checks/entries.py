@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from skillwire.conform.report import Ledger
     from skillwire.skill import SkillEntry
 
+_URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+\Z")  # RFC 3986
+_HELD = ("E1", "E2", "U1", "U3")  # an entry that can be parsed keeps these rules
+_FILES_HELD = ("E3", "E4")
+
 
 async def check_listing(run: ServerRun) -> None:
     """Fetch the whole list, check it, and set ``run.entries`` to the valid entries."""
@@ -88,11 +92,6 @@ def _supporting(entries: list[ListedSkill]) -> str | None:
     """The URI of a file that is not a ``SKILL.md``."""
     files = (file.uri for skill in entries for file in skill.entry.files)
     return next((uri for uri in files if not uri.endswith(f"/{SKILL_MD}")), None)
-
-
-_URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+\Z")  # RFC 3986
-_HELD = ("E1", "E2", "U1", "U3")  # an entry that can be parsed keeps these rules
-_FILES_HELD = ("E3", "E4")
 
 
 def check_entries(run: ServerRun, items: list[tuple[Any, Exchange]]) -> list[ListedSkill]:

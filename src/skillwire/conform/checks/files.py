@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 _BOM = b"\xef\xbb\xbf"
 _MARKDOWN = "text/markdown"
 _DYNAMIC_FILES = 50  # of one skill, and as many directories
+# What YAML 1.1 reads as a boolean, an octal or sexagesimal number, a date, or a number with underscores.
+_TRAP = re.compile(
+    rb"^[^#\r\n]*:[ \t]+(?:[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[yYnN]|0\d+|\d+(?::[0-5]?\d)+"
+    rb"|\d{4}-\d\d?-\d\d?.*|[+-]?\d+(?:_\d+)+)[ \t]*\r?$",
+    re.MULTILINE,
+)
+_DATE = re.compile(r"\d{4}-\d\d?-\d")
 
 
 async def check_files(run: ServerRun) -> None:
@@ -226,15 +233,6 @@ def _bytes(exchange: Exchange) -> bytes | None:
     contents = as_list((exchange.result or {}).get("contents"))
     uri = as_object(contents[0]).get("uri") if contents else None
     return _decoded(exchange, uri)[1] if isinstance(uri, str) else None
-
-
-# What YAML 1.1 reads as a boolean, an octal or sexagesimal number, a date, or a number with underscores.
-_TRAP = re.compile(
-    rb"^[^#\r\n]*:[ \t]+(?:[Yy]es|YES|[Nn]o|NO|[Oo]n|ON|[Oo]ff|OFF|[yYnN]|0\d+|\d+(?::[0-5]?\d)+"
-    rb"|\d{4}-\d\d?-\d\d?.*|[+-]?\d+(?:_\d+)+)[ \t]*\r?$",
-    re.MULTILINE,
-)
-_DATE = re.compile(r"\d{4}-\d\d?-\d")
 
 
 def check_document(run: ServerRun, skill: ListedSkill, data: bytes, exchange: Exchange) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from skillwire.conform.report import Ledger
 
 _MAX_VALUES = 100
+_DEPTH = 32  # of nested empty directories
 
 
 async def check_resources(run: ServerRun) -> None:
@@ -128,9 +129,6 @@ def _is_moment(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-_DEPTH = 32  # of nested empty directories
 
 
 class _Tree(NamedTuple):

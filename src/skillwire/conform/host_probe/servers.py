@@ -41,6 +41,10 @@ if TYPE_CHECKING:
 _SMALL_PAGE = 4
 _OF_SKILLS = ("skills/", "resources/directory/")
 _KEPT = ("uri", "cursor", "name")
+_LOOPBACK = "127.0.0.1"
+_MODULE = "skillwire.conform.host_probe.servers"
+_MAX_LINE = 1024 * 1024
+_MAX_SEEN = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +150,6 @@ def _as_object(result: HandlerResult) -> dict[str, Any]:
     if isinstance(result, BaseModel):
         return result.model_dump(by_alias=True, mode="json", exclude_none=True)
     return dict(result or {})
-
-
-_LOOPBACK = "127.0.0.1"
-_MODULE = "skillwire.conform.host_probe.servers"
-_MAX_LINE = 1024 * 1024
-_MAX_SEEN = 100_000
 
 
 class ServedProbe(NamedTuple):

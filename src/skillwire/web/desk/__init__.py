@@ -1,5 +1,5 @@
-"""The review desk: a person's view of a host, on loopback only. What it decides stands in the host's memory.
+"""The review desk: a page for the user of a host, on loopback only. Its decisions are stored in the host's store.
 
-Every page works without JavaScript; every change is a form with a token, and is bound to the content that the
-person was shown.
+Every page works without JavaScript. Every change is a form with a token, and is bound to the content that the page
+showed.
 """

@@ -1,7 +1,7 @@
-"""Two texts side by side: which lines came, went and changed, and where in a line. PURE.
+"""A side-by-side diff of two texts: added, removed and changed lines, and changes within a line. Pure.
 
-Lines end at line feeds only: a character that merely looks like an end of line is shown as part of its line. What
-differs within a line is marked, so that a letter that was replaced by its double stands out.
+Only line feeds end a line; other line separators are shown as part of the line. Differences within a line are
+marked, so that a letter that was replaced by a similar one stands out.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ ChangeKind: TypeAlias = Literal["added", "removed", "changed"]
 RowKind: TypeAlias = Literal["same", "changed", "added", "removed", "gap"]
 
 _CONTEXT = 3
-_MOST_BYTES = 2 * MIB
-_MOST_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
-_LONGEST_LINE = 240  # compared letter by letter
-_MOST_PAIRS = 200  # of lines that are compared so
-_MOST_ROWS = 1500
-_ALIKE = 0.4  # below it, marks within a line would be confetti
+_MAX_BYTES = 2 * MIB
+_MAX_LINES = 2000  # a server chooses the lines, and the time of a diff can be quadratic
+_LONGEST_LINE = 240  # the longest line that is compared by character
+_MAX_PAIRS = 200  # lines that are compared by character
+_MAX_ROWS = 1500
+_ALIKE = 0.4  # below this ratio, too many marks would make a line unreadable
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Some letters of a line, and whether the other side has others there."""
+    """A part of a line, and whether it differs from the other side."""
 
     text: str
     differs: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DiffLine:
     """One line of one side."""
 
     number: int
@@ -44,40 +44,40 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
-    """What stands side by side; ``gap`` stands for lines that are the same and left out."""
+class DiffRow:
+    """One row of the diff; ``gap`` replaces equal lines that are not shown."""
 
     kind: RowKind
-    old: Line | None = None
-    new: Line | None = None
+    old: DiffLine | None = None
+    new: DiffLine | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class FileChange:
-    """One file that came, went or changed: its rows, or a note why there are none."""
+    """One added, removed or changed file: its rows, or a note why there are none."""
 
     path: str
     kind: ChangeKind
-    rows: tuple[Row, ...] = ()
+    rows: tuple[DiffRow, ...] = ()
     note: str = ""
 
 
 def compare(path: str, old: bytes | None, new: bytes | None) -> FileChange:
-    """How a file that is at hand before, now, or both, differs."""
+    """Compare the old and the new bytes of a file; ``None`` if one of them does not exist."""
     kind = "added" if old is None else "removed" if new is None else "changed"
-    if max(len(old or b""), len(new or b"")) > _MOST_BYTES:
+    if max(len(old or b""), len(new or b"")) > _MAX_BYTES:
         return FileChange(path, kind, note=f"too large to compare here: {_sizes(old, new)}")
     try:
         before, after = _lines(old), _lines(new)
     except UnicodeDecodeError:
         return FileChange(path, kind, note=f"not text: {_sizes(old, new)}")
-    if max(len(before), len(after)) > _MOST_LINES:
+    if max(len(before), len(after)) > _MAX_LINES:
         return FileChange(
             path, kind, note=f"too long to compare here: {len(before):,} lines before, {len(after):,} now"
         )
     rows = tuple(_rows(before, after))
-    if len(rows) > _MOST_ROWS:
-        return FileChange(path, kind, rows[:_MOST_ROWS], f"and {len(rows) - _MOST_ROWS:,} rows more")
+    if len(rows) > _MAX_ROWS:
+        return FileChange(path, kind, rows[:_MAX_ROWS], f"and {len(rows) - _MAX_ROWS:,} more rows")
     return FileChange(path, kind, rows, _ending(old, new))
 
 
@@ -86,11 +86,11 @@ def _lines(data: bytes | None) -> list[str]:
 
 
 def _ending(old: bytes | None, new: bytes | None) -> str:
-    """Whether only one side ends its last line: no row shows that."""
+    """A note if only one side ends with a line feed, which no row shows."""
     if not old or not new or old.endswith(b"\n") == new.endswith(b"\n"):
         return ""
-    when = "was" if new.endswith(b"\n") else "is now"
-    return f"the last line {when} without an end of line"
+    change = "now ends" if new.endswith(b"\n") else "no longer ends"
+    return f"the last line {change} with a line break"
 
 
 def _sizes(old: bytes | None, new: bytes | None) -> str:
@@ -98,39 +98,41 @@ def _sizes(old: bytes | None, new: bytes | None) -> str:
     return ", ".join(filter(None, (before, "" if new is None else f"{len(new):,} bytes now")))
 
 
-def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[Row]:
+def _rows(before: Sequence[str], after: Sequence[str]) -> Iterator[DiffRow]:
     matcher = SequenceMatcher(None, before, after, autojunk=False)
     ends, pairs = (0, 0), 0
     for group in matcher.get_grouped_opcodes(_CONTEXT):
         if (group[0][1], group[0][3]) != ends:
-            yield Row("gap")
+            yield DiffRow("gap")
         for tag, old_from, old_to, new_from, new_to in group:
             pairs += tag == "replace" and min(old_to - old_from, new_to - new_from)
             old, new = _numbered(before, old_from, old_to), _numbered(after, new_from, new_to)
-            yield from _block(tag, old, new, by_letter=pairs <= _MOST_PAIRS)
+            yield from _block(tag, old, new, by_letter=pairs <= _MAX_PAIRS)
         ends = group[-1][2], group[-1][4]
     if ends != (len(before), len(after)) and ends != (0, 0):
-        yield Row("gap")
+        yield DiffRow("gap")
 
 
 def _numbered(lines: Sequence[str], start: int, stop: int) -> list[tuple[int, str]]:
     return [(number + 1, lines[number]) for number in range(start, stop)]
 
 
-def _block(tag: str, old: list[tuple[int, str]], new: list[tuple[int, str]], *, by_letter: bool) -> Iterator[Row]:
-    """Lines that were replaced stand beside each other as far as there are as many."""
+def _block(
+    tag: str, old: list[tuple[int, str]], new: list[tuple[int, str]], *, by_letter: bool
+) -> Iterator[DiffRow]:
+    """Replaced lines are paired; the rest is removed or added."""
     paired = min(len(old), len(new))
     for (old_number, old_text), (new_number, new_text) in zip(old, new, strict=False):
         if tag == "equal":
             pieces = (Piece(old_text),)
-            yield Row("same", Line(old_number, pieces), Line(new_number, pieces))
+            yield DiffRow("same", DiffLine(old_number, pieces), DiffLine(new_number, pieces))
         else:
             mine, theirs = _within(old_text, new_text) if by_letter else _whole(old_text, new_text)
-            yield Row("changed", Line(old_number, mine), Line(new_number, theirs))
+            yield DiffRow("changed", DiffLine(old_number, mine), DiffLine(new_number, theirs))
     for number, text in old[paired:]:
-        yield Row("removed", old=Line(number, (Piece(text),)))
+        yield DiffRow("removed", old=DiffLine(number, (Piece(text),)))
     for number, text in new[paired:]:
-        yield Row("added", new=Line(number, (Piece(text),)))
+        yield DiffRow("added", new=DiffLine(number, (Piece(text),)))
 
 
 def _within(old: str, new: str) -> tuple[tuple[Piece, ...], tuple[Piece, ...]]:

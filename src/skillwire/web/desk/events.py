@@ -1,7 +1,7 @@
-"""What changed, as it changes: one watcher for all pages, and a stream of server-sent events for each.
+"""Live updates: one watcher for all pages, and a stream of server-sent events for each page.
 
-An event says only that something changed; the page then asks for what it shows. Whoever changed it, this process
-or another one that uses the same memory, it is noticed by looking at a number every half second.
+An event only announces a change; the page then fetches its parts again. The watcher polls a version number twice a
+second, because other processes may change the same store.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import anyio
 from starlette.responses import StreamingResponse
 
 from skillwire.errors import StoreError
-from skillwire.web.desk.answers import HEADERS, refusal
+from skillwire.web.desk.responses import HEADERS, refusal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
     from skillwire.host.runtime import Host
 
-_LOOK_SECONDS = 0.5
-_ALIVE_SECONDS = 15.0
-_MOST_STREAMS = 64
+_POLL_SECONDS = 0.5
+_KEEP_ALIVE_SECONDS = 15.0
+_MAX_STREAMS = 64
 log = logging.getLogger("skillwire.desk")
 
 
 class Watcher:
-    """Counts changes. ``run`` looks for them until it is cancelled."""
+    """Counts changes. ``run`` polls for them until it is cancelled."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
@@ -41,56 +41,56 @@ class Watcher:
         self.number = 0
 
     async def run(self) -> None:
-        """Look, and tell whoever waits."""
+        """Poll for changes, and notify the streams."""
         seen: object = None
         while True:
             try:
-                picture = await self._picture()
+                snapshot = await self._snapshot()
             except StoreError as error:
-                log.info("the memory cannot be looked at: %s", error.reference)
-                picture = seen
-            if picture != seen:
-                seen = picture
+                log.info("the store cannot be read: %s", error.reference)
+                snapshot = seen
+            if snapshot != seen:
+                seen = snapshot
                 self.number += 1
-                self._tell()
-            await anyio.sleep(_LOOK_SECONDS)
+                self._notify()
+            await anyio.sleep(_POLL_SECONDS)
 
     def end(self) -> None:
-        """End every stream: the desk is closing."""
+        """End every stream, because the desk closes."""
         self.is_ended = True
-        self._tell()
+        self._notify()
 
     async def stream(self, request: Request) -> Response:
-        """The events, for one page."""
-        if self._streams >= _MOST_STREAMS:
+        """The event stream of one page."""
+        if self._streams >= _MAX_STREAMS:
             return refusal("too-many-streams", request)
         return StreamingResponse(self._events(), media_type="text/event-stream", headers=HEADERS)
 
     async def _events(self) -> AsyncIterator[str]:
-        """The first says where we are, so that a page that was made just before knows whether it is old."""
+        """The first event has the current number, so that a page learns whether it is outdated."""
         self._streams += 1
         try:
             yield "retry: 2000\n\n"
-            told: int | None = None
+            sent: int | None = None
             while not self.is_ended:
                 number, changed = self.number, self._changed
-                if number != told:
-                    told = number
+                if number != sent:
+                    sent = number
                     yield f"event: changed\ndata: {number}\n\n"
                     continue
-                with anyio.move_on_after(_ALIVE_SECONDS) as waiting:
+                with anyio.move_on_after(_KEEP_ALIVE_SECONDS) as waiting:
                     await changed.wait()
                 if waiting.cancelled_caught:
-                    yield ": still here\n\n"
+                    yield ": keep-alive\n\n"
         finally:
             self._streams -= 1
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         self._changed.set()
         self._changed = anyio.Event()
 
-    async def _picture(self) -> Any:
-        """Equal as long as no page would look different."""
+    async def _snapshot(self) -> Any:
+        """A value that is equal as long as no page would change."""
         store = self._host.store
         waiting = [question.id for question in await store.questions(time.time())]
         origins = [(each.label, each.state, each.error, each.entries) for each in self._host.origins]
@@ -98,15 +98,15 @@ class Watcher:
 
 
 class _Same:
-    """Compares what origins know by identity: a listing of thousands is not compared skill by skill."""
+    """Compares the state of origins by identity, because a list can have thousands of skills."""
 
     def __init__(self, origins: list[tuple[Any, ...]]) -> None:
-        self._origins = origins  # held, so that no identity is given to something else meanwhile
+        self._origins = origins  # keeps the objects alive, so that no id is reused
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, _Same) and self._ids == other._ids
 
-    __hash__ = None  # pyright: ignore[reportAssignmentType] - nobody keeps it in a set
+    __hash__ = None  # pyright: ignore[reportAssignmentType] - not hashable
 
     @property
     def _ids(self) -> list[tuple[Any, ...]]:

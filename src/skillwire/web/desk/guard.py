@@ -1,75 +1,208 @@
-"""What every request has to be before anything looks at it.
+"""Admission to the desk: the checks of every request, the one-time link, sessions and forms.
 
-- It names this address: a page elsewhere whose name was pointed at loopback says another one (DNS rebinding).
-- It comes from a page of the desk, if it changes something: ``Origin`` has to be there, and to be ours. A request
-  that only looks may leave it out, and may not say another one.
-- It has the cookie, unless it is the one-time link or a file of the page's look.
+- The ``Host`` header must be an address of the desk. This stops DNS rebinding.
+- A request that changes something must have an ``Origin`` header of the desk. Other requests may omit it, but may
+  not have another origin.
+- The request must have the session cookie, except for the one-time link and static files.
+- Every form has the token of its session.
 
-Cookies do not know ports: a server of another user at another port of 127.0.0.1, if the person opens a page of it
-while the desk runs, is sent ours too. Servers of the same user need no cookie: they can write the memory itself.
+The link works once. It sets a cookie that scripts cannot read and other sites cannot send. Sessions exist only in
+memory. Cookies do not distinguish ports: a server of another user on another port of 127.0.0.1 receives the cookie
+if the user opens one of its pages while the desk runs. Servers of the same user need no cookie, because they can
+write to the store directly.
 """
 
 from __future__ import annotations
 
+import logging
+import secrets
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
 
-from skillwire.web.desk.answers import HEADERS, refusal
+from skillwire.errors import FormatError
+from skillwire.web.desk.responses import HEADERS, redirect, refusal
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from collections.abc import Awaitable, Callable
 
-    from skillwire.web.desk.sessions import Sessions
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
 ENTER = "/enter"
 _OPEN = (ENTER, "/static/")
-_WRONG_HOST = "This is not the desk's address: it answers only at the one that 'skillwire ui' printed.\n"
-_LOOKING = ("GET", "HEAD")
-_OURS = ("same-origin", "none")  # "none": the person typed it, or opened it from outside the browser
+_WRONG_HOST = "Wrong address: use the link that 'skillwire ui' printed.\n"
+_SAFE_METHODS = ("GET", "HEAD")
+_OURS = ("same-origin", "none")  # "none": typed by the user, or opened from outside the browser
+log = logging.getLogger("skillwire.desk")
+_MAX_FIELDS = 1000
+_MAX_NOTE = 2000
+_MAX_NAME = 300
 
 
-class Guard:
-    """Around the whole application. ``names`` are the hosts, with port, that the desk answers to."""
+class DeskGuard:
+    """Middleware around the whole application. ``names`` are the accepted values of ``Host``."""
 
-    def __init__(self, app: ASGIApp, sessions: Sessions, names: frozenset[str], cookie: str) -> None:
+    def __init__(self, app: ASGIApp, sessions: DeskSessions, names: frozenset[str], cookie: str) -> None:
         self._app = app
         self._sessions = sessions
         self._names = names
         self._cookie = cookie
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or pass it on with its session."""
+        """Refuse the request, or pass it on with its session."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         request = Request(scope)
-        answer = self._refused(request)
-        if answer is None:
+        response = self._refused(request)
+        if response is None:
             session = self._sessions.find(request.cookies.get(self._cookie, ""))
             scope.setdefault("state", {})["session"] = session
             if session is None and not request.url.path.startswith(_OPEN):
-                answer = refusal("no-session", request)
-        await (answer or self._app)(scope, receive, send)
+                response = refusal("no-session", request)
+        await (response or self._app)(scope, receive, send)
 
     def _refused(self, request: Request) -> Response | None:
         hosts = request.headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._names:
-            return PlainTextResponse(_WRONG_HOST, 421, headers=HEADERS)  # no page: nothing of it could be loaded
-        if request.method not in (*_LOOKING, "POST"):
+            # Plain text, because a page could not load its static files.
+            return PlainTextResponse(_WRONG_HOST, 421, headers=HEADERS)
+        if request.method not in (*_SAFE_METHODS, "POST"):
             return Response(status_code=405, headers={**HEADERS, "Allow": "GET, HEAD, POST"})
         origins = request.headers.getlist("origin")
         if any(origin != f"http://{hosts[0].lower()}" for origin in origins):
             return refusal("wrong-origin", request)
-        if request.method not in _LOOKING and not origins:
+        if request.method not in _SAFE_METHODS and not origins:
             return refusal("wrong-origin", request)
-        return refusal("wrong-origin", request) if _is_sent_by_others(request) else None
+        return refusal("wrong-origin", request) if _is_cross_site(request) else None
 
 
-def _is_sent_by_others(request: Request) -> bool:
-    """What browsers say about who causes a request. Following a link to us from elsewhere is no harm."""
+def _is_cross_site(request: Request) -> bool:
+    """Whether another site caused the request, by its ``Sec-Fetch`` headers. Links to the desk are harmless."""
     site, mode = request.headers.get("sec-fetch-site", "none"), request.headers.get("sec-fetch-mode")
     if site in _OURS:
         return False
-    return not (mode == "navigate" and request.method in _LOOKING)
+    return not (mode == "navigate" and request.method in _SAFE_METHODS)
+
+
+def _new_secret() -> str:
+    return secrets.token_urlsafe(32)
+
+
+@dataclass(frozen=True, slots=True)
+class DeskSession:
+    """The session of one browser. ``id`` is in its cookie, ``csrf`` in every form."""
+
+    id: str = field(default_factory=_new_secret, repr=False)
+    csrf: str = field(default_factory=_new_secret, repr=False)
+
+    def has_token(self, token: str) -> bool:
+        """Whether ``token`` is the form token of this session."""
+        return _same(token, self.csrf)
+
+
+class DeskSessions:
+    """The one-time key, and the sessions that started with it."""
+
+    def __init__(self) -> None:
+        self.key = _new_secret()
+        self.is_used = False
+        self._sessions: dict[str, DeskSession] = {}
+
+    def enter(self, key: str) -> DeskSession | None:
+        """Start a session for the first use of the key; ``None`` for other keys and later uses."""
+        if self.is_used or not _same(key, self.key):
+            return None
+        self.is_used = True
+        session = DeskSession()
+        self._sessions[session.id] = session
+        return session
+
+    def knows(self, key: str) -> bool:
+        """Whether ``key`` is the key of this desk, used or not."""
+        return _same(key, self.key)
+
+    def find(self, identity: str) -> DeskSession | None:
+        """The session of a cookie."""
+        return self._sessions.get(identity)
+
+
+def _same(one: str, other: str) -> bool:
+    """Compare in constant time."""
+    return secrets.compare_digest(one.encode(errors="replace"), other.encode())
+
+
+def login_route(sessions: DeskSessions, cookie: str) -> Route:
+    """``/enter?key=…``: the one-time link. It sets the cookie, once, and leads to the overview."""
+
+    async def enter(request: Request) -> Response:
+        if request.state.session is not None:  # the same browser opened the link again
+            return redirect("/")
+        key = request.query_params.get("key", "")
+        if request.method == "HEAD":  # a preview of the link must not use it up
+            return refusal("link-unknown", request)
+        session = sessions.enter(key)
+        if session is None:
+            if sessions.knows(key):
+                log.warning("the link was used a second time; if that was not you, stop the desk with Ctrl-C")
+            return refusal("link-used" if sessions.knows(key) else "link-unknown", request)
+        response = redirect("/")
+        response.set_cookie(cookie, session.id, path="/", httponly=True, samesite="strict")
+        return response
+
+    return Route(ENTER, enter)
+
+
+class Form:
+    """The fields of a submitted form."""
+
+    def __init__(self, pairs: list[tuple[str, str]]) -> None:
+        self._pairs = pairs
+
+    def get(self, name: str) -> str:
+        """The first value of a field; empty if it is missing."""
+        return next((value for key, value in self._pairs if key == name), "")
+
+    def all(self, name: str) -> list[str]:
+        """All values of a field."""
+        return [value for key, value in self._pairs if key == name]
+
+    @property
+    def note(self) -> str:
+        """The note of the user, as one line."""
+        return " ".join(self.get("note").split())[:_MAX_NOTE]
+
+    @property
+    def grants(self) -> frozenset[str]:
+        """The ticked and typed grants; ``FormatError`` for an invalid tool name."""
+        words = [word for word in (*self.all("grant"), *self.get("more").splitlines()) if word.strip()]
+        if any(not word.isprintable() or len(word) > _MAX_NAME for word in words):
+            raise FormatError("argument-invalid", "invalid tool name", "enter one tool name per line")
+        return frozenset(word.strip() for word in words)
+
+
+def form_endpoint(
+    act: Callable[[Request, Form], Awaitable[Response]], *, max_bytes: int = 64 * 1024
+) -> Callable[[Request], Awaitable[Response]]:
+    """An endpoint for a form. It refuses forms without the token of the session."""
+
+    async def endpoint(request: Request) -> Response:
+        data = bytearray()
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > max_bytes:
+                return refusal("form-too-large", request)
+        try:
+            form = Form(parse_qsl(data.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS))
+        except ValueError:
+            return refusal("wrong-token", request)
+        session: DeskSession = request.state.session
+        if not session.has_token(form.get("csrf")):
+            return refusal("wrong-token", request)
+        return await act(request, form)
+
+    return endpoint

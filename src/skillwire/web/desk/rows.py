@@ -1,4 +1,4 @@
-"""What the overview shows: the host's origins, skills and the questions that wait, as rows. Nothing is fetched."""
+"""Rows of the overview: skills, origins and open questions of the host. No server receives a request."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from skillwire.skill.approval import file_digests
 from skillwire.skill.entry import fold
-from skillwire.web.desk.places import skill_place
-from skillwire.web.desk.standings import STATES, is_away, state_of
+from skillwire.web.desk.decisions import STATES, is_unreachable, question_key, state_of
+from skillwire.web.desk.urls import skill_url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -22,20 +22,17 @@ if TYPE_CHECKING:
     from skillwire.skill import Diagnostic
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import LogLine, Question
-    from skillwire.web.desk.standings import State
+    from skillwire.web.desk.decisions import State
 
 T = TypeVar("T")
 PAGE_ROWS = 100
-_LONGEST_QUERY = 200
-_MOST_NAMES = 10  # that share one, shown beside each
+_MAX_QUERY = 200
+_MAX_NAMES = 10  # skills with the same name that a row shows
 
 
 @dataclass(frozen=True, slots=True)
 class SkillRow:
-    """One skill: a name that means it alone, where it is from, how one stands to it.
-
-    How many files it has, and bytes in them, is ``None`` where its listing does not say.
-    """
+    """One skill, with a unique name. ``files`` and ``size`` are ``None`` if its entry does not have them."""
 
     name: str
     origin: str
@@ -44,18 +41,18 @@ class SkillRow:
     files: int | None
     size: int | None
     state: State
-    away: bool
+    is_unreachable: bool
     same_name: tuple[str, ...] = ()
 
     @property
-    def place(self) -> str:
-        """Its page."""
-        return skill_place(self.origin, self.uri)
+    def url(self) -> str:
+        """The address of its page."""
+        return skill_url(self.origin, self.uri)
 
 
 @dataclass(frozen=True, slots=True)
 class OriginRow:
-    """One origin and its health."""
+    """One origin and its state."""
 
     origin: Origin
     dialect: str
@@ -63,25 +60,25 @@ class OriginRow:
 
     @property
     def skills(self) -> int:
-        """How many it lists."""
+        """The number of listed skills."""
         return len(self.origin.entries)
 
 
 @dataclass(frozen=True, slots=True)
 class QuestionRow:
-    """What one or several askers want to know about one content; ``first`` stands for all."""
+    """Equal questions of one or several programs. ``first`` represents all of them."""
 
     first: Question
     askers: tuple[str, ...]
 
     @property
-    def place(self) -> str:
-        """Where it is answered."""
+    def url(self) -> str:
+        """The address of its page."""
         return f"/question/{self.first.id}"
 
 
 class Choice(NamedTuple):
-    """What of the skills is to be shown."""
+    """The filter and the page number of a list."""
 
     words: str = ""
     state: str = ""
@@ -90,43 +87,44 @@ class Choice(NamedTuple):
 
     @classmethod
     def of(cls, query: Mapping[str, str]) -> Choice:
-        """From the address of the page; what cannot be understood there means everything."""
+        """Parse the query of a request. Invalid values select everything."""
         number = query.get("page", "")[:6]
         return cls(
-            query.get("q", "").strip()[:_LONGEST_QUERY],
+            query.get("q", "").strip()[:_MAX_QUERY],
             query.get("state", ""),
             query.get("origin", ""),
             max(int(number), 1) if number.isascii() and number.isdigit() else 1,
         )
 
-    def cut(self, rows: Sequence[T]) -> Sequence[T]:
-        """The rows of this page."""
+    def page_of(self, rows: Sequence[T]) -> Sequence[T]:
+        """The rows of the selected page."""
         return rows[(self.page - 1) * PAGE_ROWS : self.page * PAGE_ROWS]
 
     def fits(self, row: SkillRow) -> bool:
-        """Whether a skill is among those that are wanted."""
+        """Whether a skill matches the filter."""
         if self.origin not in ("", row.origin):
             return False
         if self.state == "unreachable":
-            return row.away and self._says(row)
+            return row.is_unreachable and self._contains_words(row)
         if self.state == "collision":
-            return bool(row.same_name) and self._says(row)
-        return self.state in ("", row.state) and self._says(row)
+            return bool(row.same_name) and self._contains_words(row)
+        return self.state in ("", row.state) and self._contains_words(row)
 
-    def _says(self, row: SkillRow) -> bool:
-        return self.says(f"{row.name} {row.uri} {row.description}")
+    def _contains_words(self, row: SkillRow) -> bool:
+        return self.contains_words(f"{row.name} {row.uri} {row.description}")
 
-    def says(self, text: str) -> bool:
-        """Whether every word that is looked for is in ``text``."""
+    def contains_words(self, text: str) -> bool:
+        """Whether ``text`` contains every word of the filter."""
         text = text.casefold()
         return all(word in text for word in self.words.casefold().split())
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
-    """One page of the skills that are wanted, and how many there are of each state among those with these words.
+class SkillListing:
+    """One page of the matching skills.
 
-    ``found`` are in the chosen state, ``fitting`` in any, and ``total`` are all that are known.
+    ``found`` counts the matches in the selected state, ``fitting`` those in any state, ``states`` those in each
+    state, and ``total`` all known skills.
     """
 
     choice: Choice
@@ -138,50 +136,50 @@ class Listing:
 
     @property
     def pages(self) -> int:
-        """How many pages there are."""
+        """The number of pages."""
         return pages_of(self.found)
 
 
 def pages_of(count: int) -> int:
-    """How many pages so many rows take; at least one."""
+    """The number of pages for ``count`` rows; at least one."""
     return max(1, -(-count // PAGE_ROWS))
 
 
 class SkillRows:
-    """Every skill that is known, kept until the memory or an origin says something new."""
+    """The rows of all known skills, cached until the store or an origin changes."""
 
     def __init__(self, host: Host) -> None:
         self._host = host
         self._rows: list[SkillRow] = []
         self._key: tuple[object, ...] = ()
 
-    async def find(self, choice: Choice) -> Listing:
-        """One page of those that are wanted."""
+    async def find(self, choice: Choice) -> SkillListing:
+        """One page of the matching skills."""
         known, in_any_state = await self.all(), choice._replace(state="")
         rows = [row for row in known if in_any_state.fits(row)]
         counts = Counter[str](row.state for row in rows)
         counts.update(
-            unreachable=sum(row.away for row in rows), collision=sum(bool(row.same_name) for row in rows)
+            unreachable=sum(row.is_unreachable for row in rows), collision=sum(bool(row.same_name) for row in rows)
         )
         states = {state: counts[state] for state in (*STATES, "unreachable", "collision") if counts[state]}
         fitting = [row for row in rows if choice.fits(row)]
         choice = choice._replace(page=min(choice.page, pages_of(len(fitting))))
-        return Listing(choice, choice.cut(fitting), len(fitting), len(rows), len(known), states)
+        return SkillListing(choice, choice.page_of(fitting), len(fitting), len(rows), len(known), states)
 
     async def all(self) -> list[SkillRow]:
-        """Those that origins list, and what was approved and is not listed any more, by origin and URI."""
-        health = tuple((origin.label, is_away(origin)) for origin in self._host.origins)
-        key = await self._host.store.version(), self._host.names, health  # names are made anew with each listing
+        """The listed skills, and approved ones that are no longer listed, by origin and URI."""
+        health = tuple((origin.label, is_unreachable(origin)) for origin in self._host.origins)
+        key = await self._host.store.version(), self._host.names, health  # a new list has new names
         if key != self._key:
-            self._rows, self._key = await self._made(), key
+            self._rows, self._key = await self._create_rows(), key
         return self._rows
 
-    async def _made(self) -> list[SkillRow]:
+    async def _create_rows(self) -> list[SkillRow]:
         host = self._host
         approvals = {(each.origin, each.uri): each for each in await host.store.approvals()}
         decisions = {(each.origin, each.uri): each for each in await host.store.decisions()}
-        bearers = _bearers(host.names.skills)
-        rows = [_row(skill, approvals, decisions, bearers) for skill in host.names.skills]
+        same_names = _same_names(host.names.skills)
+        rows = [_row(skill, approvals, decisions, same_names) for skill in host.names.skills]
         listed = {(row.origin, row.uri) for row in rows}
         labels = {origin.label: origin for origin in host.origins}
         missing = [approval for key, approval in approvals.items() if key not in listed]
@@ -193,12 +191,12 @@ def _row(
     skill: NamedEntry,
     approvals: Mapping[tuple[str, str], Approval],
     decisions: Mapping[tuple[str, str], LogLine],
-    bearers: Mapping[str, Sequence[str]],
+    same_names: Mapping[str, Sequence[str]],
 ) -> SkillRow:
     origin, entry = skill.origin, skill.entry
     key = origin.label, entry.uri
     state = state_of(skill, approvals.get(key), decisions.get(key))
-    others = (name for name in bearers[fold(entry.name)] if name != skill.name)
+    others = (name for name in same_names[fold(entry.name)] if name != skill.name)
     return SkillRow(
         skill.name,
         origin.label,
@@ -207,22 +205,22 @@ def _row(
         len(entry.files) if entry.is_complete else None,
         entry.size if entry.is_complete and "size" not in entry.gaps else None,
         state,
-        is_away(origin),
-        tuple(islice(others, _MOST_NAMES)),
+        is_unreachable(origin),
+        tuple(islice(others, _MAX_NAMES)),
     )
 
 
 def _unlisted(approval: Approval, origin: Origin | None) -> SkillRow:
     name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
-    return SkillRow(name, approval.origin, approval.uri, "", files, None, "unlisted", is_away(origin))
+    return SkillRow(name, approval.origin, approval.uri, "", files, None, "unlisted", is_unreachable(origin))
 
 
-def _bearers(skills: Iterable[NamedEntry]) -> dict[str, list[str]]:
-    """The full names of all skills that bear a name, by that name (N1)."""
-    bearers: dict[str, list[str]] = {}
+def _same_names(skills: Iterable[NamedEntry]) -> dict[str, list[str]]:
+    """The unique names of all skills with the same name, by that name (N1)."""
+    same_names: dict[str, list[str]] = {}
     for skill in skills:
-        bearers.setdefault(fold(skill.entry.name), []).append(skill.name)
-    return bearers
+        same_names.setdefault(fold(skill.entry.name), []).append(skill.name)
+    return same_names
 
 
 async def list_origins(host: Host) -> list[OriginRow]:
@@ -235,17 +233,11 @@ async def _origin_row(origin: Origin) -> OriginRow:
 
 
 async def list_questions(host: Host) -> list[QuestionRow]:
-    """What waits for an answer, the longest-waiting first; the same question of several askers once."""
+    """Open questions, oldest first. Equal questions of several programs are one row."""
     groups: dict[tuple[str, ...], list[Question]] = {}
     for question in await host.store.questions(time.time()):
-        groups.setdefault(same_question(question), []).append(question)
+        groups.setdefault(question_key(question), []).append(question)
     return [
         QuestionRow(questions[0], tuple(dict.fromkeys(question.by for question in questions)))
         for questions in groups.values()
     ]
-
-
-def same_question(question: Question) -> tuple[str, ...]:
-    """What makes two questions one for a person. One about what cannot be verified is always its own (V7)."""
-    alone = "" if question.content else question.id
-    return question.kind, question.origin, question.entry.uri, question.content, question.target, alone

@@ -1,9 +1,9 @@
-// What makes the desk live. Every page works without it, by reloading.
+// Live updates of the desk. Every page works without them, by reloading.
 //
-// [data-part]      a part of the page that can be asked for alone: an address, or what to add to the page's own
-// [data-tell]      a part whose news are said to screen readers
-// [data-over]      a part whose news lie over the page, so that they move nothing
-// form[data-submit] a form that is sent as soon as something is chosen in it
+// [data-part]      a part of the page that can be fetched alone: an address, or a query to add to that of the page
+// [data-tell]      a part whose changes are announced to screen readers
+// [data-over]      a part whose changes are shown above the page, so that nothing moves
+// form[data-submit] a form that is sent when a selection changes
 "use strict";
 
 (() => {
@@ -16,12 +16,12 @@
     if (!live || live.textContent === words) return;
     live.hidden = !words;
     live.textContent = words;
-    if (words) say(words);
+    if (words) announce(words);
   }
 
   // Parts ---------------------------------------------------------------------------------------------------------
 
-  const shown = new Map(); // what is in a part, so that nothing is replaced by itself
+  const shown = new Map(); // the content of each part, so that equal content is not replaced
 
   function note(part) {
     shown.set(part, plain(part.innerHTML));
@@ -38,7 +38,7 @@
 
   const FIELD = "textarea, select, input:not([type=checkbox])";
 
-  // Somebody writes in it, or page.js has asked for it already: news wait until that is over.
+  // The user types in the part, or page.js is loading it: updates wait until that is over.
   function isBusy(part) {
     const active = document.activeElement;
     return part.hasAttribute("aria-busy") || (part.contains(active) && active.matches(FIELD));
@@ -60,14 +60,14 @@
       const link = row.querySelector("a");
       if (link && !before.has(link.getAttribute("href"))) row.classList.add("fresh");
     }
-    if (part.hasAttribute("data-tell") && !part.querySelector("[role]")) { // what has a role is said already
+    if (part.hasAttribute("data-tell") && !part.querySelector("[role]")) { // elements with a role are announced already
       const words = part.querySelector("[data-summary]")?.dataset.summary || part.querySelector("p")?.textContent;
-      if (words) say(words.trim());
+      if (words) announce(words.trim());
     }
   }
 
   function plain(html) {
-    return html.replace(/<time[^>]*>[^<]*<\/time>/g, "").trim(); // minutes pass without anything having changed
+    return html.replace(/<time[^>]*>[^<]*<\/time>/g, "").trim(); // times change without a change of the content
   }
 
   async function renewPart(part) {
@@ -79,7 +79,7 @@
     if (!answer.ok) return;
     const html = await answer.text();
     if (isBusy(part)) return (missed = true);
-    if (address !== addressOf(part)) return (again = true); // meanwhile, something else was looked for
+    if (address !== addressOf(part)) return (again = true); // the filter changed meanwhile
     const page = new DOMParser().parseFromString(html, "text/html");
     const text = plain(page.body.innerHTML);
     if (shown.get(part) === text) return;
@@ -107,7 +107,7 @@
   // Events --------------------------------------------------------------------------------------------------------
 
   const RETRY = 2000; // milliseconds
-  const ENDED = "The desk has ended. Start it again, and use its new link.";
+  const ENDED = "The desk has ended. Start it again and use the new link.";
   let last = number, retry;
 
   function close() {
@@ -126,15 +126,15 @@
     source.addEventListener("error", lost);
   }
 
-  // A browser tries again by itself if nobody answers, but not after any answer that is no stream.
+  // A browser reconnects after a lost connection, but not after a response that is not a stream.
   async function lost() {
-    last = undefined; // whatever was missed, and whoever counts now: everything is asked for again
-    if (source.readyState !== EventSource.CLOSED) return tell("Not connected; trying again …");
+    last = undefined; // events may be missed and the desk may be a new one: fetch everything again
+    if (source.readyState !== EventSource.CLOSED) return tell("Not connected. Reconnecting …");
     const here = source;
     const answer = await fetch("/waiting", { cache: "no-store" }).catch(() => null);
     if (here !== source || document.hidden) return;
-    if (!answer) tell("Not connected; trying again …");
-    else tell(answer.status === 401 ? ENDED : "The desk is busy; trying again …");
+    if (!answer) tell("Not connected. Reconnecting …");
+    else tell(answer.status === 401 ? ENDED : "The desk is busy. Trying again …");
     retry = setTimeout(listen, RETRY);
   }
 
@@ -144,7 +144,7 @@
   });
   document.addEventListener("focusout", () => setTimeout(() => missed && renew()));
 
-  // A browser has few connections for one place: pages that nobody looks at leave them to the others.
+  // A browser has few connections for one server: hidden pages close theirs.
   document.addEventListener("visibilitychange", () => (document.hidden ? close() : listen()));
   window.addEventListener("pageshow", (event) => {
     if (event.persisted) listen();
@@ -153,13 +153,13 @@
   for (const part of document.querySelectorAll("[data-part]")) note(part);
   if (number !== undefined && !document.hidden) listen();
 
-  // Choosing ------------------------------------------------------------------------------------------------------
+  // Selections ------------------------------------------------------------------------------------------------------
 
   for (const select of document.querySelectorAll("form[data-submit] select")) {
     select.addEventListener("change", () => select.form.requestSubmit());
   }
 
-  // Approving by key: after a question -------------------------------------------------------------------------------
+  // Approval by key, with confirmation -------------------------------------------------------------------------------
 
   const form = document.getElementById("approve-form");
   const confirm = document.getElementById("confirm");

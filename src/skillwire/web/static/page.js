@@ -1,18 +1,18 @@
-// What makes the pages quicker to use. Everything works without it.
+// Keys, copying and search. Every page works without them.
 //
-// [data-row]            a row that j and k go through; Enter opens its first link
+// [data-row]            a row for j and k; Enter opens its first link
 // [data-copy]           a button: copies its value, or the text of the element that [data-copy-from] names
 // [data-keys]           a button: shows the list of keys
-// form[data-live]       a search form: as one types, the part of the answer with that id replaces ours
+// form[data-live]       a search form: while the user types, results replace the element with that id
 "use strict";
 
-const said = document.getElementById("said");
+const announcement = document.getElementById("announcement");
 
-function say(words) {
-  if (said) said.textContent = words;
+function announce(text) {
+  if (announcement) announcement.textContent = text;
 }
 
-// Changes a part of the page; if a link in it had the focus, the same link has it afterwards.
+// Changes a part of the page, and keeps the focus on the same link.
 function keepingFocus(part, change) {
   const active = part.contains(document.activeElement) && document.activeElement.getAttribute("href");
   change();
@@ -75,10 +75,10 @@ async function copy(button) {
   try {
     await navigator.clipboard.writeText(text);
   } catch {
-    copyTheOldWay(text); // a page that is not https and not on this machine has no clipboard
+    copyTheOldWay(text); // the clipboard API needs https or localhost
   }
   button.classList.add("done");
-  say("Copied");
+  announce("Copied");
   setTimeout(() => button.classList.remove("done"), 1500);
 }
 
@@ -102,16 +102,16 @@ document.addEventListener("click", (event) => {
 });
 showCopying(document);
 
-// Search as one types ---------------------------------------------------------------------------------------------
+// Search while typing ---------------------------------------------------------------------------------------------
 
 for (const form of document.querySelectorAll("form[data-live]")) {
   const field = form.querySelector("input[type=search]");
   const shown = document.getElementById(form.dataset.live);
   if (!field || !shown) continue;
   let timer, slow, asking, last = field.value;
-  const listed = field.value.trim() ? "" : location.search; // where a list began before anything was looked for
+  const listed = field.value.trim() ? "" : location.search; // the list before the search
 
-  // What is asked for: the form, and, when nothing is looked for any more, the list that was there before.
+  // The query: the fields of the form, or the list from before if the search is empty.
   function wanted() {
     const words = new URLSearchParams(field.value.trim() ? "" : listed);
     for (const [name, value] of new FormData(form)) words.set(name, value);
@@ -122,8 +122,8 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   function addressOf(words) {
     const isEmpty = !field.value.trim();
     const place = (isEmpty && form.dataset.home) || form.getAttribute("action");
-    const said = new URLSearchParams([...words].filter(([, value]) => value)).toString();
-    return said ? `${place}?${said}` : place;
+    const query = new URLSearchParams([...words].filter(([, value]) => value)).toString();
+    return query ? `${place}?${query}` : place;
   }
 
   function settle() {
@@ -145,26 +145,26 @@ for (const form of document.querySelectorAll("form[data-live]")) {
     const asked = wanted(), url = addressOf(asked);
     try {
       const answer = await fetch(`${form.getAttribute("action")}?${asked}&part=1`, { signal: asking.signal, credentials: "same-origin" });
-      if (!answer.ok) return location.assign(url); // such as: sign in again
+      if (!answer.ok) return location.assign(url); // for example, to sign in again
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
       keepingFocus(shown, () => shown.replaceChildren(...page.body.childNodes));
       showCopying(shown);
       history.replaceState(null, "", url);
       const summary = shown.querySelector("[data-summary]");
-      say(summary ? summary.dataset.summary || summary.textContent : "");
+      announce(summary ? summary.dataset.summary || summary.textContent : "");
       settle();
     } catch (error) {
       if (error.name === "AbortError") return;
       const notice = document.createElement("p");
       notice.className = "error";
-      notice.textContent = "The server did not answer. Press Enter to try again.";
+      notice.textContent = "The server did not respond. Press Enter to try again.";
       shown.replaceChildren(notice);
       settle();
-      last = "\0"; // ask again, whatever is typed
+      last = "\0"; // try again with the next input
     }
   }
 
-  // The first search of a large catalog makes its index; it can do that while one begins to type.
+  // The first search of a large catalog creates the index. This starts when the field gets the focus.
   field.addEventListener("focus", () => fetch(`${form.getAttribute("action")}?q=skill&part=1`).catch(() => {}), { once: true });
   field.addEventListener("input", () => {
     clearTimeout(timer);
@@ -172,7 +172,7 @@ for (const form of document.querySelectorAll("form[data-live]")) {
   });
 }
 
-// Times stay right while a page is open ---------------------------------------------------------------------------
+// Relative times ---------------------------------------------------------------------------
 
 const SPANS = [[60, 1, "second"], [3600, 60, "minute"], [86400, 3600, "hour"], [2592000, 86400, "day"]];
 

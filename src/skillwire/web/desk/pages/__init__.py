@@ -1,1 +1,1 @@
-"""The desk's pages, one file each: addresses, and what is put into their templates."""
+"""The pages of the desk: one file per page, with its routes and the context of its template."""

@@ -1,32 +1,132 @@
-"""``/log``: what happened, filtered, and the same as a file."""
+"""``/log``: the filtered log, and its export as JSON lines or CSV.
+
+In CSV, a cell that a spreadsheet would read as a formula starts with an apostrophe, because the authors of skills
+choose names in it. An export is streamed, because the log can be larger than the memory.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+import csv
+import io
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 from urllib.parse import urlencode
 
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from skillwire.web.desk.answers import HEADERS, shown
-from skillwire.web.desk.logs import HAPPENINGS, LogChoice, find_lines, written
-from skillwire.web.desk.places import skill_place
+from skillwire.store.contract import Happening
+from skillwire.store.paging import pieces_of_log
+from skillwire.web.desk.responses import HEADERS, page_response
+from skillwire.web.desk.urls import skill_url
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from skillwire.store.contract import LogLine
-    from skillwire.web.desk.desk import Desk
+    from skillwire.store.contract import LogLine, Store
+    from skillwire.web.desk.app import Desk
 
-_HIDDEN_FACTS = ("note", "contents", "fingerprint")  # the first stands beside them, the others are long
+PAGE_LINES = 100
+EVENTS: tuple[str, ...] = get_args(Happening)
+_COLUMNS = ("number", "at", "what", "origin", "uri", "by", "note", "facts")
+_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
+_MAX_VALUE = 500
+_HIDDEN_FACTS = ("note", "contents", "fingerprint")  # the note has its own place, the others are long
+
+
+class LogChoice(NamedTuple):
+    """The filter of the log: origin, skill, event and user."""
+
+    origin: str = ""
+    skill: str = ""
+    what: str = ""
+    by: str = ""
+    before: int = 0
+
+    @classmethod
+    def of(cls, query: Mapping[str, str]) -> LogChoice:
+        """Parse the query of a request."""
+        before = query.get("before", "")
+        words = {name: query.get(name, "").strip()[:_MAX_VALUE] for name in ("origin", "skill", "what", "by")}
+        return cls(**words, before=int(before[:15]) if before.isascii() and before.isdigit() else 0)
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """The filter as arguments of ``Store.lines``."""
+        return {
+            "origin": self.origin or None,
+            "what": (self.what,) if self.what else None,
+            "by": self.by,
+            "about": self.skill,
+            "before": self.before or None,
+        }
+
+
+class LogPage(NamedTuple):
+    """One page of lines, newest first, and whether there are older ones."""
+
+    choice: LogChoice
+    lines: Sequence[LogLine]
+    has_older: bool
+
+
+async def find_lines(store: Store, choice: LogChoice) -> LogPage:
+    """The newest matching lines."""
+    lines = await store.lines(limit=PAGE_LINES + 1, **choice.filters)
+    return LogPage(choice, lines[:PAGE_LINES], len(lines) > PAGE_LINES)
+
+
+async def export_lines(store: Store, choice: LogChoice, *, as_csv: bool) -> AsyncGenerator[str]:
+    """All matching lines, newest first, as chunks of a file."""
+    if as_csv:
+        yield _table([_COLUMNS])
+    async for lines in pieces_of_log(store, **choice.filters):
+        yield _table(map(_cells, lines)) if as_csv else _json_lines(lines)
+
+
+def _json_lines(lines: Iterable[LogLine]) -> str:
+    """JSON lines in the format of ``skillwire log --json``, in ASCII."""
+    return "".join(json.dumps(_document(line)) + "\n" for line in lines)
+
+
+def _table(rows: Iterable[Iterable[str]]) -> str:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
+    return text.getvalue()
+
+
+def _document(line: LogLine) -> dict[str, Any]:
+    return {
+        "number": line.number,
+        "at": _stamp(line.at),
+        "what": line.what,
+        "origin": line.origin,
+        "uri": line.uri,
+        "by": line.by,
+        "facts": dict(line.facts),
+    }
+
+
+def _cells(line: LogLine) -> Iterator[str]:
+    facts = {key: value for key, value in line.facts.items() if key != "note"}
+    note = str(line.facts.get("note", ""))
+    values = (line.number, _stamp(line.at), line.what, line.origin, line.uri, line.by, note, json.dumps(facts))
+    for value in values:
+        text = str(value).encode(errors="replace").decode()
+        yield f"'{text}" if text.startswith(_FORMULA) else text
+
+
+def _stamp(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
-    """The page, and both files."""
+    """The page and both exports."""
     store = desk.host.store
 
     async def log(request: Request) -> Response:
@@ -35,36 +135,34 @@ def routes(desk: Desk) -> list[BaseRoute]:
             "log": page,
             "older": _older(request, page.lines),
             "facts_of": _facts,
-            "place_of": _place,
+            "url_of": _skill_url_of,
         }
         if request.query_params.get("part"):
-            return shown(request, "desk/_log.html", **context)
-        filters = page.choice._replace(before=0)  # a file is of every page
+            return page_response(request, "desk/_log.html", **context)
+        filters = page.choice._replace(before=0)  # an export has all pages
         query = urlencode({name: value for name, value in filters._asdict().items() if value})
         labels = sorted({origin.label for origin in desk.host.origins})
-        return await desk.show(
-            request, "desk/log.html", query=query, labels=labels, happenings=HAPPENINGS, **context
-        )
+        return await desk.show(request, "desk/log.html", query=query, labels=labels, events=EVENTS, **context)
 
-    async def as_file(request: Request) -> Response:
+    async def export(request: Request) -> Response:
         is_csv = request.url.path.endswith(".csv")
         media, kind = ("text/csv; charset=utf-8", "csv") if is_csv else ("application/x-ndjson", "jsonl")
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="skillwire-log.{kind}"'}
-        await store.lines(limit=0)  # a memory that cannot be read is said on a page, and not in half a file
-        text = written(store, LogChoice.of(request.query_params), as_csv=is_csv)
+        await store.lines(limit=0)  # fails here with an error page instead of a partial file
+        text = export_lines(store, LogChoice.of(request.query_params), as_csv=is_csv)
         return StreamingResponse(text, headers=headers, media_type=media)
 
-    return [Route("/log", log), Route("/log.csv", as_file), Route("/log.jsonl", as_file)]
+    return [Route("/log", log), Route("/log.csv", export), Route("/log.jsonl", export)]
 
 
 def _older(request: Request, lines: Sequence[LogLine]) -> str:
-    """The address of the lines before these."""
+    """The address of the older lines."""
     words = {key: value for key, value in request.query_params.items() if value and key not in ("before", "part")}
     return f"/log?{urlencode({**words, 'before': str(lines[-1].number)})}" if lines else ""
 
 
 def _facts(line: LogLine) -> list[tuple[str, str]]:
-    """A line's facts in a few words."""
+    """The facts of a line as names and values."""
     return [
         (key, ", ".join(map(str, cast("list[Any]", value))) if isinstance(value, list) else str(value))
         for key, value in line.facts.items()
@@ -72,6 +170,6 @@ def _facts(line: LogLine) -> list[tuple[str, str]]:
     ]
 
 
-def _place(line: LogLine) -> str:
-    """The page of the skill that a line is about; empty if it is about none, or only about one of its files."""
-    return skill_place(line.origin, line.uri) if line.origin and line.uri.endswith("/SKILL.md") else ""
+def _skill_url_of(line: LogLine) -> str:
+    """The page of the skill in a line; empty if the line is about no skill, or about one of its files."""
+    return skill_url(line.origin, line.uri) if line.origin and line.uri.endswith("/SKILL.md") else ""

@@ -1,4 +1,4 @@
-"""``/``: what waits for an answer, the origins, every skill with its state. Parts of it are asked for alone."""
+"""``/`` and ``/origins``: open questions, origins, and every skill with its state. Parts can be fetched alone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from starlette.routing import Route
 
-from skillwire.web.desk.answers import shown
+from skillwire.web.desk.responses import page_response
 from skillwire.web.desk.rows import Choice, list_origins, list_questions
 
 if TYPE_CHECKING:
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from skillwire.web.desk.desk import Desk
+    from skillwire.web.desk.app import Desk
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
-    """The overview, and how many questions wait."""
+    """The overview, the number of open questions, and the page of origins."""
     host = desk.host
 
     async def overview(request: Request) -> Response:
         choice = Choice.of(request.query_params)
         match request.query_params.get("part"):
             case "questions":
-                return shown(request, "desk/_questions.html", questions=await list_questions(host))
+                return page_response(request, "desk/_questions.html", questions=await list_questions(host))
             case "origins":
-                return shown(request, "desk/_origins.html", origins=await list_origins(host))
+                return page_response(request, "desk/_origins.html", origins=await list_origins(host))
             case "skills" | "1":
-                return shown(request, "desk/_skills.html", listing=await desk.rows.find(choice))
+                return page_response(request, "desk/_skills.html", listing=await desk.rows.find(choice))
             case _:
                 return await desk.show(
                     request,
@@ -41,6 +41,12 @@ def routes(desk: Desk) -> list[BaseRoute]:
                 )
 
     async def waiting(request: Request) -> Response:
-        return shown(request, "desk/_waiting.html", waiting=len(await list_questions(host)))
+        return page_response(request, "desk/_waiting.html", waiting=len(await list_questions(host)))
 
-    return [Route("/", overview), Route("/waiting", waiting)]
+    async def origins(request: Request) -> Response:
+        found = await list_origins(host)
+        if request.query_params.get("part"):
+            return page_response(request, "desk/_origin_cards.html", origins=found)
+        return await desk.show(request, "desk/origins.html", origins=found)
+
+    return [Route("/", overview), Route("/waiting", waiting), Route("/origins", origins)]

@@ -1,4 +1,4 @@
-"""``/skill/…``: everything about one skill, and what a person may decide about it."""
+"""``/skill/…``: the review of one skill, and the decisions about it."""
 
 from __future__ import annotations
 
@@ -10,34 +10,37 @@ from starlette.routing import Route
 
 from skillwire.errors import ApprovalError, NotFoundError, OriginError
 from skillwire.skill.approval import EXECUTE, fingerprint_of
-from skillwire.web.desk import deciding
-from skillwire.web.desk.answers import goes_to, shown
-from skillwire.web.desk.forms import changing
-from skillwire.web.desk.places import action_place, raw_place, skill_place, uri_at
-from skillwire.web.desk.rendering import rendered
-from skillwire.web.desk.reviewing import fields_of, make_sheet, wishes_of
+from skillwire.web.desk import decisions
+from skillwire.web.desk.decisions import completed_state, state_token
+from skillwire.web.desk.guard import form_endpoint
+from skillwire.web.desk.responses import page_response, redirect
+from skillwire.web.desk.review import field_texts, make_sheet, other_requests
 from skillwire.web.desk.rows import list_questions
-from skillwire.web.desk.standings import mark_of, state_once_wanted
+from skillwire.web.desk.urls import action_url, link_in, raw_url, skill_url, uri_from_path
+from skillwire.web.highlight import code
+from skillwire.web.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from markupsafe import Markup
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from skillwire.host.names import NamedEntry
-    from skillwire.web.desk.desk import Desk
-    from skillwire.web.desk.forms import Form
+    from skillwire.web.desk.app import Desk
+    from skillwire.web.desk.guard import Form
+    from skillwire.web.desk.review import Sheet
     from skillwire.web.desk.rows import QuestionRow
 
-_SHOWN = ("name", "description")  # above everything else
+_SHOWN = ("name", "description")  # shown at the top
 _DONE = {
-    "approved": "Approved, exactly as it is here.",
-    "declined": "Declined. Models are not told of it, and nobody is asked about it, until it changes.",
-    "enabled": "Enabled. It is as if it had not been declined.",
-    "revoked": "The approval was taken back, with all that was granted.",
-    "granted": "What it may use was changed.",
+    "approved": "Approved, exactly as shown here.",
+    "declined": "Declined. Models do not see it, and hosts do not ask about it, until it changes.",
+    "enabled": "Enabled. The decline is undone.",
+    "revoked": "The approval and all grants were revoked.",
+    "granted": "The grants were saved.",
 }
 
 
@@ -47,39 +50,39 @@ def routes(desk: Desk) -> list[BaseRoute]:
     async def skill(request: Request) -> Response:
         label, uri = _named(request)
         if request.query_params.get("part"):
-            return await _standing(desk, request, label, uri)
+            return await _updates(desk, request, label, uri)
         try:
-            found = await desk.find(request)
+            found = await desk.requested_skill(request)
         except (NotFoundError, OriginError):
             return await _unlisted(desk, request, label, uri)
         return await _show(desk, request, found)
 
     async def approve(request: Request, form: Form) -> Response:
-        found = await desk.find(request)
-        deciding.check_shown(found.entry, form.get("fingerprint"))
-        await deciding.approve(desk, found, form.get("state"), form.grants, form.note)
+        found = await desk.requested_skill(request)
+        decisions.check_content(found.entry, form.get("fingerprint"))
+        await decisions.approve(desk, found, form.get("state"), form.grants, form.note)
         return _back(request, "approved")
 
     async def decline(request: Request, form: Form) -> Response:
-        found = await desk.find(request)
-        deciding.check_claims(found.entry, form.get("fingerprint"))
-        await deciding.decline(desk, found, form.get("state"), form.note)
+        found = await desk.requested_skill(request)
+        decisions.check_claims(found.entry, form.get("fingerprint"))
+        await decisions.decline(desk, found, form.get("state"), form.note)
         return _back(request, "declined")
 
     async def enable(request: Request, form: Form) -> Response:
-        await deciding.enable(desk, await desk.find(request), form.note)
+        await decisions.enable(desk, await desk.requested_skill(request), form.note)
         return _back(request, "enabled")
 
     async def revoke(request: Request, form: Form) -> Response:
-        await deciding.revoke(desk, *_named(request), form.note)
+        await decisions.revoke(desk, *_named(request), form.note)
         return _back(request, "revoked")
 
     async def grants(request: Request, form: Form) -> Response:
-        await deciding.set_grants(
+        await decisions.set_grants(
             desk,
             *_named(request),
             fingerprint=form.get("fingerprint"),
-            shown=form.get("state"),
+            token=form.get("state"),
             grants=form.grants,
             note=form.note,
         )
@@ -92,36 +95,36 @@ def routes(desk: Desk) -> list[BaseRoute]:
         "revoke": revoke,
         "grants": grants,
     }
-    place = "{origin}/{place:path}"
+    path = "{origin}/{skill:path}"
     return [
-        Route(f"/skill/{place}", skill),
+        Route(f"/skill/{path}", skill),
         *(
-            Route(f"/{name}/{place}", changing(_bound(desk, action)), methods=["POST"])
+            Route(f"/{name}/{path}", form_endpoint(_with_conflict_page(desk, action)), methods=["POST"])
             for name, action in actions.items()
         ),
     ]
 
 
-def _bound(
+def _with_conflict_page(
     desk: Desk, act: Callable[[Request, Form], Awaitable[Response]]
 ) -> Callable[[Request, Form], Awaitable[Response]]:
-    """What changed while the person was reading is said on a page of its own."""
+    """Show the conflict page if the skill or its state changed while the user was reading."""
 
-    async def bound(request: Request, form: Form) -> Response:
+    async def act_or_conflict(request: Request, form: Form) -> Response:
         try:
             return await act(request, form)
         except ApprovalError as error:
-            place = skill_place(*_named(request))
-            return await desk.show(request, "desk/changed.html", status=409, error=error, place=place)
+            url = skill_url(*_named(request))
+            return await desk.show(request, "desk/changed.html", status=409, error=error, url=url)
 
-    return bound
+    return act_or_conflict
 
 
 async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
-    """The page with everything."""
+    """The full page."""
     sheet = await make_sheet(desk.host, desk.reader, found)
     view = "source" if request.query_params.get("view") == "source" else "rendered"
-    html = await to_thread.run_sync(rendered, sheet, view)
+    html = await to_thread.run_sync(_skill_md_html, sheet, view)
     label, uri = found.origin.label, found.entry.uri
     return await desk.show(
         request,
@@ -129,66 +132,75 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
         sheet=sheet,
         view=view,
         html=html,
-        wishes=wishes_of(sheet.review),
-        fields=fields_of({key: value for key, value in found.entry.frontmatter.items() if key not in _SHOWN}),
+        requests=other_requests(sheet.review),
+        fields=field_texts({key: value for key, value in found.entry.frontmatter.items() if key not in _SHOWN}),
         content=sheet.fingerprint,
         has_changed=False,
-        has_moved=False,
+        has_new_state=False,
         state=sheet.state,
         decision=sheet.decision,
         questions=await _questions(desk, found),
         execute=EXECUTE,
         done=_DONE.get(request.query_params.get("done", ""), ""),
-        here=skill_place(label, uri),
-        raw=raw_place(label, uri, "SKILL.md"),
-        to=partial(action_place, origin=label, uri=uri),
+        here=skill_url(label, uri),
+        raw=raw_url(label, uri, "SKILL.md"),
+        to=partial(action_url, origin=label, uri=uri),
     )
 
 
+def _skill_md_html(sheet: Sheet, view: str) -> Markup | None:
+    """The ``SKILL.md``, rendered or as source; ``None`` if it could not be read."""
+    if sheet.source is None or sheet.body is None:
+        return None
+    if view == "source":
+        return code(sheet.source, "SKILL.md")
+    return markdown(sheet.body, link=link_in(sheet.origin, sheet.entry, sheet.entry.uri))
+
+
 async def _questions(desk: Desk, found: NamedEntry) -> list[QuestionRow]:
-    """Who waits for a decision about this skill."""
+    """The open questions about this skill."""
     key = found.origin.label, found.entry.uri
     return [row for row in await list_questions(desk.host) if (row.first.origin, row.first.entry.uri) == key]
 
 
-async def _standing(desk: Desk, request: Request, label: str, uri: str) -> Response:
-    """What became of the skill since the page was made. Nothing is asked for it."""
+async def _updates(desk: Desk, request: Request, label: str, uri: str) -> Response:
+    """The part with changes since the page was made. No server receives a request."""
     try:
-        found = desk.known(label, uri)
+        found = desk.known_skill(label, uri)
     except (NotFoundError, OriginError):
-        return shown(request, "desk/_nothing.html")
+        return page_response(request, "desk/_nothing.html")
     entry, query = found.entry, request.query_params
     approval = await desk.host.store.approval(label, entry.uri)
     decision = await desk.host.approvals.decided(label, entry.uri)
-    state = state_once_wanted(found, approval, decision)
-    return shown(
+    state = completed_state(found, approval, decision)
+    return page_response(
         request,
-        "desk/_standing.html",
+        "desk/_updates.html",
         content=query.get("fingerprint", ""),
         has_changed=fingerprint_of(entry) != query.get("fingerprint", ""),
-        has_moved=mark_of(state, approval) != query.get("state", ""),
+        has_new_state=state_token(state, approval) != query.get("state", ""),
         state=state,
         decision=decision,
         questions=await _questions(desk, found),
-        here=skill_place(label, entry.uri),
+        here=skill_url(label, entry.uri),
     )
 
 
 async def _unlisted(desk: Desk, request: Request, label: str, uri: str) -> Response:
-    """A skill that nobody lists any more; if it was approved, that can still be taken back."""
+    """The page of a skill that is no longer listed. Its approval can be revoked."""
     approval = await desk.host.store.approval(label, uri)
     if approval is None and not request.query_params.get("done"):
-        desk.known(label, uri)  # says which of the two is not known
+        desk.known_skill(label, uri)  # raises the right error for an unknown origin or skill
     done = _DONE.get(request.query_params.get("done", ""), "")
-    action = action_place("revoke", label, uri)
+    action = action_url("revoke", label, uri)
     return await desk.show(
         request, "desk/unlisted.html", label=label, uri=uri, approval=approval, action=action, done=done
     )
 
 
 def _named(request: Request) -> tuple[str, str]:
-    return request.path_params["origin"], uri_at(request.path_params["place"])
+    return request.path_params["origin"], uri_from_path(request.path_params["skill"])
 
 
 def _back(request: Request, done: str) -> Response:
-    return goes_to(skill_place(*_named(request), done=done))
+    return redirect(skill_url(*_named(request), done=done))

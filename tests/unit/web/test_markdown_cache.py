@@ -28,7 +28,7 @@ def rendered(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return render(text, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(module, "_rendered", counted)
-    monkeypatch.setattr(module, "_rendered_texts", module._RenderedTexts())
+    monkeypatch.setattr(module, "_render_cache", module._RenderCache())
     return texts
 
 
@@ -64,11 +64,11 @@ def test_a_text_whose_links_lead_elsewhere_is_rendered_again(
 def test_rendered_texts_take_a_bounded_amount_of_memory(
     rendered: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_MOST_KEPT", 200 * KIB)
+    monkeypatch.setattr(module, "_MAX_CACHED", 200 * KIB)
     for number in range(8):
         markdown(f"{LARGE}{number}", link=to("/a"))
     assert len(rendered) == 8
-    assert 0 < sum(len(kept.html) for kept in module._rendered_texts._kept.values()) <= 200 * KIB
+    assert 0 < sum(len(cached.html) for cached in module._render_cache._entries.values()) <= 200 * KIB
 
 
 @rule("Z6")

@@ -61,7 +61,7 @@ async def test_a_change_is_told(
     server: HostileServer,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("skillwire.web.desk.events._LOOK_SECONDS", 0.01)
+    monkeypatch.setattr("skillwire.web.desk.events._POLL_SECONDS", 0.01)
     async with at_desk(state, {"acme": server}) as at, anyio.create_task_group() as group:
         group.start_soon(at.desk.watcher.run)
         stream = events(at)
@@ -92,11 +92,11 @@ async def test_streams_end_with_the_desk(state: Path, server: HostileServer) -> 
 async def test_a_stream_that_has_nothing_to_say_shows_that_it_is_alive(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillwire.web.desk.events._ALIVE_SECONDS", 0.001)
+    monkeypatch.setattr("skillwire.web.desk.events._KEEP_ALIVE_SECONDS", 0.001)
     async with at_desk(state, {"acme": server}) as at:
         stream = events(at)
         with anyio.fail_after(SECONDS):
-            assert [await anext(stream) for _ in range(3)][2] == ": still here\n\n"
+            assert [await anext(stream) for _ in range(3)][2] == ": keep-alive\n\n"
 
 
 async def test_a_part_of_the_page_is_asked_for_alone(state: Path, server: HostileServer) -> None:

@@ -9,7 +9,9 @@ from pages import Page, dangers
 from rules import rule
 from skillwire.skill.check import SkillText, check_text
 from skillwire.skill.review import review_entry, with_text
-from skillwire.web.text import code, markdown, visible
+from skillwire.web.escape import visible
+from skillwire.web.highlight import code
+from skillwire.web.markdown import markdown
 from trees import skill_md
 
 ATTACKS = {

@@ -1,7 +1,7 @@
-"""Coming in where callers have to say who they are: a token pasted once, then a cookie.
+"""Sign-in for servers with access control: a token pasted once, then a session cookie.
 
-Only a form of our own is taken (its origin is checked), the cookie is for this page alone (HttpOnly, SameSite),
-where to go next is a path of ours or the beginning, and what was shown stays in no cache.
+Only forms of this page are accepted (``Origin`` is checked). The cookie is ``HttpOnly`` and ``SameSite``. After
+sign-in the browser goes to a path of this page only, and responses are not cached.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from starlette.responses import RedirectResponse, Response
 
 from skillwire.limits import KIB
 from skillwire.server.page import KNOWN
-from skillwire.web.catalog.framed import framed
 from skillwire.web.headers import PAGE_HEADERS
 
 if TYPE_CHECKING:
@@ -27,26 +26,25 @@ if TYPE_CHECKING:
 
     from skillwire.web.catalog.site import Site
 
-_MOST_BYTES = 32 * KIB
+_MAX_BYTES = 32 * KIB
 _OWN_PATH = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]{0,2000}\Z")
-# Not "strict": then whoever follows a link from another site is asked for the token again. Nothing that a link
-# leads to changes anything: that takes a form, by POST, whose origin is checked.
+# Not "strict", because a link from another site would then require a new sign-in. Links change nothing: only forms
+# do, by POST, and their origin is checked.
 _SAME_SITE: Literal["lax"] = "lax"
-_WRONG = "Nobody here has this token. Check that all of it was pasted."
+_WRONG = "Token not recognised. Check that you pasted all of it."
 
 
-class Signing:
-    """The form, and what it leads to."""
+class SignIn:
+    """The sign-in form and its actions."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
 
     def ask(self, request: Request, *, wrong: str = "", to: str = "") -> Response:
-        """401, and how to come in: for a person, and for a program."""
+        """401 with the sign-in form, and instructions for programs."""
         path = f"{self._site.base}{request.url.path}"
         asked = f"{path}?{request.url.query}" if request.url.query else path
-        response = framed(
-            self._site,
+        response = self._site.page(
             "catalog/sign_in.html",
             status=401,
             url=self._site.url_for(request),
@@ -57,22 +55,22 @@ class Signing:
         return response
 
     async def form(self, request: Request) -> Response:
-        """The form by itself, for whoever is not in yet."""
+        """The sign-in page; callers who are signed in go to the first page."""
         home = f"{self._site.base}/"
         return self._go(home) if request.scope.get(KNOWN, False) else self.ask(request, to=home)
 
-    async def sign_in(self, request: Request) -> Response:
-        """Take a token, and go where the person wanted to be."""
+    async def submit(self, request: Request) -> Response:
+        """Check the token, start a session, and go to the requested page."""
         sessions = self._site.sessions
         if sessions is None:
             return self._go(f"{self._site.base}/")
         if not self._site.is_own_form(request):
-            return self._foreign()
+            return self._foreign_form()
         form = await _form(request)
         name = await sessions.open(form.get("token", "").strip())
         if name is None:
-            return self.ask(request, wrong=_WRONG, to=_own(form.get("to", ""), self._site.base))
-        response = self._go(_own(form.get("to", ""), self._site.base))
+            return self.ask(request, wrong=_WRONG, to=_own_path(form.get("to", ""), self._site.base))
+        response = self._go(_own_path(form.get("to", ""), self._site.base))
         response.set_cookie(
             sessions.cookie,
             name,
@@ -84,10 +82,10 @@ class Signing:
         return response
 
     async def sign_out(self, request: Request) -> Response:
-        """Forget the token."""
+        """End the session."""
         sessions = self._site.sessions
         if not self._site.is_own_form(request):
-            return self._foreign()
+            return self._foreign_form()
         response = self._go(f"{self._site.base}/")
         if sessions is not None:
             sessions.close(sessions.name_in(request.scope))
@@ -99,12 +97,12 @@ class Signing:
     def _go(self, to: str) -> Response:
         return RedirectResponse(to, 303, headers=dict(PAGE_HEADERS))
 
-    def _foreign(self) -> Response:
-        return framed(self._site, "catalog/foreign.html", status=403)
+    def _foreign_form(self) -> Response:
+        return self._site.page("catalog/foreign_form.html", status=403)
 
 
-def unkept(app: ASGIApp) -> ASGIApp:
-    """``app``, none of whose answers a browser keeps: others may sit at the same machine. The look may be kept."""
+def no_store(app: ASGIApp) -> ASGIApp:
+    """``app`` with ``no-store`` on every response except static files: others may use the same machine."""
 
     async def answer(scope: Scope, receive: Receive, send: Send) -> None:
         async def marked(message: Message) -> None:
@@ -112,19 +110,19 @@ def unkept(app: ASGIApp) -> ASGIApp:
                 MutableHeaders(scope=message)["Cache-Control"] = "no-store"
             await send(message)
 
-        is_look = scope["type"] != "http" or scope["path"].startswith("/static/")
-        await app(scope, receive, send if is_look else marked)
+        is_static = scope["type"] != "http" or scope["path"].startswith("/static/")
+        await app(scope, receive, send if is_static else marked)
 
     return answer
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a small form; nothing of a large one."""
+    """The fields of a form; none if it is too large or invalid."""
     body = b""
     try:
         async for chunk in request.stream():
             body += chunk
-            if len(body) > _MOST_BYTES:
+            if len(body) > _MAX_BYTES:
                 return {}
     except ClientDisconnect:
         return {}
@@ -135,5 +133,5 @@ async def _form(request: Request) -> dict[str, str]:
     return {name: values[0] for name, values in fields.items()}
 
 
-def _own(to: str, base: str) -> str:
+def _own_path(to: str, base: str) -> str:
     return to if _OWN_PATH.match(to) else f"{base}/"

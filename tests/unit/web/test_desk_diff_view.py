@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skillwire.web.desk.diff_view import FileChange, Line, Row, compare
+from skillwire.web.desk.diff_view import DiffLine, DiffRow, FileChange, compare
 
 LINES = st.lists(st.text("ab\r\u202e\x85", max_size=3), max_size=12)
 
@@ -17,11 +17,11 @@ def kinds(change: FileChange) -> list[str]:
     return [row.kind for row in change.rows]
 
 
-def text_of(line: Line | None) -> str | None:
+def text_of(line: DiffLine | None) -> str | None:
     return None if line is None else "".join(piece.text for piece in line.pieces)
 
 
-def sides(rows: tuple[Row, ...]) -> list[tuple[str | None, str | None]]:
+def sides(rows: tuple[DiffRow, ...]) -> list[tuple[str | None, str | None]]:
     return [(text_of(row.old), text_of(row.new)) for row in rows if row.kind != "same"]
 
 

@@ -1,19 +1,21 @@
-"""What the page of one skill shows, and where the links in its texts go."""
+"""The content of a skill for its page: rendered text, files, fields, and the targets of links."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 from urllib.parse import quote
 
 from anyio import to_thread
 
 from skillwire.amounts import counted, size_of
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
+from skillwire.limits import MIB
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import format_uri, is_within, parse_path, parse_uri, resolve_reference, skill_md_uri
 from skillwire.web.headers import image_type
-from skillwire.web.text import markdown
+from skillwire.web.highlight import code
+from skillwire.web.markdown import markdown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,14 +26,17 @@ if TYPE_CHECKING:
     from skillwire.skill import Json, SkillEntry
     from skillwire.skill.uri import SkillUri
 
-MOST_FILES = 200
-_MOST_WALKED = 512
+MAX_FILES = 200
+_MAX_WALKED = 512
 _HINT = "it may have been moved or renamed; search for it"
 _WEB = ("http://", "https://", "mailto:")
+_MAX_TEXT = MIB  # larger files are downloaded
+_MAX_IMAGE = 16 * MIB  # larger, because an image is not rendered here
+_MARKDOWN = ("md", "markdown", "mdx")
 
 
 class File(NamedTuple):
-    """One file of a skill: where it is in the catalog and in the skill, and what is promised of it."""
+    """One file of a skill: its paths in the catalog and in the skill, and the claims of its entry."""
 
     path: str
     name: str
@@ -41,8 +46,8 @@ class File(NamedTuple):
     modified: float | None
 
 
-class Texts:
-    """Where links and images in a file of a skill lead, on this page."""
+class LinkTargets:
+    """The targets of links and images in a file of a skill."""
 
     def __init__(self, entry: SkillEntry, file: SkillUri, base: str) -> None:
         self._root = parse_uri(entry.uri).parent
@@ -51,14 +56,14 @@ class Texts:
         self._base = base
 
     def link(self, target: str) -> str | None:
-        """To the viewer, if it is a file of the skill; to the web if it is there; otherwise nowhere."""
+        """The page of a file of the skill, or an address on the web; ``None`` for other targets."""
         if target.startswith("#") or target.lower().startswith(_WEB):
             return target
         inside = self._inside(target)
         return None if inside is None else f"{self._base}/file/{quote(inside.path)}"
 
     def image(self, target: str) -> str | None:
-        """To the bytes, if it is a raster image of the skill."""
+        """The bytes of a raster image of the skill; ``None`` for other targets."""
         inside = self._inside(target)
         if inside is None or image_type(inside.path) is None:
             return None
@@ -71,12 +76,12 @@ class Texts:
             return None
         if place is None or not is_within(self._root, place):
             return None
-        is_there = not self._entry.is_complete or self._entry.resource(str(place)) is not None
-        return place if is_there else None
+        exists = not self._entry.is_complete or self._entry.resource(str(place)) is not None
+        return place if exists else None
 
 
 def parse_skill_path(path: str, scheme: str) -> str:
-    """The URI of the ``SKILL.md`` of the skill at ``path``; whatever cannot be one is not there."""
+    """The URI of the ``SKILL.md`` of the skill at ``path``; ``NotFoundError`` if the path is invalid."""
     try:
         return skill_md_uri(parse_path(path), scheme)
     except FormatError as error:
@@ -84,14 +89,14 @@ def parse_skill_path(path: str, scheme: str) -> str:
 
 
 def parse_file_path(path: str, scheme: str) -> SkillUri:
-    """The URI of the file at ``path``."""
+    """The URI of the file at ``path``; ``NotFoundError`` if the path is invalid."""
     try:
         return parse_uri(format_uri(parse_path(path), scheme))
     except FormatError as error:
         raise NotFoundError("file-unknown", f"no skill has a file at {path!r:.200}", _HINT) from error
 
 
-async def find_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
+async def find_skill_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
     """The innermost skill around a file."""
     folder = file.parent
     while folder.segments:
@@ -102,23 +107,23 @@ async def find_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
     raise NotFoundError("file-unknown", f"no skill has a file at {str(file)!r:.300}", _HINT)
 
 
-async def rendered(catalog: Catalog, entry: SkillEntry, base: str) -> Markup | SkillwireError:
-    """The ``SKILL.md`` of a skill without its frontmatter; or why it cannot be shown."""
-    texts = Texts(entry, parse_uri(entry.uri), base)
+async def rendered_body(catalog: Catalog, entry: SkillEntry, base: str) -> Markup | SkillwireError:
+    """The rendered ``SKILL.md`` without its frontmatter, or the error that prevents it."""
+    targets = LinkTargets(entry, parse_uri(entry.uri), base)
     try:
         file = await catalog.read_file(entry.uri)
         body = parse_skill_md(file.data).body
     except SkillwireError as error:
         return error
-    return await to_thread.run_sync(lambda: markdown(body, link=texts.link, image=texts.image))
+    return await to_thread.run_sync(lambda: markdown(body, link=targets.link, image=targets.image))
 
 
-async def files_of(catalog: Catalog, entry: SkillEntry) -> list[File]:
-    """The files of a skill, its ``SKILL.md`` first; of a dynamic one those that are there now."""
+async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:
+    """The files of a skill, ``SKILL.md`` first; for a dynamic skill, its current files."""
     root = parse_uri(entry.uri).parent
     known = [(file.uri, file.digest, file.size) for file in entry.files]
     times: dict[str, float | None] = {}
-    if not known or (len(known) <= _MOST_WALKED and await catalog.is_local(entry.uri)):
+    if not known or (len(known) <= _MAX_WALKED and await catalog.is_local(entry.uri)):
         there = await _walked(catalog, str(root))
         times = {uri: modified for uri, _, modified in there}
         known = known or [(uri, None, size) for uri, size, _ in there]
@@ -126,24 +131,24 @@ async def files_of(catalog: Catalog, entry: SkillEntry) -> list[File]:
     return sorted(files, key=lambda file: (file.uri != entry.uri, file.path))
 
 
-def amount_of(entry: SkillEntry, files: Sequence[File]) -> str:
-    """How many files a skill has and how large they are: what is promised, or else what is known."""
+def describe_amount(entry: SkillEntry, files: Sequence[File]) -> str:
+    """The number and size of the files of a skill, as far as they are known."""
     if not files:
-        return "nothing is known of its files"
+        return "files unknown"
     many = counted(len(files), "file")
     if not entry.is_complete:
         return f"at least {many}"
-    return f"{many}, not all of known size" if "size" in entry.gaps else f"{many}, {size_of(entry.size)}"
+    return f"{many}, sizes partly unknown" if "size" in entry.gaps else f"{many}, {size_of(entry.size)}"
 
 
 def last_change(entry: SkillEntry, files: Sequence[File]) -> float | None:
-    """When something of the skill was last changed, as far as that is known."""
+    """The time of the last change of any file of the skill, if it is known."""
     times = [file.modified for file in files if file.modified is not None]
     return max(times, default=entry.modified)
 
 
-def facts_of(frontmatter: dict[str, Json]) -> list[tuple[str, str, bool]]:
-    """The frontmatter for a table: name, value, and whether the value is JSON rather than text."""
+def frontmatter_rows(frontmatter: dict[str, Json]) -> list[tuple[str, str, bool]]:
+    """The frontmatter as rows: name, value, and whether the value is JSON."""
     return [
         (key, value, False)
         if isinstance(value, str)
@@ -163,8 +168,50 @@ async def _walked(catalog: Catalog, root: str) -> list[tuple[str, int | None, fl
     try:
         async for child in catalog.walk(root):
             found.append((child.uri, child.size, child.modified))
-            if len(found) == _MOST_WALKED:
+            if len(found) == _MAX_WALKED:
                 break
-    except SkillwireError:  # the times are an extra
+    except SkillwireError:  # the page works without the times
         return []
     return found
+
+
+class FileView(NamedTuple):
+    """How a page shows a file."""
+
+    kind: Literal["text", "prose", "image", "bytes", "empty", "large"]
+    html: Markup | None = None
+    lines: int = 0
+    is_markdown: bool = False
+
+
+def max_shown_size(name: str) -> int:
+    """The largest size at which the file ``name`` is shown."""
+    return _MAX_TEXT if image_type(name) is None else _MAX_IMAGE
+
+
+def file_view(data: bytes, name: str, targets: LinkTargets, *, as_text: bool) -> FileView:
+    """The view of the file ``name``; with ``as_text``, Markdown is shown as source."""
+    if not data:
+        return FileView("empty")
+    if image_type(name) is not None:
+        return FileView("image" if len(data) <= _MAX_IMAGE else "large")
+    text = _text(data)
+    if text is None:
+        return FileView("bytes")
+    if len(data) > _MAX_TEXT:
+        return FileView("large")
+    is_markdown = name.rpartition(".")[2].lower() in _MARKDOWN
+    if is_markdown and not as_text:
+        return FileView("prose", markdown(text, link=targets.link, image=targets.image), is_markdown=True)
+    lines = text.removesuffix("\n")
+    return FileView("text", code(lines, name), lines.count("\n") + 1, is_markdown)
+
+
+def _text(data: bytes) -> str | None:
+    """``data`` as text; ``None`` if it is not UTF-8 or has zero bytes."""
+    if b"\x00" in data:
+        return None
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return None

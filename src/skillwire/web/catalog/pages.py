@@ -1,0 +1,306 @@
+"""The routes and pages of the catalog. Each shows what the protocol would show to the same caller, and no more."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import secrets
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from anyio import to_thread
+from starlette.exceptions import HTTPException
+from starlette.middleware.exceptions import ExceptionMiddleware
+from starlette.responses import JSONResponse, RedirectResponse, Response
+from starlette.routing import Route, Router
+
+from skillwire.errors import (
+    ApprovalError,
+    FormatError,
+    LimitError,
+    NotFoundError,
+    ProtocolError,
+    SkillwireError,
+    UpstreamError,
+)
+from skillwire.install.agents import find_agent
+from skillwire.install.commands import TOKEN, TOKEN_VARIABLE, http_commands
+from skillwire.install.configs import CONFIGS, entry_for
+from skillwire.install.connecting import lines_to_add
+from skillwire.server.page import KNOWN
+from skillwire.skill.uri import SKILL_MD, parse_uri
+from skillwire.web.catalog.list_view import PathsByCatalog, list_row, search_row
+from skillwire.web.catalog.problems import visible_problems
+from skillwire.web.catalog.sign_in import SignIn, no_store
+from skillwire.web.catalog.skill_view import (
+    MAX_FILES,
+    LinkTargets,
+    describe_amount,
+    file_view,
+    find_skill_around,
+    frontmatter_rows,
+    last_change,
+    list_files,
+    max_shown_size,
+    parse_file_path,
+    parse_skill_path,
+    rendered_body,
+)
+from skillwire.web.headers import FILE_HEADERS, file_headers
+from skillwire.web.highlight import snippet
+from skillwire.web.theme import static_route
+from skillwire.wire.extension import get_result
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from starlette.requests import Request
+    from starlette.types import ASGIApp, ExceptionHandler
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.web.catalog.site import Site
+
+    View = Callable[[Request], Awaitable[Response]]
+
+PAGE_SIZE = 100
+MAX_FOUND = 50
+_MAX_QUERY = 1000
+_MAX_ENTRY = 24_000
+_COMMON_HOSTS = (
+    "claude-code",
+    "codex",
+    "cursor",
+    "gemini-cli",
+    "vscode",
+    "copilot",
+    "windsurf",
+    "opencode",
+    "goose",
+    "zed",
+)
+log = logging.getLogger("skillwire.page")
+
+
+def application(site: Site) -> ASGIApp:
+    """The web application of ``site``."""
+    pages, sign_in = CatalogPages(site), SignIn(site)
+
+    def signed_in(view: View) -> View:
+        """``view`` for callers who may use the server; others get the sign-in page."""
+
+        async def guarded(request: Request) -> Response:
+            return await view(request) if request.scope.get(KNOWN, False) else sign_in.ask(request)
+
+        return guarded
+
+    router = Router(
+        [
+            Route("/", signed_in(pages.listing)),
+            Route("/search", signed_in(pages.search)),
+            Route("/connect", signed_in(pages.connect)),
+            Route("/problems", signed_in(pages.problems)),
+            Route("/skill/{path:path}", signed_in(pages.skill)),
+            Route("/entry/{path:path}", signed_in(pages.entry)),
+            Route("/file/{path:path}", signed_in(pages.file)),
+            Route("/raw/{path:path}", signed_in(pages.raw)),
+            Route("/sign-in", sign_in.form),
+            Route("/sign-in", sign_in.submit, methods=["POST"]),
+            Route("/sign-out", sign_in.sign_out, methods=["POST"]),
+            static_route(),
+        ]
+    )
+    app = ExceptionMiddleware(router, handlers=ErrorPages(site, sign_in).handlers)
+    return no_store(app) if site.needs_token else app
+
+
+class CatalogPages:
+    """One method for each address."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._paths = PathsByCatalog()
+
+    async def listing(self, request: Request) -> Response:
+        """The listed skills by path: below the folder ``under``, after the path ``after``."""
+        return self._site.page("catalog/list.html", **await self._listed(request))
+
+    async def search(self, request: Request) -> Response:
+        """The results of ``search_skills``; with ``part``, only the HTML that replaces the results on the page."""
+        query = request.query_params.get("q", "")[:_MAX_QUERY]
+        is_part = "part" in request.query_params
+        if not query.strip():
+            if not is_part:
+                return RedirectResponse(f"{self._site.base}/", 303)
+            return self._site.page("catalog/parts/listed.html", **await self._listed(request))
+        found = await self._site.skills.search(query, MAX_FOUND)
+        rows = [search_row(hit, entry, query) for hit, entry in found]
+        template = "catalog/parts/found.html" if is_part else "catalog/search.html"
+        return self._site.page(template, query=query, rows=rows, is_full=len(rows) == MAX_FOUND)
+
+    async def skill(self, request: Request) -> Response:
+        """One skill: its text, fields, files and entry, and how to connect a host."""
+        catalog = self._catalog
+        entry = await catalog.get_skill(self._skill_uri(request))
+        files = await list_files(catalog, entry)
+        body = await rendered_body(catalog, entry, self._site.base)
+        sent = json.dumps(get_result(entry), indent=2, ensure_ascii=False)
+        is_all = "all" in request.query_params
+        return self._site.page(
+            "catalog/skill.html",
+            entry=entry,
+            root=str(parse_uri(entry.uri).parent),
+            body=None if isinstance(body, SkillwireError) else body,
+            error=body if isinstance(body, SkillwireError) else None,
+            facts=frontmatter_rows(dict(entry.frontmatter)),
+            files=files if is_all else files[:MAX_FILES],
+            more=0 if is_all else max(len(files) - MAX_FILES, 0),
+            amount=describe_amount(entry, files),
+            modified=last_change(entry, files),
+            sent=snippet(sent, "json") if len(sent) <= _MAX_ENTRY else None,
+            **self._host_setups(request),
+        )
+
+    async def entry(self, request: Request) -> Response:
+        """The response to ``skills/get``, as the protocol sends it."""
+        entry = await self._catalog.get_skill(self._skill_uri(request))
+        return JSONResponse(get_result(entry), headers=dict(FILE_HEADERS))
+
+    async def file(self, request: Request) -> Response:
+        """One file: text and images are shown, and every file can be downloaded."""
+        catalog = self._catalog
+        uri = parse_file_path(request.path_params["path"], self._site.skills.scheme)
+        name = uri.segments[-1]
+        entry = await find_skill_around(catalog, uri)
+        known = entry.resource(str(uri))
+        context: dict[str, Any] = {"entry": entry, "uri": uri, "known": known, "view": None, "modified": None}
+        if known is None or (known.size or 0) <= max_shown_size(name):
+            file = await catalog.read_file(str(uri))
+            targets = LinkTargets(entry, uri, self._site.base)
+            is_source = request.query_params.get("as") == "text" or name == SKILL_MD
+            view = await to_thread.run_sync(lambda: file_view(file.data, name, targets, as_text=is_source))
+            context |= {"view": view, "modified": file.modified, "size": len(file.data)}
+        else:
+            context["size"] = known.size
+        return self._site.page("catalog/file.html", **context)
+
+    async def raw(self, request: Request) -> Response:
+        """The bytes of a file: an image or a download, never a document of this site."""
+        uri = parse_file_path(request.path_params["path"], self._site.skills.scheme)
+        file = await self._catalog.read_file(str(uri))
+        return Response(file.data, headers=file_headers(uri.segments[-1]))
+
+    async def problems(self, request: Request) -> Response:  # noqa: ARG002 - the shape of a Starlette endpoint
+        """The skills that are not served, and the problems of served ones."""
+        catalog = self._catalog
+        found = await visible_problems(catalog, self._paths.of(catalog), self._site)
+        return self._site.page("catalog/problems.html", **found)
+
+    async def connect(self, request: Request) -> Response:
+        """How to connect a host to this server."""
+        return self._site.page("catalog/connect.html", **self._host_setups(request))
+
+    async def _listed(self, request: Request) -> dict[str, Any]:
+        catalog, paths = self._catalog, self._paths.of(self._catalog)
+        under = request.query_params.get("under", "").strip("/")
+        part = await paths.page(under, request.query_params.get("after", ""), PAGE_SIZE)
+        entries = [await catalog.peek_skill(uri) for uri in part.uris]
+        folders = await paths.folders(under)
+        rows = [list_row(entry) for entry in entries if entry is not None]
+        return {"under": under, "part": part, "rows": rows, "folders": folders}
+
+    def _host_setups(self, request: Request) -> dict[str, Any]:
+        site = self._site
+        url = site.url_for(request)
+        return {
+            "url": url,
+            "hosts": host_setups(site.name, url, token=site.needs_token),
+            "token": site.needs_token,
+        }
+
+    def _skill_uri(self, request: Request) -> str:
+        return parse_skill_path(request.path_params["path"].rstrip("/"), self._site.skills.scheme)
+
+    @property
+    def _catalog(self) -> Catalog:
+        return self._site.skills.visible()
+
+
+class ErrorPages:
+    """Errors as pages, with a reference. An unexpected exception reveals nothing but a number for the log."""
+
+    def __init__(self, site: Site, sign_in: SignIn) -> None:
+        self._site = site
+        self._sign_in = sign_in
+
+    @property
+    def handlers(self) -> Mapping[type[Exception], ExceptionHandler]:
+        """The handlers by type of exception."""
+        return {SkillwireError: self._own_error, HTTPException: self._http_error, Exception: self._unexpected}
+
+    async def _own_error(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - a handler's shape
+        if not isinstance(error, SkillwireError):  # handlers are found by type
+            raise error
+        if isinstance(error, NotFoundError | FormatError):
+            return self._page(error, 404)
+        if isinstance(error, ApprovalError):
+            return self._page(error, 403)
+        return self._page(error, 413 if isinstance(error, LimitError) else 503)
+
+    async def _http_error(self, request: Request, error: Exception) -> Response:
+        if not isinstance(error, HTTPException):
+            raise error
+        if not request.scope.get(KNOWN, False):
+            return self._sign_in.ask(request)
+        path, method = request.url.path, request.method
+        if error.status_code == 405:
+            refused = ProtocolError(
+                "method-refused", f"{path!r:.200} does not support {method:.20}", "open a page instead"
+            )
+            return self._page(refused, 405, error.headers)
+        missing = NotFoundError("page-unknown", f"there is no page {path!r:.200}", "go to the list of skills")
+        return self._page(missing, error.status_code)
+
+    async def _unexpected(self, request: Request, error: Exception) -> Response:
+        number = secrets.token_hex(4)
+        log.error("%s of a page failed [unexpected %s]", request.method, number, exc_info=error)
+        reported = UpstreamError(
+            f"unexpected {number}",
+            "internal error",
+            "try again; if it fails again, report the number to the operator of the server, whose log has it",
+        )
+        return self._page(reported, 500)
+
+    def _page(self, error: SkillwireError, status: int, headers: Mapping[str, str] | None = None) -> Response:
+        response = self._site.page("catalog/error.html", status=status, error=error, is_missing=status == 404)
+        response.headers.update(headers or {})
+        return response
+
+
+class HostSetup(NamedTuple):
+    """How to connect one host: a command if it has one, and lines for its configuration file."""
+
+    id: str
+    title: str
+    command: str | None
+    file: str
+    lines: str
+
+
+@lru_cache(maxsize=16)  # one for each address that callers use
+def host_setups(name: str, url: str, *, token: bool) -> tuple[HostSetup, ...]:
+    """The setups of common hosts for the server at ``url``."""
+    name = re.sub(r"[^A-Za-z0-9_-]+", "-", name).strip("-_")[:64] or "skills"  # valid in every host
+    commands = http_commands(name, url, token=token)
+    setups: list[HostSetup] = []
+    for agent in _COMMON_HOSTS:
+        config = CONFIGS[agent]
+        entry = entry_for(config.shape, url=url, name=name)
+        if token and config.format == "toml":
+            entry["bearer_token_env_var"] = TOKEN_VARIABLE
+        elif token:
+            entry["headers"] = {"Authorization": TOKEN}
+        file = (config.project or config.everywhere)[0]
+        lines = "\n".join(lines_to_add(agent, name, entry))
+        setups.append(HostSetup(agent, find_agent(agent).title, commands.get(agent), file, lines))
+    return tuple(setups)

@@ -1,0 +1,185 @@
+"""The desk: the state that its pages share, its application, and its server on a loopback socket."""
+
+from __future__ import annotations
+
+import ipaddress
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING
+
+import anyio
+import uvicorn
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.routing import Route
+
+from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.server.bounds import BoundedProtocol, Connections
+from skillwire.server.signals import StoppingServer
+from skillwire.web.desk.events import Watcher
+from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
+from skillwire.web.desk.pages import approvals, file, log, overview, question, skill
+from skillwire.web.desk.reader import Reader
+from skillwire.web.desk.responses import error_page, page_response
+from skillwire.web.desk.rows import SkillRows, list_questions
+from skillwire.web.desk.urls import uri_from_path
+from skillwire.web.theme import static_route
+
+if TYPE_CHECKING:
+    import socket
+
+    from starlette.requests import Request
+    from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from skillwire.host.names import NamedEntry
+    from skillwire.host.runtime import Host
+    from skillwire.server.signals import StopSignals
+    from skillwire.store.contract import Question
+
+_PAGES = (overview, skill, file, question, log, approvals)
+_DRAIN_SECONDS = 3
+_MAX_CONNECTIONS = 256
+
+
+@dataclass
+class Desk:
+    """The state that all pages share. ``by`` is the name of the user, for the log."""
+
+    host: Host
+    by: str = "user"
+    reader: Reader = field(init=False)
+    watcher: Watcher = field(init=False)
+    rows: SkillRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reader = Reader(self.host)
+        self.watcher = Watcher(self.host)
+        self.rows = SkillRows(self.host)
+
+    async def show(self, request: Request, template: str, *, status: int = 200, **context: object) -> Response:
+        """Render a whole page, with the number of changes from ``numbered`` in it."""
+        number, waiting = request.state.number, len(await list_questions(self.host))
+        return page_response(
+            request, template, status=status, number=number, waiting=waiting, by=self.by, **context
+        )
+
+    def numbered(self, app: ASGIApp) -> ASGIApp:
+        """Store the number of changes with each request before its page is made.
+
+        Making a page can take long. With the number, the page learns from the first event that it is outdated.
+        """
+
+        async def with_number(scope: Scope, receive: Receive, send: Send) -> None:
+            scope.setdefault("state", {})["number"] = self.watcher.number
+            await app(scope, receive, send)
+
+        return with_number
+
+    async def requested_skill(self, request: Request) -> NamedEntry:
+        """The skill in the address of a request, with its complete entry."""
+        return await self.find_skill(request.path_params["origin"], uri_from_path(request.path_params["skill"]))
+
+    async def find_skill(self, label: str, uri: str) -> NamedEntry:
+        """A skill by origin and URI, with its complete entry if its server responds."""
+        self.host.origins.get(label)
+        try:
+            return await self.host.find(uri, label)
+        except (UpstreamError, OriginError):  # the server does not respond: use the known entry
+            return self.known_skill(label, uri)
+
+    def known_skill(self, label: str, uri: str) -> NamedEntry:
+        """A skill with its known entry, without a request to its server."""
+        origin = self.host.origins.get(label)
+        for named in self.host.names.skills:
+            if named.origin is origin and named.entry.uri == uri:
+                return named
+        raise NotFoundError(
+            "skill-unknown",
+            f"{label!r:.80} lists no skill {uri!r:.300}",
+            "go back to the overview: the skill was removed, or its server has not responded yet",
+        )
+
+    async def open_question(self, identity: str) -> Question:
+        """An open question; ``NotFoundError`` if it was answered or withdrawn."""
+        for open_question in await self.host.store.questions(time.time()):
+            if open_question.id == identity:
+                return open_question
+        raise NotFoundError(
+            "question-gone",
+            "this question is closed",
+            "it was answered, or the program that asked has ended; see the log",
+        )
+
+
+class DeskServer:
+    """A desk on a listening socket. ``link`` admits one browser, once."""
+
+    def __init__(self, host: Host, listener: socket.socket, *, by: str = "user") -> None:
+        address, port = listener.getsockname()[:2]
+        if not ipaddress.ip_address(address).is_loopback:
+            listener.close()
+            raise OriginError(
+                "desk-exposed", "the desk serves only this machine", "let it listen on 127.0.0.1", rule="O1"
+            )
+        name = f"[{address}]" if ":" in address else address
+        self._listener = listener
+        self._sessions = DeskSessions()
+        self._names = frozenset({f"{name}:{port}", f"localhost:{port}"})
+        self._cookie = f"skillwire-desk-{port}"
+        self.desk = Desk(host, by)
+        self.url = f"http://{name}:{port}"
+        self.link = f"{self.url}{ENTER}?key={self._sessions.key}"
+
+    def app(self) -> ASGIApp:
+        """The web application."""
+        desk = self.desk
+        app = Starlette(
+            routes=[
+                login_route(self._sessions, self._cookie),
+                Route("/events", desk.watcher.stream),
+                static_route(),
+                *(route for page in _PAGES for route in page.routes(desk)),
+            ],
+            middleware=[Middleware(desk.numbered)],
+            exception_handlers={SkillwireError: error_page, HTTPException: _unknown, Exception: _unexpected},
+        )
+        return DeskGuard(app, self._sessions, self._names, self._cookie)
+
+    def config(self, limits: Limits = DEFAULT_LIMITS) -> uvicorn.Config:
+        """The settings of the web server, with the application."""
+        return uvicorn.Config(
+            self.app(),
+            http=partial(BoundedProtocol, Connections(_MAX_CONNECTIONS, limits=limits)),  # type: ignore[arg-type]
+            log_level="warning",
+            access_log=False,  # the one-time key is in a URL
+            server_header=False,
+            proxy_headers=False,
+            ws="none",
+            lifespan="off",
+            limit_concurrency=_MAX_CONNECTIONS,
+            timeout_graceful_shutdown=_DRAIN_SECONDS,
+        )
+
+    async def run(self, signals: StopSignals) -> None:
+        """Serve until a stop signal; then end the event streams."""
+        async with anyio.create_task_group() as group:
+            group.start_soon(self.desk.watcher.run)
+            await StoppingServer(self.config(), signals, self.desk.watcher.end).serve([self._listener])
+            group.cancel_scope.cancel()
+
+
+def _unknown(request: Request, error: Exception) -> Response:
+    """An unknown page, or a method that the page does not support."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    missing = NotFoundError("page-unknown", "this page does not exist", "go back to the overview")
+    return page_response(request, "desk/error.html", status=status, error=missing)
+
+
+def _unexpected(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the shape of a Starlette handler
+    """A bug. Its traceback is in the terminal of ``skillwire ui``."""
+    bug = SkillwireError("desk-broken", "the desk had an internal error", "see the terminal of skillwire ui")
+    return page_response(request, "desk/error.html", status=500, error=bug)
