@@ -671,7 +671,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "install/checking.py",
+        "install/installation.py",
         "tests/e2e/test_add.py",
         (
             "installing-over-another-origin",
@@ -680,7 +680,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "install/fetching.py",
+        "install/fetch.py",
         "tests/e2e/test_add.py",
         (
             "installing-what-the-lock-does-not-say",
@@ -689,7 +689,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "install/checking.py",
+        "install/installation.py",
         "tests/e2e/test_add.py",
         (
             "installing-over-other-content",
@@ -747,8 +747,8 @@ INSTALLING = [
         ("lock-paths-climb", "            parse_path(path)\n", "            str(path)\n"),
     ),
     *rows(
-        "install/lockfile.py",
-        "tests/unit/install/test_lockfile.py",
+        "install/lock_file.py",
+        "tests/unit/install/test_lock_file.py",
         ("lockfile-through-a-link", "    if path.is_symlink():\n", "    if path.is_dir():\n"),
         (
             "lockfile-held-by-two",

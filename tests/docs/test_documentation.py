@@ -17,7 +17,7 @@ from docs.options import check_options
 from e2e.talking import Talking
 from skillwire.cli.main import VERBS, run
 from skillwire.install.agents import AGENTS
-from skillwire.install.configs import CONFIGS
+from skillwire.install.host_configs import CONFIGS
 from skillwire.skill import KINDS
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import reference_kind

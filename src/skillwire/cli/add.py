@@ -115,11 +115,10 @@ async def _add_one(
     printer: Printer,
 ) -> dict[str, Any]:
     from skillwire.cli.resolve import find_skill
-    from skillwire.install.checking import check_add
-    from skillwire.install.fetching import fetch, promised_digests
-    from skillwire.install.installing import add
+    from skillwire.install.fetch import fetch, promised_digests
+    from skillwire.install.installation import add, check_add
     from skillwire.install.lock import Lock
-    from skillwire.install.lockfile import read_lock
+    from skillwire.install.lock_file import read_lock
     from skillwire.install.servers import needs_consent
 
     scope, server, agents = where
@@ -147,7 +146,7 @@ async def _add_one(
 
 def _is_there(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
     from skillwire.install.drift import installed_states
-    from skillwire.install.fetching import promised_digests
+    from skillwire.install.fetch import promised_digests
 
     known = lock.skills.get(entry.path.rpartition("/")[2])
     return (

@@ -69,7 +69,7 @@ def say_how_to_connect(
     arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool, page: str | None
 ) -> None:
     """Over HTTP: what a host has to know to connect, what to try, and where the page for people is."""
-    from skillwire.install.commands import http_commands, http_entry
+    from skillwire.install.host_configs import http_commands, http_entry
 
     url, token = arguments.public_url or url, arguments.access is not None
     entry = http_entry(url, token=token)

@@ -63,8 +63,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.install.installing import restore
-    from skillwire.install.lockfile import demand_lock
+    from skillwire.install.installation import restore
+    from skillwire.install.lock_file import demand_lock
 
     scope = scope_of(arguments)
     tidy_first(scope, printer)
@@ -103,7 +103,7 @@ def _failed(printer: Printer, error: SkillwireError | None = None) -> int:
 def _ready(lock: Lock, scope: Scope, *, force: bool) -> dict[str, Mapping[str, bytes]]:
     """The files of every skill that is not everywhere yet; none where they have to be fetched."""
     from skillwire.install.drift import installed_files, installed_states
-    from skillwire.install.installing import check_untouched
+    from skillwire.install.installation import check_untouched
 
     if not force:
         check_untouched(scope, lock)
@@ -138,7 +138,7 @@ async def _gather(
 async def _fetch(
     catalog: Catalog, skill: Installed, ready: dict[str, Mapping[str, bytes]], scope: Scope, printer: Printer
 ) -> bool:
-    from skillwire.install.fetching import check_pinned, fetch, promised_digests
+    from skillwire.install.fetch import check_pinned, fetch, promised_digests
 
     try:
         entry = await catalog.get_skill(skill.uri)

@@ -17,7 +17,7 @@ from skillwire.errors import FormatError, StoreError
 if TYPE_CHECKING:
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.install.connecting import Edit
+    from skillwire.install.config_edit import Edit
 
 TARGETS = 1
 _STYLES = {"+": "green", "-": "red"}
@@ -59,7 +59,7 @@ def add_arguments(verbs: Verbs) -> None:
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Connect."""
     from skillwire.install.agents import find_agent
-    from skillwire.install.command_paths import from_anywhere
+    from skillwire.install.servers import from_anywhere
 
     if arguments.command is not None and arguments.command != COMMAND:
         raise FormatError("argument-invalid", "the command stands after --", "write: -- COMMAND ARGUMENTS")
@@ -75,7 +75,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _connect(arguments: argparse.Namespace, words: list[str], printer: Printer) -> int:
-    from skillwire.install.connecting import check_name
+    from skillwire.install.config_edit import check_name
 
     check_name(arguments.name)
     entry = _entry(arguments, words)
@@ -91,7 +91,7 @@ async def _connect(arguments: argparse.Namespace, words: list[str], printer: Pri
 
 
 async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer: Printer) -> int:
-    from skillwire.install.connecting import apply_edit, plan_connect, plan_undo
+    from skillwire.install.config_edit import apply_edit, plan_connect, plan_undo
 
     if arguments.undo:
         edit = plan_undo(arguments.agent, arguments.name, scope_of(arguments))
@@ -111,7 +111,7 @@ async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer:
 
 
 def _entry(arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
-    from skillwire.install.configs import entry_for, find_config
+    from skillwire.install.host_configs import entry_for, find_config
 
     if arguments.undo:
         return {}
@@ -124,7 +124,7 @@ def _entry(arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
 
 
 def _show_lines(arguments: argparse.Namespace, entry: dict[str, Any], printer: Printer) -> None:
-    from skillwire.install.connecting import lines_to_add
+    from skillwire.install.config_edit import lines_to_add
 
     for each in lines_to_add(arguments.agent, arguments.name, entry):
         printer.data(each)

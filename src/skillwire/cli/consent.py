@@ -81,7 +81,7 @@ def is_allowed(what: Mapping[str, Any]) -> bool:
 
 def allow(what: Mapping[str, Any]) -> None:
     """Remember that the user allowed this. Without a place to remember it, they are asked again."""
-    from skillwire.install.writing import replace_file
+    from skillwire.install.transaction import replace_file
 
     with suppress(StoreError):
         replace_file(_record(what), _canonical(what), mode=0o600)

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.printer import Printer
-    from skillwire.install.fetching import Fetched
-    from skillwire.install.installing import Outcome, Signature
+    from skillwire.install.fetch import Fetched
+    from skillwire.install.installation import Outcome, Signature
     from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import Scope
 
@@ -119,7 +119,7 @@ def stamp() -> str:
 
 def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> None:
     """What killed processes left, before anything else is done."""
-    from skillwire.install.recovery import tidy_up
+    from skillwire.install.installation import tidy_up
 
     for place in tidy_up(scope, agents, backups=backups(), stamp=stamp()):
         printer.talk(f"a change that was not finished was taken back; it is kept in {line(str(place))}")
@@ -128,7 +128,7 @@ def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> No
 def signature(arguments: argparse.Namespace) -> Signature:
     """Who says yes, when, and with what."""
     from skillwire import __version__
-    from skillwire.install.installing import Signature
+    from skillwire.install.installation import Signature
 
     return Signature(arguments.by or _user(), stamp(), f"skillwire {__version__}")
 
@@ -181,7 +181,7 @@ def server_text(server: Server) -> str:
 
 def chosen(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
     """The installed skills that a person named, or all, by server."""
-    from skillwire.install.installing import demand_skill
+    from skillwire.install.installation import demand_skill
 
     found: dict[Server, list[Installed]] = {}
     for name in dict.fromkeys(names) if names else sorted(lock.skills):

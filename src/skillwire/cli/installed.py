@@ -36,7 +36,7 @@ def is_about_installed(arguments: argparse.Namespace) -> bool:
 def list_installed(arguments: argparse.Namespace, printer: Printer) -> int:
     """Every installed skill: for whom, from where, when and by whom."""
     from skillwire.install.lock import Lock
-    from skillwire.install.lockfile import read_lock
+    from skillwire.install.lock_file import read_lock
 
     lock = read_lock(scope_of(arguments).lock_path) or Lock()
     skills = [lock.skills[name] for name in sorted(lock.skills)]
@@ -55,7 +55,7 @@ def list_installed(arguments: argparse.Namespace, printer: Printer) -> int:
 
 def verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
     """Drift: every folder of every installed skill, compared with the lock."""
-    from skillwire.install.lockfile import demand_lock
+    from skillwire.install.lock_file import demand_lock
 
     scope = scope_of(arguments)
     lock = demand_lock(scope.lock_path)

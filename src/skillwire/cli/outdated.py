@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _outdated(arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.install.lockfile import demand_lock
+    from skillwire.install.lock_file import demand_lock
 
     scope = scope_of(arguments)
     groups = chosen(demand_lock(scope.lock_path), arguments.skills)
@@ -75,7 +75,7 @@ async def _outdated(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _state(catalog: Catalog, skill: Installed) -> str:
-    from skillwire.install.fetching import promised_digests
+    from skillwire.install.fetch import promised_digests
 
     try:
         return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"

@@ -52,8 +52,8 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Remove."""
-    from skillwire.install.installing import demand_skill, remove
-    from skillwire.install.lockfile import demand_lock
+    from skillwire.install.installation import demand_skill, remove
+    from skillwire.install.lock_file import demand_lock
 
     scope = scope_of(arguments)
     agents = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.install.fetching import Fetched
+    from skillwire.install.fetch import Fetched
     from skillwire.install.lock import Installed
     from skillwire.install.places import Scope
     from skillwire.skill import SkillEntry
@@ -71,7 +71,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _update(arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.install.lockfile import demand_lock
+    from skillwire.install.lock_file import demand_lock
 
     scope = scope_of(arguments)
     tidy_first(scope, printer)
@@ -104,8 +104,8 @@ async def _try_one(
 async def _update_one(
     catalog: Catalog, skill: Installed, scope: Scope, arguments: argparse.Namespace, printer: Printer
 ) -> str:
-    from skillwire.install.fetching import fetch, promised_digests
-    from skillwire.install.installing import update
+    from skillwire.install.fetch import fetch, promised_digests
+    from skillwire.install.installation import update
 
     entry = await _entry_now(catalog, skill, scope)
     if promised_digests(entry) == skill.files and _lies_there(skill, scope, force=arguments.force):

@@ -1,19 +1,141 @@
-"""How installed skills lie in their folders, compared with what the lock says. Nothing is changed here."""
+"""How installed skills lie in their folders, compared with the lock. Nothing is changed here.
+
+A folder is read without following links. Litter that reappears by itself (``.DS_Store``, ``__pycache__``) does not
+count as a difference. Any other added file does, because removing the folder would delete it.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+import re
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Literal
 
-from skillwire.errors import SkillwireError
-from skillwire.install.folder import compare, look, read_files
+from skillwire.catalog.safe_open import hash_file_at, open_folder, open_root, read_file_at
+from skillwire.errors import FormatError, SkillwireError, StoreError
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterator, Mapping
+    from pathlib import Path
 
     from skillwire.install.lock import Installed
     from skillwire.install.places import Layout, Place, Scope
+
+
+_LITTER = re.compile(r"\.DS_Store|Thumbs\.db|__pycache__|.*\.pyc")
+_MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What is there: nothing, a folder with files and their digests, a link with its text, or something else.
+
+    What nobody expects has no digest: it is not read, and of a folder only its name is told.
+    """
+
+    kind: Literal["nothing", "folder", "link", "other"]
+    files: Mapping[str, str] = field(default_factory=dict[str, str])
+    target: str = ""
+
+
+def look(folder: Path, name: str, expected: Collection[str] = ()) -> Seen:
+    """What lies in ``folder`` under ``name``. What is ``expected`` is read, even if it looks like litter."""
+    place = folder / name
+    try:
+        if place.is_symlink():
+            return Seen("link", target=os.readlink(place))
+        if not os.path.lexists(place):
+            return Seen("nothing")
+        if not place.is_dir():
+            return Seen("other")
+        with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
+            return Seen("folder", dict(_digests(root, expected)))
+    except OSError as error:
+        raise StoreError(
+            "folder-unreadable", f"{name!r:.200} cannot be read: {error.strerror}", "look at its permissions"
+        ) from error
+
+
+def read_files(folder: Path, name: str, paths: Collection[str]) -> dict[str, bytes]:
+    """The bytes of ``paths`` of the skill that lies there; those that are not there are left out."""
+    with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
+        return {
+            path: read_file_at(inner, base, _MAX_BYTES)[1]
+            for path, inner, base, is_file in _walk(root, paths)
+            if is_file and path in paths
+        }
+
+
+def compare(seen: Seen, files: Mapping[str, str]) -> tuple[str, ...]:
+    """How what is there differs from ``files``: nothing if it does not."""
+    match seen.kind:
+        case "nothing":
+            return ("it is not there",)
+        case "link":
+            return (f"it is a link to {seen.target!r:.200}",)
+        case "other":
+            return ("it is not a folder",)
+        case "folder":
+            pass
+    both = sorted(files.keys() & seen.files.keys())
+    return (
+        *(f"{path} was changed" for path in both if seen.files[path] != files[path]),
+        *(f"{path} is missing" for path in sorted(files.keys() - seen.files.keys())),
+        *(f"{path} was added" for path in sorted(seen.files.keys() - files.keys())),
+    )
+
+
+def check_free(folder: Path, name: str) -> None:
+    """B5: refuse a name that some disks, perhaps this one, take for another that is there."""
+    try:
+        names = os.listdir(folder)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise StoreError(
+            "folder-unreadable",
+            f"the folder for {name!r:.100} cannot be read: {error.strerror}",
+            "nothing was written",
+        ) from error
+    for other in names:
+        if other != name and fold(other) == fold(name):
+            raise FormatError(
+                "name-collision",
+                f"{name!r:.100} and {other!r:.100}, which is there, are one name on some disks",
+                "rename or remove the one that is there",
+                rule="B5",
+            )
+
+
+def _digests(root: int, expected: Collection[str]) -> Iterator[tuple[str, str]]:
+    for path, folder, name, is_file in _walk(root, expected):
+        is_read = is_file and path in expected
+        yield path, hash_file_at(folder, name, _MAX_BYTES).digest if is_read else "not read"
+
+
+def _walk(root: int, expected: Collection[str]) -> Iterator[tuple[str, int, str, bool]]:
+    """Everything below ``root``: path, the folder it is in, its name there, whether it is a regular file."""
+    folders = {str(above) for path in expected for above in PurePosixPath(path).parents}
+    yield from _walk_folder(root, frozenset({*expected, *folders}), folders, "")
+
+
+def _walk_folder(
+    folder: int, known: frozenset[str], folders: Collection[str], prefix: str
+) -> Iterator[tuple[str, int, str, bool]]:
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            path = prefix + entry.name
+            if path not in known and _LITTER.fullmatch(entry.name):
+                continue
+            if path in folders and entry.is_dir(follow_symlinks=False):
+                with open_folder(folder, (entry.name,)) as below:
+                    yield from _walk_folder(below, known, folders, f"{path}/")
+            else:
+                yield path, folder, entry.name, entry.is_file(follow_symlinks=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,16 +1,21 @@
-"""Where a skill came from, so that it can be asked again: what a person typed, without what may be a secret.
+"""The server of an installed skill, recorded in the lock so that it can be reached again, without secrets.
 
-Headers and variables are never recorded. A URL with a user, a password or a query is refused: people keep tokens
-there. Such a server gets a label in an ``mcpServers`` file, and the lock has the label.
+Headers and variables are never recorded. A URL with a user, a password or a query is refused, because it may
+contain a token. Such a server needs a label in an ``mcpServers`` file, and the lock records the label.
 
-A person's own lock is used from everywhere, and means the same everywhere: paths in it are whole, a label comes
-with the file that it was found in, and programs are started at home. What lies in the folder where a person
-happens to stand, perhaps a stranger's repository, has no say (N1, A5, Z1).
+The lock of a user is used from every folder and means the same everywhere: its paths are absolute, a label is
+recorded with its file, and commands start in the home folder. The current folder, perhaps a repository of a
+stranger, has no influence (N1, A5, Z1).
+
+``from_anywhere`` makes the file arguments of a command absolute. After one of our own verbs a word without a dot
+or a slash can be recognised as a file; in other commands such a word stays.
 """
 
 from __future__ import annotations
 
 import os
+import re
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
@@ -18,13 +23,51 @@ from urllib.parse import urlsplit
 from skillwire.catalog.archive import is_archive
 from skillwire.client.servers import check_local_name, check_own_configs, find_configs, find_server, is_own
 from skillwire.errors import FormatError
-from skillwire.install.command_paths import from_anywhere
 from skillwire.install.lock import Server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from skillwire.install.places import Scope
+
+
+_WITH_VALUE = re.compile("--[^=]*=")
+# What these take may look like a path, and is none.
+_OUR_WORDS = ("--name", "--prefix", "--unlisted", "--instructions")
+
+
+def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
+    """``words``, which a person typed in ``folder``, so that they mean the same wherever they are started."""
+    ours = next((place for place, word in enumerate(words) if Path(word).name == "skillwire"), len(words))
+    whole = [_program(word, folder) for word in words[:1]]
+    for before, word in pairwise(words):
+        is_ours = len(whole) > ours + 1  # after the verb
+        option, equals, value = _split_option(word)
+        if not (is_ours and (option or before) in _OUR_WORDS):
+            value = _argument(value, folder, may_be_bare=is_ours)
+        whole.append(option + equals + value)
+    return whole
+
+
+def _split_option(word: str) -> tuple[str, str, str]:
+    """An option and its value in one word, such as ``--config=servers.json``; else no option."""
+    return word.partition("=") if _WITH_VALUE.match(word) else ("", "", word)
+
+
+def _program(word: str, folder: Path) -> str:
+    """Without a slash it is looked for on the ``PATH``."""
+    return _absolute(folder, word) if "/" in word else word
+
+
+def _argument(word: str, folder: Path, *, may_be_bare: bool) -> str:
+    if word.startswith(("./", "../")):
+        return _absolute(folder, word)
+    is_like_one = bool(word) and (may_be_bare or "/" in word or "." in word)
+    return _absolute(folder, word) if is_like_one and os.path.exists(folder / word) else word
+
+
+def _absolute(folder: Path, word: str) -> str:
+    return word if os.path.isabs(word) else os.path.normpath(folder / word)
 
 
 def describe_server(
@@ -40,7 +83,7 @@ def describe_server(
         words = from_anywhere(target, scope.project) if scope.kind == "global" else target
         return Server("command", tuple(words), None, dialect, era)
     if "://" in target:
-        return Server("url", (_plain(target),), None, dialect, era)
+        return Server("url", (_without_secret(target),), None, dialect, era)
     if config is None and target.endswith(".json") and os.path.isfile(target):
         raise FormatError("target-unknown", "a listing has no files to add", "name the server that it is of")
     if config is None and os.path.exists(target):
@@ -59,7 +102,7 @@ def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path
         case "command":
             return server.words, None
         case "url":
-            return _plain(server.words[0]), None
+            return _without_secret(server.words[0]), None
         case "folder":
             folder = os.path.normpath(base / server.words[0])
             if not os.path.isdir(folder) and not (is_archive(folder) and os.path.isfile(folder)):
@@ -110,7 +153,7 @@ def needs_consent(server: Server, scope: Scope) -> ForeignServer | None:
     return ForeignServer(scope.lock_path, label, entry) if scope.kind == "project" else None
 
 
-def _plain(url: str) -> str:
+def _without_secret(url: str) -> str:
     try:
         parts = urlsplit(url)
         is_plain = not (parts.username or parts.password or parts.query or parts.fragment)

@@ -1,13 +1,15 @@
-"""Several folders change together, or none of them does.
+"""A change of files and folders that happens completely or not at all.
 
-What is new is written into a folder beside its destination, with every byte flushed; only when all of it is there
-does anything visible change, by renames. If a rename or the lock fails, those before it are taken back. A process
-that is killed leaves a folder called ``.skillwire-…`` which the next one finds. The lock, which is written last,
-says whether the change was made: if it was, the rest is removed, and if not, what was moved away is put back.
+``replace_file`` replaces one file by a rename: readers see the old bytes or the new ones. ``Swap`` changes several
+folders together. New content is written into a staging folder beside its destination and flushed. Only when all of
+it is on disk do renames make it visible. If a rename or writing the lock fails, earlier renames are undone. A
+process that is killed leaves a folder called ``.skillwire-…``, which the next process finds. The lock is written
+last and tells whether the change was made: if it was, the staging folder is removed; if not, the old content is
+moved back.
 
-    folder/.skillwire-<random>-<name>/new     what will be put there
-    folder/.skillwire-<random>-<name>/old     what was there, while it is replaced
-    folder/.skillwire-<random>-<name>/gone    what was there, while it is removed
+    folder/.skillwire-<random>-<name>/new     the new content
+    folder/.skillwire-<random>-<name>/old     the old content while it is replaced
+    folder/.skillwire-<random>-<name>/gone    the old content while it is removed
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ import os
 import re
 import secrets
 import shutil
+import stat
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -30,6 +33,51 @@ from skillwire.skill.uri import SKILL_MD
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
+
+
+_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
+    """Put ``data`` at ``path``. An existing file's mode stays; a new one gets ``mode``, or what is usual."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            _write_new(beside, data, _mode_of(path) or mode)
+            os.rename(beside, path)
+        except BaseException:
+            with suppress(OSError):
+                beside.unlink()
+            raise
+    except OSError as error:
+        raise StoreError(
+            "write-failed", f"{path.name!r} could not be written: {error.strerror}", "nothing was changed"
+        ) from error
+
+
+def unfinished(path: Path) -> list[Path]:
+    """What processes that were killed had written to put it at ``path``; if nobody is writing there now."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\Z")
+    return [each for each in path.parent.iterdir() if name.match(each.name) and each.is_file()]
+
+
+def _write_new(path: Path, data: bytes, mode: int | None) -> None:
+    descriptor = os.open(path, _NEW, 0o666 if mode is None else 0o600)
+    with open(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        if mode is not None:
+            os.fchmod(descriptor, mode)
+        os.fsync(descriptor)
+
+
+def _mode_of(path: Path) -> int | None:
+    try:
+        return stat.S_IMODE(path.stat().st_mode)
+    except FileNotFoundError:
+        return None
+
 
 _STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
 
@@ -77,7 +125,7 @@ class Swap:
     def put(self, folder: Path, name: str, files: Mapping[str, bytes]) -> None:
         """``files`` as the folder ``name``."""
         last = sorted(files, key=lambda path: path == SKILL_MD)  # half of it is no skill to any agent
-        with _writing(name):
+        with _reported(name):
             new = self._stage(folder, name, has_new=True) / "new"
             write_tree(name, {path: files[path] for path in last}, new)
 
@@ -103,7 +151,7 @@ class Swap:
         try:
             for step in self._steps:
                 done.append(step)
-                with _writing(step.destination.name):
+                with _reported(step.destination.name):
                     step.do()
             finish()
         except BaseException:
@@ -123,7 +171,7 @@ class Swap:
                 folder.rmdir()
 
     def _stage(self, folder: Path, name: str, *, has_new: bool) -> Path:
-        with _writing(name):
+        with _reported(name):
             self._make(folder)
             staging = folder / f".skillwire-{secrets.token_hex(6)}-{name}"
             staging.mkdir(mode=0o700)
@@ -139,7 +187,7 @@ class Swap:
 
 
 @contextmanager
-def swapping() -> Generator[Swap]:
+def open_swap() -> Generator[Swap]:
     """A swap; what it prepared is gone at the end of the block, whatever happened."""
     swap = Swap()
     try:
@@ -150,7 +198,7 @@ def swapping() -> Generator[Swap]:
 
 def back_up(folder: Path, name: str, backups: Path, stamp: str) -> Path:
     """A copy, for the person, of what lies in ``folder`` under ``name``, before it is replaced or removed."""
-    with _writing(name):
+    with _reported(name):
         backups.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = backups / f"{name}-{stamp}-{secrets.token_hex(3)}"
         source = folder / name
@@ -166,7 +214,7 @@ def tidy(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[
 
     What was put there and is taken back may have been edited since: ``keep`` is called with its name before.
     """
-    for name, staging in _left(folder):
+    for name, staging in _leftovers(folder):
         with suppress(OSError):
             descriptor = _hold(staging)  # fails while its process lives
             try:
@@ -177,18 +225,18 @@ def tidy(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[
 
 def was_put(folder: Path, name: str) -> bool:
     """Whether a process of ours put ``name`` there and was killed before it could record that."""
-    return any(name == other for other, _ in _left(folder))
+    return any(name == other for other, _ in _leftovers(folder))
 
 
 def forget(folder: Path, name: str) -> None:
     """Remove that proof, once it is recorded."""
-    for other, staging in _left(folder):
+    for other, staging in _leftovers(folder):
         with suppress(OSError):
             if other == name:
                 os.rmdir(staging)  # only an empty one is a proof
 
 
-def _left(folder: Path) -> list[tuple[str, Path]]:
+def _leftovers(folder: Path) -> list[tuple[str, Path]]:
     """What was staged there, and for which name."""
     try:
         found = sorted(folder.iterdir())
@@ -230,7 +278,7 @@ def _hold(folder: Path) -> int:
 
 
 @contextmanager
-def _writing(name: str) -> Generator[None]:
+def _reported(name: str) -> Generator[None]:
     try:
         yield
     except OSError as error:

@@ -1,13 +1,21 @@
-"""The engine: SQLite's full-text index FTS5. The only file of the search that speaks to SQLite.
+"""The search engine: SQLite's full-text index FTS5. The only file of the search that uses SQLite.
 
-- The index is a private file that SQLite makes, has no name, and is gone when it is closed; memory holds a part.
-- Words are stemmed (Porter) and lose their accents; BM25 ranks, a word in a name counting more than one in a
-  description, and that more than one in a body. A skill whose name is what was searched for comes first.
-- A last word that stands nowhere as it is, is taken as the beginning of words of names and descriptions.
-- What a caller may not see is passed over before its text is looked at. Only how common a word is, is counted over
-  all skills.
+- The index is a private, unnamed file that SQLite deletes when it is closed; a part of it is in memory.
+- Words are stemmed (Porter) and lose their accents. BM25 ranks: a word in a name counts more than one in a
+  description, and that more than one in a body. A skill whose name equals the query comes first.
+- A last word that matches nothing is completed with words of names and descriptions.
+- Skills that a caller may not see are skipped before their text is read. Only the frequency of a word is counted
+  over all skills.
 
-One call at a time, from any thread. What SQLite says becomes ``StoreError``.
+One call at a time, from any thread. Errors of SQLite become ``StoreError``.
+
+``plan_search`` decides which words to look for first, so that a search costs about the same for any number of
+skills. Ranking a skill takes about a microsecond, and a common word occurs in thousands. So the rarest words lead:
+as many as occur together in at most ``ROWS`` skills. A few more common words add to the score of their matches;
+words in more than a fifth of all skills are ignored beside rarer ones. Only if the leading words find too little,
+or there are none, the least common of the others are tried: in combination, in names, in descriptions, anywhere,
+with at most ``ROWS`` ranked skills each. With at most ``ROWS`` skills in total, all words lead and the order is
+that of BM25.
 """
 
 from __future__ import annotations
@@ -16,18 +24,79 @@ import sqlite3
 import threading
 from contextlib import contextmanager
 from heapq import merge
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skillwire.errors import StoreError
-from skillwire.search.plan import ROWS, Counted, plan_search
 from skillwire.search.query import quoted
-from skillwire.search.snippet import LOOKED_AT, make_snippet
-from skillwire.search.words import SEAM, name_key, seamed, split_humps, split_words
+from skillwire.search.text import LOOKED_AT, SEAM, make_snippet, name_key, seamed, split_humps, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
     from skillwire.search.query import Query, Term
+
+
+ROWS: Final = 600
+_FOLLOWERS = 4
+_WIDENING = 3
+_TOO_COMMON = 0.2
+
+
+class Counted(NamedTuple):
+    """An expression for FTS5, and in how many skills it is found."""
+
+    expression: str
+    skills: int
+
+
+class Stage(NamedTuple):
+    """Expressions for FTS5 whose finds are merged by their scores; ``is_small`` if no cut at ``ROWS`` is due."""
+
+    expressions: tuple[str, ...]
+    is_small: bool = False
+
+
+def plan_search(words: Sequence[Counted], total: int) -> Iterator[Stage]:
+    """What to ask for, stage by stage; whoever has found enough stops."""
+    known = sorted((word for word in words if word.skills), key=lambda word: word.skills)
+    count = _count_leading(known, total)
+    leading, following = known[:count], known[count : count + _FOLLOWERS]
+    if leading:
+        yield _lead(leading, [word for word in following if word.skills <= total * _TOO_COMMON])
+    if following:
+        yield from _widen(following[:_WIDENING])
+
+
+def _count_leading(known: Sequence[Counted], total: int) -> int:
+    rows = 0
+    for index, word in enumerate(known):
+        rows += word.skills
+        if min(rows, total) > ROWS:
+            return index
+    return len(known)
+
+
+def _lead(rare: Sequence[Counted], common: Sequence[Counted]) -> Stage:
+    """What has a rare word; before it, what also has a common one."""
+    anywhere = _any_of(rare)
+    if not common:
+        return Stage((anywhere,), is_small=True)
+    return Stage((f"{anywhere} AND {_any_of(common)}", anywhere), is_small=True)
+
+
+def _widen(common: Sequence[Counted]) -> Iterator[Stage]:
+    if len(common) > 1:
+        company = f"({common[0].expression} AND {_any_of(common[1:])})"
+        yield Stage((f"{{name description}} : {company}",))
+        yield Stage((company,))
+    anywhere = _any_of(common)
+    for columns in ("name : ", "{name description} : ", ""):
+        yield Stage((f"{columns}{anywhere}",))
+
+
+def _any_of(words: Sequence[Counted]) -> str:
+    return f"({' OR '.join(word.expression for word in words)})"
+
 
 _SCHEMA = """
 PRAGMA journal_mode = MEMORY;

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.search.words import name_key, seamed, split_humps, split_words
+from skillwire.search.text import name_key, seamed, split_humps, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

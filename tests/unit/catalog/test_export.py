@@ -12,7 +12,7 @@ from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.catalog.export import read_verified, write_skill, write_tree
 from skillwire.errors import FormatError, VerificationError
-from skillwire.install.transaction import swapping
+from skillwire.install.transaction import open_swap
 from skillwire.skill.entry import DYNAMIC, Partial
 from trees import skill_md
 
@@ -44,7 +44,7 @@ def files(paths: list[str]) -> dict[str, bytes]:
 
 
 def add(tree: dict[str, bytes], folder: Path) -> None:
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.put(folder.parent, folder.name, tree)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from skillwire.errors import NotFoundError
 from skillwire.install.agents import AGENTS, MOVED, find_agent, locate, present_agents
-from skillwire.install.configs import CONFIGS, entry_for
+from skillwire.install.host_configs import CONFIGS, entry_for
 
 HOME = Path("/home/ada")
 

@@ -9,8 +9,8 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError, StoreError
-from skillwire.install.folder import check_free, compare, look
-from skillwire.install.transaction import swapping, tidy, was_put
+from skillwire.install.drift import check_free, compare, look
+from skillwire.install.transaction import open_swap, tidy, was_put
 from skillwire.skill.digest import digest_of
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def leave(folder: Path, **texts: str) -> Path:
 
 
 def put(folder: Path, files: dict[str, bytes] = NEW) -> None:
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.put(folder, "flat", files)
         swap.commit(nothing)
 
@@ -69,7 +69,7 @@ def test_if_the_last_step_fails_it_is_as_if_nothing_had_been(tmp_path: Path) -> 
         assert compare(look(tmp_path / "one", "flat", DIGESTS), DIGESTS) == ()
         raise StoreError("write-failed", "the lock could not be written")
 
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.put(tmp_path / "one", "flat", NEW)
         swap.put(tmp_path / "two/skills", "flat", NEW)
         swap.link(tmp_path / "three", "flat", "../one/flat")
@@ -82,7 +82,7 @@ def test_if_the_last_step_fails_it_is_as_if_nothing_had_been(tmp_path: Path) -> 
 
 def test_a_folder_that_cannot_be_written_leaves_the_others_alone(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.put(tmp_path / "one", "flat", NEW)
         with pytest.raises(StoreError) as caught:
             swap.put(tmp_path / "file/skills", "flat", NEW)
@@ -91,7 +91,7 @@ def test_a_folder_that_cannot_be_written_leaves_the_others_alone(tmp_path: Path)
 
 
 def test_what_appears_while_a_change_is_prepared_is_not_overwritten(tmp_path: Path) -> None:
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.put(tmp_path, "flat", NEW)
         (tmp_path / "flat").mkdir()
         (tmp_path / "flat/mine.md").write_text("mine")
@@ -102,7 +102,7 @@ def test_what_appears_while_a_change_is_prepared_is_not_overwritten(tmp_path: Pa
 
 
 def test_a_link_that_cannot_be_made_is_said_to_be_one(tmp_path: Path) -> None:
-    with swapping() as swap, pytest.raises(StoreError) as caught:
+    with open_swap() as swap, pytest.raises(StoreError) as caught:
         swap.link(tmp_path, "flat", "")
     assert caught.value.reference == "link-failed"
     assert "--copy" in caught.value.hint
@@ -116,12 +116,12 @@ def test_removing_takes_the_whole_folder_or_nothing(tmp_path: Path) -> None:
         assert not (tmp_path / "flat").exists()
         raise StoreError("write-failed", "the lock could not be written")
 
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.take(tmp_path, "flat")
         with pytest.raises(StoreError):
             swap.commit(fail)
     assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == ()
-    with swapping() as swap:
+    with open_swap() as swap:
         swap.take(tmp_path, "flat")
         swap.commit(nothing)
     assert os.listdir(tmp_path) == []
@@ -187,7 +187,7 @@ def test_a_skill_is_one_only_when_all_else_is_there(tmp_path: Path, monkeypatch:
 
 
 def test_what_a_living_process_prepares_is_left_alone(tmp_path: Path) -> None:
-    with swapping() as first, swapping() as second:
+    with open_swap() as first, open_swap() as second:
         first.put(tmp_path, "first", NEW)
         tidy(tmp_path, unrecorded, never)
         second.put(tmp_path, "second", NEW)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skillwire.limits import Limits
 from skillwire.search.query import Query, parse_query, quoted
-from skillwire.search.words import SEAM, name_key, seamed
+from skillwire.search.text import SEAM, name_key, seamed
 
 
 def words(text: str) -> list[str]:

@@ -25,9 +25,8 @@ from skillwire.errors import (
     UpstreamError,
 )
 from skillwire.install.agents import find_agent
-from skillwire.install.commands import TOKEN, TOKEN_VARIABLE, http_commands
-from skillwire.install.configs import CONFIGS, entry_for
-from skillwire.install.connecting import lines_to_add
+from skillwire.install.config_edit import lines_to_add
+from skillwire.install.host_configs import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, http_commands
 from skillwire.server.page import KNOWN
 from skillwire.skill.uri import SKILL_MD, parse_uri
 from skillwire.web.catalog.list_view import PathsByCatalog, list_row, search_row

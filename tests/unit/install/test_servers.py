@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from skillwire.install.command_paths import from_anywhere
+from skillwire.install.servers import from_anywhere
 
 if TYPE_CHECKING:
     from pathlib import Path

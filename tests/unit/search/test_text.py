@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillwire.search.snippet import MAX_SNIPPET, make_snippet
+from skillwire.search.text import MAX_SNIPPET, make_snippet
 
 LONG = "word " * 500
 

@@ -1,9 +1,13 @@
-"""A server's entry into a host's own configuration, and out of it again.
+"""Adds the entry of a server to the configuration of a host, and removes it again.
 
-The change is worked out first, so that it can be shown (``entries.py``); then the file is replaced in one step, if
-it is still what was shown. What it was, or that there was none, is kept beside it until undoing brings that back.
-An entry that is taken out in another way may be anybody's: what the file was is kept then too. A file that cannot
-be changed so is left alone, and the lines to add are given instead.
+The change is computed first, so that it can be shown. Then the file is replaced in one step, if it is still the
+one that was shown. The old file, or the fact that there was none, is kept beside it until an undo restores it. If
+an undo cannot restore the old file, it removes the entry and keeps a copy again. A file that cannot be changed
+safely stays, and the lines to add are given instead.
+
+The functions over text (``lookup``, ``added``, ``removed``) are pure. Everything else in the text stays byte for
+byte: JSON gets a member (``client/jsonc.py``), TOML gets a table at its end. Every result is parsed again and
+compared before it is used.
 """
 
 from __future__ import annotations
@@ -11,25 +15,26 @@ from __future__ import annotations
 import json
 import os
 import re
+import tomllib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.agents import locate
-from skillwire.install.configs import find_config, has_only_ours
-from skillwire.install.entries import added, as_there, lookup, removed, table
+from skillwire.install.host_configs import find_config, has_only_ours
 from skillwire.install.places import shown
-from skillwire.install.writing import replace_file
+from skillwire.install.transaction import replace_file
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator
+    from collections.abc import Generator, Iterator, Sequence
 
-    from skillwire.install.configs import HostConfig
+    from skillwire.install.host_configs import HostConfig
     from skillwire.install.places import Scope
+
 
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_BACKUPS = 1000
@@ -90,8 +95,8 @@ def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: Scope) -> 
     check_name(name)
     config = find_config(agent)
     file = _find(agent, config, scope, by_hand="add these lines yourself")
-    with _naming(file.label):
-        config, entry = as_there(config, file.text, entry)
+    with _prefixed(file.label):
+        config, entry = in_style_of_file(config, file.text, entry)
         there = lookup(config, file.text, name)
         if there == entry:
             return None
@@ -107,8 +112,8 @@ def plan_undo(agent: str, name: str, scope: Scope) -> Edit:
     check_name(name)
     config = find_config(agent)
     file = _find(agent, config, scope, by_hand="remove the entry by hand")
-    with _naming(file.label):
-        config, extra = as_there(config, file.text, {})
+    with _prefixed(file.label):
+        config, extra = in_style_of_file(config, file.text, {})
         entry = lookup(config, file.text, name)
         if entry is None:
             raise NotFoundError(
@@ -270,10 +275,107 @@ def _forget(edit: Edit) -> None:
 
 
 @contextmanager
-def _naming(label: str) -> Generator[None]:
+def _prefixed(label: str) -> Generator[None]:
     """Errors about a text say which file it was."""
     try:
         yield
     except (FormatError, NotFoundError) as error:
         error.message = f"{label}: {error.message}"
         raise
+
+
+def in_style_of_file(config: HostConfig, text: str, entry: dict[str, Any]) -> tuple[HostConfig, dict[str, Any]]:
+    """Where the entry goes and how it looks, in the style of a file that was written for an older host."""
+    if config.older is None or not text.strip():
+        return config, entry
+    servers: Any = jsonc.parse(text).value
+    for step in config.older.keys:
+        servers = cast("dict[str, Any]", servers).get(step) if isinstance(servers, dict) else None
+    found = cast("dict[str, Any]", servers) if isinstance(servers, dict) else {}
+    if config.keys[-1] in found or not any(isinstance(each, dict) and "type" in each for each in found.values()):
+        return config, entry
+    return config._replace(keys=config.older.keys), {**entry, **config.older.extra}
+
+
+def lookup(config: HostConfig, text: str, name: str) -> Any:
+    """The entry called ``name``; ``None`` if there is none."""
+    if config.format == "json":
+        return jsonc.lookup(text, config.keys, name)
+    value: Any = _toml(text)
+    for step in (*config.keys, name):
+        value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
+    return value  # pyright: ignore[reportUnknownVariableType]
+
+
+def added(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> str:
+    """The text with the entry, read again: it says what it said, and the entry."""
+    if config.format == "json":
+        new = jsonc.insert(text, config.keys, name, entry)
+    else:
+        line = "\r\n" if "\r\n" in text else "\n"
+        ended = text if not text or text.endswith("\n") else text + line
+        new = ended + (line if text else "") + table(config, name, entry, line)
+    expected = _with_entry(_parsed(config, text), config.keys, name, entry)
+    try:
+        after = _parsed(config, new)
+    except FormatError:  # such as a table that is written on one line: nothing can be added to it
+        after = None
+    if after != expected:
+        raise FormatError("config-by-hand", "it cannot be changed safely here", "add these lines yourself")
+    return new
+
+
+def removed(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> str:
+    """The text without the entry, read again: it says what it said, but for the entry."""
+    before = _parsed(config, text)
+    for new in _candidates_without(config, text, name, entry):
+        if (
+            lookup(config, new, name) is None
+            and _with_entry(_parsed(config, new), config.keys, name, entry) == before
+        ):
+            return new
+    raise FormatError("config-by-hand", f"the entry {name!r:.80} was changed by hand", "remove it by hand")
+
+
+def table(config: HostConfig, name: str, entry: dict[str, Any], line: str = "\n") -> str:
+    """A table of TOML. Text and lists of text are written in TOML as in JSON."""
+    pairs = "".join(f"{key} = {_toml_value(value)}{line}" for key, value in entry.items())
+    return f"[{'.'.join((*config.keys, name))}]{line}{pairs}"
+
+
+def _candidates_without(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> Iterator[str]:
+    if config.format == "json":
+        yield jsonc.remove(text, config.keys, name)
+        return
+    for line in ("\r\n", "\n"):
+        written = table(config, name, entry, line)
+        for piece in (line + written, written):  # with the empty line before it, if there is one
+            if piece in text:
+                yield text.replace(piece, "", 1)
+
+
+def _parsed(config: HostConfig, text: str) -> Any:
+    if config.format == "toml":
+        return _toml(text)
+    return jsonc.parse(text).value if text.strip("\ufeff \t\r\n") else {}
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise FormatError("config-invalid", f"it is not TOML: {error}", "correct the file by hand") from error
+
+
+def _toml_value(value: Any) -> str:
+    # A date is nothing that was written here: as text it is not found again, and so it is left to hands.
+    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+
+
+def _with_entry(before: Any, keys: Sequence[str], name: str, entry: dict[str, Any], at: str = "it") -> Any:
+    if not isinstance(before, dict):
+        raise FormatError("config-invalid", f"{at} is not a table of servers", "correct the file by hand")
+    there = cast("dict[str, Any]", before)
+    if not keys:
+        return {**there, name: entry}
+    return {**there, keys[0]: _with_entry(there.get(keys[0], {}), keys[1:], name, entry, repr(keys[0]))}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from skillwire.search.plan import ROWS, Counted, Stage, plan_search
+from skillwire.search.fts5 import ROWS, Counted, Stage, plan_search
 
 MANY = 100 * ROWS
 

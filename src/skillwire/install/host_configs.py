@@ -1,18 +1,21 @@
-"""Where hosts keep the list of their MCP servers, and how an entry looks there: a table.
+"""Where hosts keep the list of their MCP servers, and the form of an entry there: a table.
 
-``keys`` leads to the object that has one member for each server. Every row was compared with its makers' public
-documentation in November 2026 (for claude-code, cursor and windsurf: with guides that quote it). What could not be
-confirmed was left out: Zed's file in a project.
+``keys`` leads to the object with one member for each server. Every row was compared with the public documentation
+of its vendor in November 2026 (for claude-code, cursor and windsurf: with guides that quote it). Zed's file in a
+project could not be confirmed and is not in the table.
 """
 
 from __future__ import annotations
 
+import json
+import shlex
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from skillwire.errors import NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
 
 Format: TypeAlias = Literal["json", "toml", "yaml"]
 Shape: TypeAlias = Literal["plain", "typed", "httpUrl", "serverUrl", "copilot", "opencode", "goose"]
@@ -116,3 +119,25 @@ def _of_url(shape: Shape, url: str, name: str) -> dict[str, Any]:
             return {shape: url}
         case _:
             return {"url": url}
+
+
+TOKEN = "Bearer YOUR-TOKEN"  # noqa: S105 - a place to fill in
+TOKEN_VARIABLE = "SKILLWIRE_TOKEN"  # noqa: S105 - the name of a variable
+
+
+def http_entry(url: str, *, token: bool) -> dict[str, Any]:
+    """The entry of an ``mcpServers`` file; with a place for a token if one is needed."""
+    entry: dict[str, Any] = {"type": "http", "url": url}
+    return {**entry, "headers": {"Authorization": TOKEN}} if token else entry
+
+
+def http_commands(name: str, url: str, *, token: bool) -> dict[str, str]:
+    """The command for each host, by its name in ``agents.py``."""
+    header = ["--header", f"Authorization: {TOKEN}"] if token else []
+    variable = ["--bearer-token-env-var", TOKEN_VARIABLE] if token else []
+    return {
+        "claude-code": shlex.join(["claude", "mcp", "add", "--transport", "http", name, url, *header]),
+        "codex": shlex.join(["codex", "mcp", "add", name, "--url", url, *variable]),
+        "gemini-cli": shlex.join(["gemini", "mcp", "add", "--transport", "http", name, url, *header]),
+        "vscode": shlex.join(["code", "--add-mcp", json.dumps({"name": name, **http_entry(url, token=token)})]),
+    }

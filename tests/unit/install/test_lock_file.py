@@ -10,8 +10,8 @@ import pytest
 
 from skillwire.errors import NotFoundError, StoreError
 from skillwire.install.lock import Lock
-from skillwire.install.lockfile import demand_lock, held_lock, read_lock
-from skillwire.install.writing import replace_file
+from skillwire.install.lock_file import demand_lock, held_lock, read_lock
+from skillwire.install.transaction import replace_file
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.lock import LOCK_NAME, Lock, format_lock, parse_lock
 from skillwire.install.places import shown
-from skillwire.install.writing import replace_file
+from skillwire.install.transaction import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Generator
