@@ -22,12 +22,11 @@ from skillwire import (
     PackageCatalog,
     Skill,
 )
+from skillwire.catalog.mapped import MappedCatalog, UriMap
 from skillwire.catalog.visible import VisibleCatalog
 from skillwire.client.link import ServerLink
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
-from skillwire.gateway.addressed import AddressedCatalog
-from skillwire.gateway.addresses import Addresses
 from skillwire.gateway.admission import Admission
 from skillwire.gateway.admitting import AdmittingCatalog
 from skillwire.gateway.approval_view import Standing
@@ -218,9 +217,13 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
 
     def around(catalog: UpstreamCatalog) -> Catalog:
         store = MemoryStore()
+
+        def uri_map() -> UriMap:
+            return UriMap(home="skill")
+
         approvals = Approvals(store, Policy(), nobody)
-        admission = Admission("acme", GatewayPolicy(), Standing(store), approvals, addresses=Addresses)
-        return AddressedCatalog(AdmittingCatalog(catalog, admission, Recorder(store)), Addresses)
+        admission = Admission("acme", GatewayPolicy(), Standing(store), approvals, uri_map=uri_map)
+        return MappedCatalog(AdmittingCatalog(catalog, admission, Recorder(store)), uri_map)
 
     return of_upstream(tmp_path, around)
 

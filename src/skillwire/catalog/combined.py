@@ -7,7 +7,6 @@ path names both candidates, and the collision is reported. ``claims.py`` has the
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
@@ -24,10 +23,10 @@ from skillwire.catalog.contract import (
     SkillTemplate,
 )
 from skillwire.catalog.cursor import clamp_limit, decode_cursor, encode_cursor
+from skillwire.catalog.mapped import UriMap
 from skillwire.catalog.snapshot import no_directory, no_file, no_skill
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.entry import Partial
 from skillwire.skill.uri import (
     DEFAULT_SCHEME,
     SKILL_MD,
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from skillwire.catalog.changes import ChangeStream
-    from skillwire.skill import Resource, SkillEntry
+    from skillwire.skill import SkillEntry
 
 
 class _Home(NamedTuple):
@@ -78,7 +77,7 @@ class CombinedCatalog(Catalog):
             page = await mount.catalog.list_skills(inner, room - len(entries))
             for entry in page.items:
                 visible = await claims.visible_path(mount, mount.outer(entry.path))
-                entries.append(_moved(entry, visible, self._scheme))
+                entries.append(_at(entry, visible))
             inner = page.next_cursor
             index += inner is None
         if index == len(self.mounts):
@@ -92,14 +91,14 @@ class CombinedCatalog(Catalog):
         for mount in self.mounts:
             for entry in await mount.catalog.unlisted():
                 visible = await claims.visible_path(mount, mount.outer(entry.path))
-                entries.append(_moved(entry, visible, self._scheme))
+                entries.append(_at(entry, visible))
         return entries
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill, under its visible URI."""
         home = await self._home_of(uri)
         entry = await home.mount.catalog.get_skill(skill_md_uri(home.inner, self._scheme))
-        return _moved(entry, home.visible, self._scheme)
+        return _at(entry, home.visible)
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """The entry as its source knows it; nothing is made anew for it."""
@@ -108,7 +107,7 @@ class CombinedCatalog(Catalog):
         except NotFoundError:
             return None
         entry = await home.mount.catalog.peek_skill(skill_md_uri(home.inner, self._scheme))
-        return None if entry is None else _moved(entry, home.visible, self._scheme)
+        return None if entry is None else _at(entry, home.visible)
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """Whether all sources are: what one has may decide under which name another's is served."""
@@ -267,24 +266,9 @@ class CombinedCatalog(Catalog):
         return (labels.index(label), inner or None) if label in labels else (len(labels), None)
 
 
-def _moved(entry: SkillEntry, path: str, scheme: str) -> SkillEntry:
-    """The same entry for a skill that is seen at ``path``: URIs differ, digests and sizes do not."""
-    inner = entry.path
-    if inner == path:
-        return entry
-    resources = entry.resources
-    if isinstance(resources, tuple):
-        resources = _moved_files(resources, inner, path, scheme)
-    elif isinstance(resources, Partial):
-        inside = tuple(file for file in resources.known if parse_uri(file.uri).path.startswith(f"{inner}/"))
-        resources = Partial(_moved_files(inside, inner, path, scheme))
-    return replace(entry, uri=skill_md_uri(path, scheme), resources=resources, received=None)
-
-
-def _moved_files(files: tuple[Resource, ...], inner: str, path: str, scheme: str) -> tuple[Resource, ...]:
-    return tuple(
-        file._replace(uri=format_uri(path + parse_uri(file.uri).path[len(inner) :], scheme)) for file in files
-    )
+def _at(entry: SkillEntry, path: str) -> SkillEntry:
+    """The entry of a skill that is visible at ``path``: its path at the source, with a prefix or without."""
+    return UriMap(path.removesuffix(entry.path).rstrip("/")).entry(entry)
 
 
 def _collision(plain: str, visible: str, label: str) -> Diagnostic:

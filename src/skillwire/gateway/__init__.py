@@ -8,8 +8,8 @@ each around the one before:
     UpstreamCatalog        the same without the upstream's own words, and with where each skill came from
     MaterializingCatalog   what promises no digests, read whole and served as a snapshot, if the policy says so
     AdmittingCatalog       what the policy lets through, and what a person said yes to
-    AddressedCatalog       URIs of any scheme as ``skill://``
-    FederatedCatalog       all of them, each under its label
+    MappedCatalog          URIs of any scheme as ``skill://``, below the upstream's label (``catalog/mapped.py``)
+    FederatedCatalog       all upstreams
 
 It carries skills only. Tools and prompts of the upstreams stay where they are configured.
 """

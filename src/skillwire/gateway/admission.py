@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from skillwire.client.entry_table import root_of
 from skillwire.gateway.provenance import SNAPSHOT
 from skillwire.gateway.recording import contents_name
 from skillwire.skill.approval import agrees, covers
@@ -18,7 +17,7 @@ from skillwire.skill.diagnostics import Diagnostic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from skillwire.gateway.addresses import Addresses
+    from skillwire.catalog.mapped import UriMap
     from skillwire.gateway.approval_view import Standing
     from skillwire.gateway.policy import GatewayPolicy
     from skillwire.host.approvals import Approvals
@@ -43,7 +42,7 @@ class Admission:
         standing: Standing,
         approvals: Approvals,
         *,
-        addresses: Callable[[], Addresses],
+        uri_map: Callable[[], UriMap],
         seen_at: Callable[[], float | None] = lambda: None,
         is_local: bool = False,
         is_public: bool = False,
@@ -58,7 +57,7 @@ class Admission:
         self._policy = policy
         self._standing = standing
         self._approvals = approvals
-        self._addresses = addresses
+        self._uri_map = uri_map
         self._seen_at = seen_at
         self._approve_options = approve_options
         self._public_options = public_options
@@ -143,7 +142,7 @@ class Admission:
 
     def path_of(self, entry: SkillEntry) -> str:
         """The skill's path below the upstream's label."""
-        return self._addresses().inside(root_of(entry.uri)).path
+        return self._uri_map().path(entry.uri)
 
     def missing(self, entry: SkillEntry) -> str:
         """What a skill that waits lacks; for anybody who may see it."""

@@ -42,7 +42,7 @@ from skillwire.gateway.wishing import Wish
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.binding import is_modern
 from skillwire.skill.review import review_entry
-from skillwire.skill.uri import SkillUri, parse_uri, skill_md_uri
+from skillwire.skill.uri import parse_uri, skill_md_uri
 from skillwire.store.contract import LogLine
 
 if TYPE_CHECKING:
@@ -230,8 +230,7 @@ class Eliciting:
                 upstream = self._gateway.upstreams.get(place.segments[0])
                 if upstream is None or len(place.segments) < 2 or not self._sees()(uri):
                     continue
-                inside = SkillUri(place.scheme, place.segments[1:])
-                entry = await upstream.admitting.waiting_around(upstream.addressed.theirs(str(inside)))
+                entry = await upstream.admitting.waiting_around(upstream.catalog.inner_uri(uri))
             except (FormatError, NotFoundError):
                 continue
             if entry is not None:

@@ -15,16 +15,14 @@ import anyio
 from anyio import to_thread
 
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.client.entry_table import root_of
+from skillwire.catalog.mapped import MappedCatalog, UriMap
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import StoreError
-from skillwire.gateway.addressed import AddressedCatalog
-from skillwire.gateway.addresses import Addresses
 from skillwire.gateway.admission import Admission
 from skillwire.gateway.admitting import AdmittingCatalog
 from skillwire.gateway.approval_view import Standing
-from skillwire.gateway.federated import FederatedCatalog
+from skillwire.gateway.federation import FederatedCatalog
 from skillwire.gateway.materializing import MaterializingCatalog
 from skillwire.gateway.provenance import ORIGIN
 from skillwire.gateway.recording import Recorder
@@ -34,6 +32,7 @@ from skillwire.gateway.wishing import Wishes
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.host.opening import check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
@@ -56,7 +55,7 @@ class Upstream:
     label: str
     remote: RemoteCatalog | None  # none for a folder
     admitting: AdmittingCatalog
-    addressed: AddressedCatalog
+    catalog: MappedCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +135,7 @@ async def open_gateway(
 def _build(plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> Gateway:
     building = _Building(plan, store, cache, limits)
     upstreams = {label: building.upstream(label) for label in sorted({*plan.servers, *plan.folders})}
-    catalog = FederatedCatalog({label: each.addressed for label, each in upstreams.items()})
+    catalog = FederatedCatalog({label: each.catalog for label, each in upstreams.items()})
     return Gateway(
         catalog,
         upstreams,
@@ -166,24 +165,24 @@ class _Building:
         plan = self._plan
         if label in plan.folders:
             folder = _folder_catalog(label, plan.folders[label])
-            return self._admitted(label, None, folder, Addresses, lambda: None)
+            return self._admitted(label, None, folder, lambda: UriMap(label, DEFAULT_SCHEME), lambda: None)
         server = self._server(label)
 
         def is_wanted(entry: SkillEntry) -> bool:
-            return plan.policy.materializes(label, server.addresses.inside(root_of(entry.uri)).path)
+            return plan.policy.materializes(label, server.uri_map.path(entry.uri))
 
         inner: Catalog = server
         if plan.policy.upstream(label).materialize:
             kept = SnapshotStore(label, self._store, self._cache, forget=plan.renews_snapshots)
             inner = MaterializingCatalog(server, label, is_wanted, kept, limits=self._limits)
-        return self._admitted(label, server.remote, inner, lambda: server.addresses, lambda: server.remote.seen_at)
+        return self._admitted(label, server.remote, inner, lambda: server.uri_map, lambda: server.remote.seen_at)
 
     def _admitted(
         self,
         label: str,
         remote: RemoteCatalog | None,
         inner: Catalog,
-        addresses: Callable[[], Addresses],
+        uri_map: Callable[[], UriMap],
         seen_at: Callable[[], float | None],
     ) -> Upstream:
         admission = Admission(
@@ -191,7 +190,7 @@ class _Building:
             self._plan.policy,
             self.standing,
             self.approvals,
-            addresses=addresses,
+            uri_map=uri_map,
             seen_at=seen_at,
             is_local=label in self._plan.folders,
             is_public=self._plan.is_public,
@@ -199,7 +198,7 @@ class _Building:
             public_options=self._plan.public_options,
         )
         admitting = AdmittingCatalog(inner, admission, self.recorder)
-        return Upstream(label, remote, admitting, AddressedCatalog(admitting, addresses))
+        return Upstream(label, remote, admitting, MappedCatalog(admitting, uri_map))
 
     def _server(self, label: str) -> UpstreamCatalog:
         decided, limits = self._plan.policy.upstream(label), self._limits

@@ -12,6 +12,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, TypeVar
 
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE
+from skillwire.catalog.mapped import UriMap
 from skillwire.catalog.snapshot import no_skill
 from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.errors import (
@@ -22,12 +23,12 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.gateway.addresses import addresses_for
 from skillwire.gateway.provenance import with_provenance
 from skillwire.gateway.states import state_problem
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.frontmatter import description_problems, is_name
 from skillwire.skill.received import invalid_entry
+from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterator, Sequence
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from skillwire.catalog.changes import Change
     from skillwire.catalog.contract import DirectoryChild, Page, SkillFile
     from skillwire.client.remote import RemoteCatalog
-    from skillwire.gateway.addresses import Addresses
     from skillwire.skill import SkillEntry
 
 T = TypeVar("T")
@@ -57,9 +57,12 @@ class UpstreamCatalog(WrapperCatalog):
         self._watch.forward(self._forget)
 
     @property
-    def addresses(self) -> Addresses:
-        """The mapping of the upstream's URIs to ours."""
-        return addresses_for(self.remote.schemes)
+    def uri_map(self) -> UriMap:
+        """The map of the upstream's URIs to those of the gateway.
+
+        An upstream that knows its skills by name only has no URIs: the scheme that stands for them is not shown.
+        """
+        return UriMap(self.remote.label, NAMED_SCHEME if self.remote.schemes == {NAMED_SCHEME} else DEFAULT_SCHEME)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry; an invalid one does not exist for clients."""
