@@ -27,11 +27,10 @@ from skillwire.catalog.visible import VisibleCatalog
 from skillwire.client.link import ServerLink
 from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
-from skillwire.gateway.admission import Admission
-from skillwire.gateway.admitting import AdmittingCatalog
-from skillwire.gateway.approval_view import Standing
-from skillwire.gateway.policy import GatewayPolicy
-from skillwire.gateway.recording import Recorder
+from skillwire.gateway.approval_gate import Admission, ApprovalGate
+from skillwire.gateway.approval_view import ApprovalView
+from skillwire.gateway.audit import AuditLog
+from skillwire.gateway.plan import Plan
 from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, nobody
 from skillwire.server.run import build_server
@@ -222,8 +221,8 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
             return UriMap(home="skill")
 
         approvals = Approvals(store, Policy(), nobody)
-        admission = Admission("acme", GatewayPolicy(), Standing(store), approvals, uri_map=uri_map)
-        return MappedCatalog(AdmittingCatalog(catalog, admission, Recorder(store)), uri_map)
+        admission = Admission("acme", Plan(), ApprovalView(store), approvals, uri_map=uri_map)
+        return MappedCatalog(ApprovalGate(catalog, admission, AuditLog(store)), uri_map)
 
     return of_upstream(tmp_path, around)
 

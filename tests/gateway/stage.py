@@ -10,8 +10,8 @@ import anyio
 
 from adversarial.adversary import SMALL, HostileServer
 from skillwire import MemoryCatalog, Skill, connect
-from skillwire.gateway.opening import open_gateway
-from skillwire.gateway.planning import Plan
+from skillwire.gateway.gateway import open_gateway
+from skillwire.gateway.plan import Plan
 from skillwire.gateway.policy import parse_policy
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from skillwire import Catalog, SkillsClient
     from skillwire.client.remote import RemoteCatalog
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 SECONDS = 20
 TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]

@@ -10,14 +10,13 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Implementation
 
 from gateway.stage import gateway_of, hostile
-from gateway.test_eliciting import ADMIT, FLAT, NOTES, Person, wire_of
+from gateway.test_elicitation import ADMIT, FLAT, NOTES, Person, wire_of
 from host.stage import rotate
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import Skills
-from skillwire.gateway.eliciting import attach_eliciting
-from skillwire.gateway.forms import FIELD
-from skillwire.gateway.recording import contents_name
+from skillwire.gateway.audit import content_name
+from skillwire.gateway.elicitation import APPROVE_FIELD, attach_elicitation
 from skillwire.server.notifications import everything
 from skillwire.server.run import build_server
 from skillwire.skill.approval import fingerprint_of
@@ -25,10 +24,10 @@ from skillwire.skill.approval import fingerprint_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
-YES = {FIELD: {"action": "accept", "content": {"approve": True}}}
+YES = {APPROVE_FIELD: {"action": "accept", "content": {"approve": True}}}
 
 
 async def question(wire: Wire) -> dict[str, Any]:
@@ -37,8 +36,8 @@ async def question(wire: Wire) -> dict[str, Any]:
 
 
 async def content_of(gateway: Gateway) -> str:
-    [entry] = await gateway.upstreams["acme"].admitting.waiting()
-    assert contents_name(entry) == fingerprint_of(entry)
+    [entry] = await gateway.upstreams["acme"].gate.waiting()
+    assert content_name(entry) == fingerprint_of(entry)
     return fingerprint_of(entry)
 
 
@@ -95,7 +94,7 @@ async def test_an_answer_to_the_question_that_was_asked_counts_for_clients_only(
 async def test_an_answer_to_a_question_that_another_was_asked_approves_nothing(state: Path) -> None:
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_eliciting(server, gateway, lambda: everything)
+        attach_elicitation(server, gateway, lambda: everything)
         asked = ""
         for name in ("one", "other"):
             who = Implementation(name=name, version="1")

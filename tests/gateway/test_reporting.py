@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 WANTED = '[upstream.acme]\nmaterialize = ["flat"]\n'

@@ -83,17 +83,17 @@ async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
     servers = {"acme": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers, 'mode = "admit"') as gateway:
         assert await gateway.catalog.unchanged(NOTES) is None
-        [entry] = await gateway.upstreams["acme"].admitting.waiting()
+        [entry] = await gateway.upstreams["acme"].gate.waiting()
         approval = Approval("acme", entry.uri, contents_of(entry), "me", 1e12)
         await gateway.store.put_approval(approval, line)
-        await gateway.standing.look()
+        await gateway.approval_view.refresh()
         await gateway.catalog.read_file(NOTES)
         kept = await kept_tests(gateway)
         with anyio.fail_after(SECONDS):
             while not all(is_same() for is_same in kept):
                 kept = await kept_tests(gateway)  # it was listed once more just then, as when a line is open
         await gateway.store.remove_approval("acme", "skill://flat/SKILL.md", line)
-        await gateway.standing.look()
+        await gateway.approval_view.refresh()
         assert [is_same() for is_same in kept] == [False, False]
 
 

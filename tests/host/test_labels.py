@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire import FormatError
-from skillwire.gateway.planning import plan_gateway
+from skillwire.gateway.plan import plan_gateway
 from skillwire.host.opening import SkillHost
 
 if TYPE_CHECKING:

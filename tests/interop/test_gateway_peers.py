@@ -183,7 +183,7 @@ async def at_work(node: Node, served: Served) -> AsyncIterator[Readers]:
 
 async def check_away(client: Client, label: str) -> None:
     """What nobody can know without the upstream is an error that names it, and never just nothing."""
-    with pytest.raises(MCPError, match=f"the server behind '{label}' does not answer now"):
+    with pytest.raises(MCPError, match=f"the server of '{label}' does not answer"):
         await call(client, "skills/get", uri=f"skill://{label}/nobody/SKILL.md")
 
 

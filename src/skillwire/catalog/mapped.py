@@ -78,8 +78,9 @@ class UriMap:
             return None
         inner = SkillUri(place.scheme, segments)
         if self.home is not None:
-            has_scheme = segments[0].endswith(":") and len(segments) > 1
-            inner = SkillUri(segments[0][:-1], segments[1:]) if has_scheme else SkillUri(self.home, segments)
+            first, *rest = segments
+            has_scheme = first.endswith(":") and rest
+            inner = SkillUri(first[:-1], tuple(rest)) if has_scheme else SkillUri(self.home, segments)
         # An outer URI has one form: ``skill://skill:/acme`` does not also mean ``skill://acme``.
         is_valid = _SCHEME.match(inner.scheme) is not None and self._outer(inner) == place
         return str(inner) if is_valid else None

@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.gateway.opening import Gateway
-    from skillwire.gateway.planning import Plan
+    from skillwire.gateway.gateway import Gateway
+    from skillwire.gateway.plan import Plan
     from skillwire.server.access import Access
     from skillwire.server.signals import StopSignals
     from skillwire.server.skills import Skills
@@ -89,7 +89,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     check_serving(arguments)
     import anyio  # late, like the imports below: only once the words are understood
 
-    from skillwire.gateway.planning import plan_gateway
+    from skillwire.gateway.plan import plan_gateway
 
     folders = [Path(path) for path in arguments.paths]
     plan = plan_gateway(policy=arguments.policy, config=arguments.config, folders=folders)
@@ -123,7 +123,7 @@ def _naming_state() -> Generator[None]:
 async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Plan) -> None:
     import anyio
 
-    from skillwire.gateway.opening import open_gateway
+    from skillwire.gateway.gateway import open_gateway
     from skillwire.server.run import serve_stdio
 
     async with open_gateway(plan, state_of(arguments)) as gateway:
@@ -141,7 +141,7 @@ async def _serve_http(
 ) -> None:
     import anyio
 
-    from skillwire.gateway.opening import open_gateway
+    from skillwire.gateway.gateway import open_gateway
     from skillwire.server.access import read_access
     from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 
@@ -183,14 +183,14 @@ def _server(
     tells: bool = True,
 ) -> Any:
     """The server. ``tells``: clients learn which skills wait for approval, and may be asked for it."""
-    from skillwire.gateway.eliciting import attach_eliciting
+    from skillwire.gateway.elicitation import attach_elicitation
     from skillwire.server.access import Policy
     from skillwire.server.notifications import everything
     from skillwire.server.run import build_server
 
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     if tells:
-        attach_eliciting(server, gateway, lambda: everything if access is None else Policy(access).sees())
+        attach_elicitation(server, gateway, lambda: everything if access is None else Policy(access).sees())
     return server
 
 

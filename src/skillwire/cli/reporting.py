@@ -8,7 +8,7 @@ from skillwire.cli.hosting import line
 
 if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
-    from skillwire.gateway.opening import Gateway, Upstream
+    from skillwire.gateway.gateway import Gateway, Upstream
     from skillwire.skill import Diagnostic
 
 _STATES = ("upstream-away", "upstream-stale", "upstream-partial")
@@ -52,7 +52,7 @@ class Reporter:
 
     async def _watch_problems(self, upstream: Upstream) -> None:
         while True:
-            decided = upstream.admitting.decided()
+            decided = upstream.gate.decided()
             await self._say_problems(upstream)
             await decided.wait()
 
@@ -60,7 +60,7 @@ class Reporter:
         import anyio
 
         while True:
-            decided = upstream.admitting.decided()
+            decided = upstream.gate.decided()
             await self._say_count(upstream)
             await anyio.sleep(_PAUSE_SECONDS)
             await decided.wait()
@@ -69,7 +69,7 @@ class Reporter:
         """How many skills of an upstream are served, if that is another number than was said last."""
         from skillwire.cli.printer import counted
 
-        count = len([entry async for entry in upstream.admitting.entries()])
+        count = len([entry async for entry in upstream.gate.entries()])
         if count != self._counts.get(upstream.label):
             self._counts[upstream.label] = count
             self._printer.talk(f"{indent}{line(upstream.label)}: {counted(count, 'skill')}, {describe(upstream)}")
@@ -77,7 +77,7 @@ class Reporter:
     async def _say_problems(self, upstream: Upstream) -> None:
         """Each problem when it is new, or when there is something else to do about it; also if it comes again."""
         label = upstream.label
-        problems = await upstream.admitting.problems_for_operator()
+        problems = await upstream.gate.problems_for_operator()
         now = {(label, *_words(each)): each for each in problems if each.reference not in _STATES}
         for key in sorted(now.keys() - self._said):
             each = now[key]

@@ -1,7 +1,7 @@
-"""Who said yes to what, as the store has it now: in memory, looked at again every second.
+"""The approvals in the store, in memory, so that a decision needs no I/O.
 
-``skillwire approve`` and ``skillwire revoke`` write into the same store from other processes: a yes, or its end,
-is noticed within that time. Before anything is refused for want of a yes, the store is asked at once.
+``skillwire approve`` and ``skillwire revoke`` write to the same store from other processes. The view is refreshed
+every second. Before a request is declined because an approval is missing, the view is refreshed at once.
 """
 
 from __future__ import annotations
@@ -19,35 +19,34 @@ if TYPE_CHECKING:
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Store
 
-LOOK_SECONDS = 1.0
+_REFRESH_SECONDS = 1.0
 
 log = logging.getLogger("skillwire.gateway")
 
 
-class Standing:
-    """The approvals in ``store``. ``generation`` grows whenever one came, went or changed."""
+class ApprovalView:
+    """The approvals in ``store``. ``generation`` grows whenever one was added, changed or removed."""
 
-    def __init__(self, store: Store, *, seconds: float = LOOK_SECONDS) -> None:
+    def __init__(self, store: Store) -> None:
         self.generation = 0
         self._store = store
-        self._seconds = seconds
         self._approvals: dict[tuple[str, str], Approval] = {}
         self._listeners: list[Callable[[], None]] = []
 
     def approval(self, origin: str, uri: str) -> Approval | None:
-        """The approval in force for one skill, whatever content it is for."""
+        """The approval of one skill, for any content."""
         return self._approvals.get((origin, uri))
 
     def listen(self, listener: Callable[[], None]) -> None:
-        """Call ``listener`` whenever something changed."""
+        """Call ``listener`` after each change."""
         self._listeners.append(listener)
 
-    async def look(self) -> None:
-        """What the store has now. If it cannot be read, what was known stays."""
+    async def refresh(self) -> None:
+        """Read the store. If that fails, the last known approvals stay in force."""
         try:
             approvals = {(each.origin, each.uri): each for each in await self._store.approvals()}
         except StoreError as error:
-            log.warning("approvals cannot be looked up, so that the last ones known count: %s", error.message)
+            log.warning("approvals cannot be read, so the last known ones stay in force: %s", error.message)
             return
         if approvals != self._approvals:
             self._approvals = approvals
@@ -56,7 +55,7 @@ class Standing:
                 listener()
 
     async def run(self) -> None:
-        """Look again and again, until cancelled."""
+        """Refresh every second until cancelled."""
         while True:
-            await self.look()
-            await anyio.sleep(self._seconds)
+            await self.refresh()
+            await anyio.sleep(_REFRESH_SECONDS)

@@ -1,31 +1,31 @@
-"""``gateway.toml``: which upstreams, which of their skills, and who has to have said yes. Pure, over text.
+"""``gateway.toml``: which upstreams, which of their skills, and which approvals are needed. Pure, over text.
 
-    mode = "admit"                     # only what was approved; "observe" serves what is allowed and records it
+    mode = "admit"                     # only approved skills; "observe" serves every allowed skill and logs it
     servers = "servers.json"           # an mcpServers file, relative to this one
     approvers = ["ada"]                # over HTTP: whose approvals count for all clients (default: none)
     read-only = false                  # true: nothing can be approved through this gateway
 
     [upstream.acme]                    # a server of that file, by its label
-    skills = ["billing/*"]             # which are served; * is any text (default: all)
-    deny = ["billing/drafts/*"]        # of these, which are not
-    materialize = ["generated/*"]      # what promises no digests is read whole and served as a snapshot
-    max-bytes = 104857600              # what it may send over one connection (B2)
-    max-skills = 1000                  # how many it may list (B3)
-    timeout = 10                       # seconds that one call may take (B4)
+    skills = ["billing/*"]             # skills that are served; * matches any text (default: all)
+    deny = ["billing/drafts/*"]        # exceptions from these
+    materialize = ["generated/*"]      # skills without digests that are served as snapshots
+    max-bytes = 104857600              # bytes that it may send over one connection (B2)
+    max-skills = 1000                  # skills that it may list (B3)
+    timeout = 10                       # seconds for one request (B4)
 
     [upstream.mine]
     folder = "./skills"                # a folder instead of a server
 
-    [[approved]]                       # a yes by content: the fingerprint that `skillwire approve` shows
+    [[approved]]                       # approves one content: the fingerprint that `skillwire review` shows
     upstream = "acme"
     path = "billing/refunds"
     fingerprint = "sha256:…"
 
-    [[deny]]                           # stronger than every yes
+    [[deny]]                           # overrides every approval
     upstream = "*"
     path = "*/internal"
 
-Every mistake is a ``FormatError`` that names the key and says what is allowed; a key that nobody knows is one.
+Every mistake is a ``FormatError`` that names the key and the allowed values. Unknown keys are mistakes too.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["observe", "admit"]
 DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _LABEL = re.compile(r"[A-Za-z0-9_.-]{1,64}\Z")
-_MOST = 2**40
-_OF_SERVERS = ("materialize", "dialect", "max-bytes", "max-skills", "max-file-bytes", "timeout")
+_MAX_COUNT = 2**40
+_SERVER_KEYS = ("materialize", "dialect", "max-bytes", "max-skills", "max-file-bytes", "timeout")
 
 
 @dataclass(frozen=True, slots=True)
 class UpstreamPolicy:
-    """What is decided about one upstream. ``None`` leaves a bound as it is."""
+    """The settings of one upstream. ``None`` means the default limit."""
 
     skills: tuple[str, ...] = ("*",)
     deny: tuple[str, ...] = ()
@@ -65,12 +65,12 @@ class UpstreamPolicy:
     timeout: float | None = None
 
     def check_folder(self, label: str) -> None:
-        """``FormatError`` if it decides what a folder does not have: a bound that holds nothing is none."""
-        for key in _OF_SERVERS:
+        """``FormatError`` if a key has no effect on a folder: an operator must not rely on such a limit."""
+        for key in _SERVER_KEYS:
             if getattr(self, key.replace("-", "_")):
                 raise _invalid(
                     f"'upstream.{label}.{key}' is for servers, and {label!r} is a folder",
-                    "remove it; for a folder there are: deny, enabled, folder, skills",
+                    "remove it; the keys of a folder are: deny, enabled, folder, skills",
                 )
 
 
@@ -79,7 +79,7 @@ DEFAULT_UPSTREAM = UpstreamPolicy()
 
 @dataclass(frozen=True, slots=True)
 class ApprovedContent:
-    """A yes that stands in the policy: to one skill of one upstream, with exactly that content."""
+    """An approval in the policy: one content of one skill of one upstream."""
 
     upstream: str
     path: str
@@ -96,7 +96,7 @@ class DeniedSkills:
 
 @dataclass(frozen=True, slots=True)
 class GatewayPolicy:
-    """The whole file. The defaults are those of a gateway without one: everything is served, and recorded."""
+    """The whole file. With the defaults every skill is served and logged."""
 
     mode: Mode = "observe"
     servers: str | None = None
@@ -107,11 +107,11 @@ class GatewayPolicy:
     denied: tuple[DeniedSkills, ...] = ()
 
     def upstream(self, label: str) -> UpstreamPolicy:
-        """What is decided about one upstream; the defaults if the file does not name it."""
+        """The settings of one upstream; the defaults if the file does not name it."""
         return self.upstreams.get(label, DEFAULT_UPSTREAM)
 
     def allows(self, label: str, path: str) -> bool:
-        """Whether the skill at ``path`` of ``label`` may be served at all, whoever said yes to it."""
+        """Whether the skill at ``path`` of ``label`` may be served, apart from approvals."""
         upstream = self.upstream(label)
         is_denied = _matches(upstream.deny, path) or any(
             fnmatchcase(label, denied.upstream) and fnmatchcase(path, denied.path) for denied in self.denied
@@ -119,11 +119,11 @@ class GatewayPolicy:
         return _matches(upstream.skills, path) and not is_denied
 
     def materializes(self, label: str, path: str) -> bool:
-        """Whether a skill without digests is to be served as a snapshot."""
+        """Whether a skill without digests is served as a snapshot."""
         return _matches(self.upstream(label).materialize, path)
 
     def is_approved(self, label: str, path: str, fingerprint: str) -> bool:
-        """Whether the file itself says yes to that content."""
+        """Whether the policy approves that content."""
         return ApprovedContent(label, path, fingerprint) in self.approved
 
 
@@ -132,7 +132,7 @@ def _matches(globs: Iterable[str], path: str) -> bool:
 
 
 def parse_policy(text: str) -> GatewayPolicy:
-    """The policy in a ``gateway.toml``; ``FormatError`` for anything that is not one."""
+    """The policy in the text of a ``gateway.toml``."""
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -185,7 +185,7 @@ def _denied(table: _Table) -> DeniedSkills:
 
 
 class _Table:
-    """A table whose keys are taken one by one; ``end`` refuses what nobody took."""
+    """A table whose keys are taken one by one; ``end`` refuses the remaining ones."""
 
     def __init__(self, values: Mapping[str, Any], where: str) -> None:
         self._values = dict(values)
@@ -208,7 +208,7 @@ class _Table:
     def end(self) -> None:
         if self._values:
             unknown = ", ".join(f"'{self._where}{key:.80}'" for key in sorted(self._values)[:5])
-            raise _invalid(f"nobody knows the key {unknown}", f"known here: {', '.join(sorted(self._known))}")
+            raise _invalid(f"unknown key {unknown}", f"known keys: {', '.join(sorted(self._known))}")
 
 
 def _text(value: object, key: str) -> str:
@@ -224,8 +224,8 @@ def _boolean(value: object, key: str) -> bool:
 
 
 def _count(value: object, key: str) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MOST:
-        raise _invalid(f"'{key}' is not a whole number from 1 to {_MOST}", "write a number without quotes")
+    if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _MAX_COUNT:
+        raise _invalid(f"'{key}' is not a whole number from 1 to {_MAX_COUNT}", "write a number without quotes")
     return value
 
 
@@ -243,7 +243,7 @@ def _texts(value: object, key: str) -> tuple[str, ...]:
 def _fingerprint(value: object, key: str) -> str:
     if not isinstance(value, str) or not is_digest(value):
         raise _invalid(
-            f"'{key}' is no fingerprint", "write sha256: and 64 hex digits, as 'skillwire review' shows it"
+            f"'{key}' is not a fingerprint", "write sha256: and 64 hex digits, as 'skillwire review' shows it"
         )
     return value
 

@@ -1,8 +1,8 @@
-"""One upstream of the gateway: a remote catalog without the upstream's own words.
+"""One upstream of the gateway: a remote catalog whose errors are safe to show to clients.
 
-Error messages of an upstream may contain addresses or the output of a process. They go to the operator's log,
-never to a client. Entries say where they came from (``provenance.py``). An entry whose name breaks the format is
-reported and not published, whatever dialect the upstream speaks (F2, U3, P2).
+Error messages of an upstream may contain addresses or the output of a process. They go to the operator's log and
+terminal. Clients and the page see the error's reference only. Entries get their provenance (``provenance.py``). An
+entry whose name breaks the format is reported and not published, in every dialect (F2, U3, P2).
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.gateway.provenance import with_provenance
-from skillwire.gateway.states import state_problem
+from skillwire.gateway.provenance import format_time, with_provenance
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.frontmatter import description_problems, is_name
 from skillwire.skill.received import invalid_entry
@@ -40,19 +39,22 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MAX_NOTES = 1000
-_OURS = ("file-too-large", "directory-unsupported", "no-skills", "entry-other", "cursor-invalid")  # our own words
+_MAX_DESCRIPTION_PROBLEMS = 1000
+# References of errors that the client makes itself: their messages contain nothing of the upstream.
+_SAFE_ERRORS = ("file-too-large", "directory-unsupported", "no-skills", "entry-other", "cursor-invalid")
+_LISTING_ERRORS = ("listing-too-long", "cursor-repeats")
+_FIX_LISTING = "raise the limits of the upstream in the policy, or fix the upstream"
 
 log = logging.getLogger("skillwire.gateway")
 
 
 class UpstreamCatalog(WrapperCatalog):
-    """``remote``, as clients may see it. Make ``remote`` with ``prepare_entry``."""
+    """The part of ``remote`` that clients may see. Create ``remote`` with ``prepare=prepare_entry``."""
 
     def __init__(self, remote: RemoteCatalog) -> None:
         super().__init__(remote)
         self.remote = remote
-        self._notes: list[Diagnostic] | None = None  # None after a change
+        self._descriptions: list[Diagnostic] | None = None  # None after a change
         self._watch = remote.changes()
         self._watch.forward(self._forget)
 
@@ -62,7 +64,8 @@ class UpstreamCatalog(WrapperCatalog):
 
         An upstream that knows its skills by name only has no URIs: the scheme that stands for them is not shown.
         """
-        return UriMap(self.remote.label, NAMED_SCHEME if self.remote.schemes == {NAMED_SCHEME} else DEFAULT_SCHEME)
+        is_named = self.remote.schemes == frozenset({NAMED_SCHEME})
+        return UriMap(self.remote.label, NAMED_SCHEME if is_named else DEFAULT_SCHEME)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry; an invalid one does not exist for clients."""
@@ -82,28 +85,32 @@ class UpstreamCatalog(WrapperCatalog):
         return await self._answer(self.remote.read_directory(uri, cursor, limit))
 
     async def problems(self) -> Sequence[Diagnostic]:
-        """The state of the upstream, entries that are not published, and descriptions that break the format."""
+        """The state of the upstream, entries that are not published, and invalid descriptions."""
         remote = self.remote
-        if self._notes is None:
-            self._notes = list(islice(_notes([entry async for entry in remote.entries()]), _MAX_NOTES))
-        own = state_problem(remote.label, remote.state, remote.error, remote.seen_at)
-        found = [problem for problem in await remote.problems() if problem.reference != "listing-partial"]
-        return [*own, *found, *self._notes]
+        if self._descriptions is None:
+            found = _description_problems([entry async for entry in remote.entries()])
+            self._descriptions = list(islice(found, _MAX_DESCRIPTION_PROBLEMS))
+        entries = [problem for problem in await remote.problems() if problem.reference != "listing-partial"]
+        return [*_state_problems(remote), *entries, *self._descriptions]
 
     async def _answer(self, asked: Awaitable[T]) -> T:
-        """The upstream's answer; ``upstream-away`` in place of an error with the upstream's words."""
+        """The upstream's answer. An error that may contain text of the upstream becomes ``upstream-away``."""
         try:
             return await asked
         except (NotFoundError, VerificationError, FormatError):
             raise
         except SkillwireError as error:
-            if error.reference in _OURS:
+            if error.reference in _SAFE_ERRORS:
                 raise
             log.info("upstream %r: %s [%s]", self.remote.label, error.message, error.reference)
-            raise _away(self.remote.label) from error
+            raise UpstreamError(
+                "upstream-away",
+                f"the server of {self.remote.label!r} does not answer",
+                "try again later; files that were read before are still served from the cache",
+            ) from error
 
     def _forget(self, change: Change) -> None:  # noqa: ARG002
-        self._notes = None
+        self._descriptions = None
 
 
 def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
@@ -115,21 +122,32 @@ def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
         raise invalid_entry(f"the name {name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens", "F2")
     if None in entry.arguments.values():
         needed = ", ".join(entry.arguments)
-        raise invalid_entry(f"it needs arguments ({needed:.200}), which a gateway cannot pass on", "P2")
+        raise invalid_entry(f"it needs arguments ({needed:.200}), which a gateway cannot forward", "P2")
     since = remote.seen_at if remote.state == "stale" else None
     return with_provenance(entry, remote.label, dialect=remote.dialect, stale_since=since)
 
 
-def _away(label: str) -> UpstreamError:
-    return UpstreamError(
-        "upstream-away",
-        f"the server behind {label!r} does not answer now",
-        "try again later; what was read before still comes from the cache",
-    )
+def _state_problems(remote: RemoteCatalog) -> list[Diagnostic]:
+    label, error = remote.label, remote.error
+    reason = "" if error is None else f" [{error.reference}]"
+    if remote.state in ("unreachable", "connecting"):
+        message = f"the upstream {label!r} is unavailable and was never listed{reason}"
+        return [Diagnostic("upstream-away", message, "check that it runs and how it is configured", file="")]
+    if remote.state == "stale":
+        since = "" if remote.seen_at is None else f" since {format_time(remote.seen_at)}"
+        is_listing_error = error is not None and error.reference in _LISTING_ERRORS
+        what = "has not sent a complete listing" if is_listing_error else "has not answered"
+        message = f"the upstream {label!r} {what}{since}; its last listing is served{reason}"
+        hint = _FIX_LISTING if is_listing_error else "check that it runs"
+        return [Diagnostic("upstream-stale", message, hint, file="")]
+    if error is not None:
+        message = f"the upstream {label!r} did not list all of its skills{reason}"
+        return [Diagnostic("upstream-partial", message, _FIX_LISTING, file="")]
+    return []
 
 
-def _notes(entries: Sequence[SkillEntry]) -> Iterator[Diagnostic]:
-    """F3, F7: descriptions that break the format are served, and reported. Some dialects have none."""
+def _description_problems(entries: Sequence[SkillEntry]) -> Iterator[Diagnostic]:
+    """F3, F7: skills with invalid descriptions are served and reported. Some dialects have no descriptions."""
     for entry in (each for each in entries if each.whole_frontmatter or each.description):
         for reference, message, hint in description_problems(entry.frontmatter):
             place = entry.name if entry.is_named else entry.uri

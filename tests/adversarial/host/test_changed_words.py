@@ -61,10 +61,10 @@ async def test_a_gateway_does_not_serve_other_words_under_an_old_approval(
     web: HostileOrigin, state: Path, claimed: dict[str, str]
 ) -> None:
     async with gateway_of(state, {"evil": web}, 'mode = "admit"') as gateway:
-        [entry] = await gateway.upstreams["evil"].admitting.waiting()
+        [entry] = await gateway.upstreams["evil"].gate.waiting()
         request = ApprovalRequest("load", "evil", entry, review_entry(entry))
         await gateway.approvals.remember(request, Answer(yes=True, by="ada"))
-        await gateway.standing.look()
+        await gateway.approval_view.refresh()
         assert await paths(gateway.catalog) == ["evil/flat"]
         web.claim(**claimed)
         await source(gateway, "evil").refresh()

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from gateway.stage import SECONDS, gateway_of, hostile, paths, source, until
-from gateway.test_admitting import ADMIT, FLAT, NOTES, approve
+from gateway.test_approval_gate import ADMIT, FLAT, NOTES, approve
 from host.short import speak_archive, speak_digest, speak_manifest
 from rules import rule
 from skillwire import NotFoundError
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 
@@ -41,7 +41,7 @@ async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: P
     """An index says nothing about the files of a packed skill; asked for, it is what was approved."""
     async with approved_archive(state) as gateway:
         await source(gateway, "acme").refresh()
-        await gateway.upstreams["acme"].admitting.waiting()
+        await gateway.upstreams["acme"].gate.waiting()
         assert len(await gateway.store.approvals()) == 1
         assert (await gateway.catalog.get_skill(FLAT)).is_complete
         assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
@@ -110,8 +110,8 @@ async def test_a_yes_is_not_taken_back_for_what_was_asked_for_before_it(state: P
         speak_manifest(server, {"SKILL.md": skill_md("flat"), "notes.md": b"rotated\n"})
         await approve(state, url)
         await source(gateway, "acme").refresh()
-        await gateway.standing.look()
-        await gateway.upstreams["acme"].admitting.waiting()
+        await gateway.approval_view.refresh()
+        await gateway.upstreams["acme"].gate.waiting()
         assert len(await gateway.store.approvals()) == 1
 
 

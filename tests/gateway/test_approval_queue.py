@@ -12,11 +12,11 @@ from mcp_types import ElicitResult
 
 from adversarial.adversary import HostileServer
 from gateway.stage import SECONDS, gateway_of, hostile, source
-from gateway.test_eliciting import ADMIT, FLAT, NOTES, Person, wire_of
+from gateway.test_elicitation import ADMIT, FLAT, NOTES, Person, wire_of
 from host.stage import make_dynamic, rotate
 from rules import rule
-from skillwire.gateway import wishing
-from skillwire.gateway.wishing import LIVES_SECONDS
+from skillwire.gateway import approval_queue
+from skillwire.gateway.approval_queue import QUESTION_SECONDS
 from skillwire.host.approvals import Answer
 from skillwire.host.desk import give_answer
 from trees import skill_md
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interaction.conftest import Wire
-    from skillwire.gateway.opening import Gateway
-    from skillwire.gateway.wishing import Wish
+    from skillwire.gateway.approval_queue import RequestedSkill
+    from skillwire.gateway.gateway import Gateway
     from skillwire.store.contract import Question
 
 pytestmark = pytest.mark.anyio
@@ -49,10 +49,10 @@ async def refused(wire: Wire, uri: str = NOTES) -> str:
     return caught.value.message
 
 
-def listen(gateway: Gateway) -> list[Wish]:
+def listen(gateway: Gateway) -> list[RequestedSkill]:
     """Wishes that were noted from now on; nobody hears of them."""
-    noted: list[Wish] = []
-    gateway.wishes.note = noted.append  # type: ignore[method-assign]
+    noted: list[RequestedSkill] = []
+    gateway.queue.add = noted.append  # type: ignore[method-assign]
     return noted
 
 
@@ -69,7 +69,7 @@ async def test_what_a_client_without_forms_wants_is_asked_at_the_desk(state: Pat
         assert (question.kind, question.origin, question.entry.uri) == ("load", "acme", "skill://flat/SKILL.md")
         assert question.by.startswith("gateway, for client:")
         assert (question.hidden, server.read_uris()) == ((), [])
-        assert question.waits_until == question.asked_at + LIVES_SECONDS
+        assert question.waits_until == question.asked_at + QUESTION_SECONDS
         assert await give_answer(gateway.store, question, YES)
         assert (await wire.client.read_resource(NOTES)).contents[0].text == "notes\n"
         [approval] = await gateway.store.approvals()
@@ -80,7 +80,7 @@ async def test_however_often_it_is_wanted_it_is_asked_about_once(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """And for as long as somebody wants it."""
-    monkeypatch.setattr(wishing, "_PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr(approval_queue, "_PAUSE_SECONDS", 0.0)
     async with (
         gateway_of(state, {"acme": hostile()}, ADMIT) as gateway,
         wire_of(gateway, "auto", None) as wire,
@@ -170,7 +170,7 @@ async def test_nothing_is_asked_where_no_yes_can_be_given(state: Path) -> None:
 @rule("B3")
 async def test_only_so_many_skills_are_asked_about(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Clients cannot fill a person's desk; the next question comes when one is answered or old."""
-    monkeypatch.setattr(wishing, "_MOST_ASKED", 2)
+    monkeypatch.setattr(approval_queue, "_MAX_QUESTIONS", 2)
     server = HostileServer()
     for name in ("one", "two", "three"):
         server.add(name, {"SKILL.md": skill_md(name)})
@@ -179,13 +179,13 @@ async def test_only_so_many_skills_are_asked_about(state: Path, monkeypatch: pyt
             await refused(wire, f"skill://acme/{name}/SKILL.md")
         await asked(gateway, lambda found: len(found) == 2)
         tried = anyio.Event()
-        renewed = gateway.wishes._renewed
+        renewed = gateway.queue._renew
 
-        async def trying(key: tuple[str, str], wish: Wish) -> bool:
+        async def trying(key: tuple[str, str], wish: RequestedSkill) -> bool:
             tried.set()
             return await renewed(key, wish)
 
-        gateway.wishes._renewed = trying  # type: ignore[method-assign]
+        gateway.queue._renew = trying  # type: ignore[method-assign]
         await refused(wire, "skill://acme/three/SKILL.md")
         with anyio.fail_after(SECONDS):
             await tried.wait()

@@ -11,9 +11,9 @@ from mcp import Client, MCPError
 from mcp_types import ElicitResult
 
 from gateway.stage import SECONDS, gateway_of, hostile
-from gateway.test_eliciting import ADMIT, NOTES, Person, wire_of
+from gateway.test_elicitation import ADMIT, NOTES, Person, wire_of
 from rules import rule
-from skillwire.gateway.eliciting import attach_eliciting
+from skillwire.gateway.elicitation import attach_elicitation
 from skillwire.server.notifications import everything
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
@@ -31,7 +31,7 @@ async def test_a_no_is_of_the_session_in_which_it_was_said(state: Path) -> None:
     first, second = Person(decline, decline), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_eliciting(server, gateway, lambda: everything)
+        attach_elicitation(server, gateway, lambda: everything)
         async with (
             Client(server, mode="legacy", elicitation_callback=first) as one,
             Client(server, mode="legacy", elicitation_callback=second) as other,
@@ -50,7 +50,7 @@ async def test_a_no_without_a_session_is_not_remembered_for_long(
     first, second = Person(ElicitResult(action="decline")), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_eliciting(server, gateway, lambda: everything)
+        attach_elicitation(server, gateway, lambda: everything)
         async with Client(server, elicitation_callback=first) as one:
             with pytest.raises(MCPError):
                 await one.read_resource(NOTES)
@@ -59,7 +59,7 @@ async def test_a_no_without_a_session_is_not_remembered_for_long(
                 await other.read_resource(NOTES)
             assert "[approval-missing " in caught.value.message
             now = time.monotonic()
-            monkeypatch.setattr("skillwire.gateway.refusals.time.monotonic", lambda: now + 61)
+            monkeypatch.setattr("skillwire.gateway.elicitation.time.monotonic", lambda: now + 61)
             assert (await other.read_resource(NOTES)).contents[0].text == "notes\n"
 
 

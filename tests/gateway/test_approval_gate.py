@@ -32,7 +32,7 @@ from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
@@ -118,7 +118,7 @@ async def test_a_yes_that_is_taken_back_is_noticed(state: Path) -> None:
         async with gateway_of(state, {"acme": url}, ADMIT) as gateway:
             assert await paths(gateway.catalog) == ["acme/flat"]
             await gateway.approvals.revoke("acme", "skill://flat/SKILL.md", by="ada", why="asked to")
-            await gateway.standing.look()  # as it does every second
+            await gateway.approval_view.refresh()  # as it does every second
             await until(gateway.catalog, lambda: is_gone(gateway))
             await refused(gateway)
 
@@ -173,8 +173,8 @@ async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(
         await approve(state, url)
         acme._table.replace(held)
         acme.seen_at = time.time() - 1000
-        await gateway.standing.look()
-        await gateway.upstreams["acme"].admitting.waiting()
+        await gateway.approval_view.refresh()
+        await gateway.upstreams["acme"].gate.waiting()
         assert len(await gateway.store.approvals()) == 1
         await acme.refresh()
         assert (await gateway.catalog.read_file(NOTES)).data == b"rotated\n"
@@ -247,23 +247,20 @@ async def test_what_is_served_is_written_down_once_for_each_content(state: Path)
         async with gateway_of(state, {"acme": catalog}) as gateway:
             for _ in range(3):
                 await gateway.catalog.read_file(NOTES)
-            await until_written(gateway, 1)
+            await written(gateway, 1)
     async with gateway_of(state, {"acme": catalog}) as gateway:
         catalog.put(flat_skill(description="Another."))
         await source(gateway, "acme").refresh()
         await gateway.catalog.get_skill(FLAT)
-        lines = await until_written(gateway, 2)
+        lines = await written(gateway, 2)
     assert {line.what for line in lines} == {"served"}
     assert len({line.facts["fingerprint"] for line in lines}) == 2
     assert {(line.origin, line.uri) for line in lines} == {("acme", "skill://flat/SKILL.md")}
 
 
-async def until_written(gateway: Gateway, count: int) -> list[Any]:
-    with anyio.fail_after(SECONDS):
-        while len(lines := await gateway.store.lines()) < count:
-            await anyio.lowlevel.checkpoint()
-        while gateway.recorder.is_busy:
-            await anyio.lowlevel.checkpoint()
+async def written(gateway: Gateway, count: int) -> list[Any]:
+    await gateway.audit.flush()
+    lines = await gateway.store.lines()
     assert len(lines) == count
     return list(lines)
 

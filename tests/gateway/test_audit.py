@@ -6,16 +6,15 @@ import sqlite3
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-import anyio
 import pytest
 
-from gateway.stage import SECONDS, flat_skill, gateway_of
+from gateway.stage import flat_skill, gateway_of
 from skillwire import MemoryCatalog, StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 
@@ -23,10 +22,8 @@ FLAT = "skill://acme/flat/SKILL.md"
 
 
 async def served(gateway: Gateway) -> list[Any]:
-    """The lines, once everything that was noted is written or was given up."""
-    with anyio.fail_after(SECONDS):
-        while gateway.recorder.is_busy:
-            await anyio.lowlevel.checkpoint()
+    """The lines, after everything that waits was written or failed."""
+    await gateway.audit.flush()
     return [line for line in await gateway.store.lines() if line.what == "served"]
 
 
@@ -63,9 +60,7 @@ async def test_a_damaged_line_is_another_line(state: Path) -> None:
         )
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
         await gateway.catalog.get_skill(FLAT)
-        with anyio.fail_after(SECONDS):
-            while gateway.recorder.is_busy:
-                await anyio.lowlevel.checkpoint()
+        await gateway.audit.flush()
     with closing(sqlite3.connect(state / "host.sqlite3")) as store:
         [[count]] = store.execute("SELECT count(*) FROM log WHERE what = 'served'").fetchall()
     assert count == 3

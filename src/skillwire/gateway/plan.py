@@ -1,7 +1,7 @@
-"""What a gateway is to be made of: a policy, an ``mcpServers`` file and folders, read and checked.
+"""The plan of a gateway: a policy, an ``mcpServers`` file and folders, read and checked.
 
-Every mistake is found here, before anything is started: two upstreams with one label, a label that nobody has, a
-server that cannot be understood. Labels are those that ``skillwire approve`` uses with the same file (O1).
+Every mistake is found here, before anything is started: two upstreams with one label, an unknown label, an invalid
+server. Labels are the same that ``skillwire approve`` uses with the same file (O1).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MAX_POLICY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a gateway is to be made of: servers and folders by label, and the policy about them."""
+    """The servers and folders of a gateway by label, and its policy."""
 
     policy: GatewayPolicy = field(default_factory=GatewayPolicy)
     servers: Mapping[str, Any] = field(default_factory=dict[str, Any], repr=False)
@@ -35,16 +35,16 @@ class Plan:
     config: Path | None = None
     state: Path | None = None
     is_public: bool = False
-    """Whether it is served over HTTP, where a client may be anyone with a token."""
+    """Whether it is served over HTTP, where every holder of a token may be a client."""
 
     @property
     def approve_options(self) -> str:
-        """What 'skillwire approve' needs beside a name, to find the same servers and the same memory."""
+        """The options with which 'skillwire approve' uses the same servers and the same store."""
         return self._options(str)
 
     @property
     def public_options(self) -> str:
-        """The same for a client: it learns what files are called here, and not where they are."""
+        """The same for clients: with the names of files, without their folders."""
         return self._options(lambda path: path.name)
 
     def _options(self, shown: Callable[[Path], str]) -> str:
@@ -53,11 +53,11 @@ class Plan:
 
 
 def plan_gateway(*, policy: Path | None = None, config: Path | None = None, folders: Sequence[Path] = ()) -> Plan:
-    """What the operator named, read and checked; ``FormatError`` says what does not fit together."""
+    """Read and check the files that the operator named; ``FormatError`` if they do not fit together."""
     decided = GatewayPolicy() if policy is None else _read_policy(policy)
     if config is not None and decided.servers is not None:
         raise FormatError(
-            "servers-twice", "--config and the policy's 'servers' both name a file", "name it in one place"
+            "servers-twice", "--config and the policy's 'servers' both name a file", "remove one of them"
         )
     if policy is not None and decided.servers is not None:
         config = policy.parent / decided.servers
@@ -73,7 +73,7 @@ def plan_gateway(*, policy: Path | None = None, config: Path | None = None, fold
     places = {label: path for label, path in places.items() if decided.upstream(label).enabled}
     if not enabled and not places:
         raise FormatError(
-            "nothing-to-serve", "there is no upstream", "give --config SERVERS.json, --policy, or a folder"
+            "nothing-to-serve", "no upstream is configured", "add --config SERVERS.json, --policy, or a folder"
         )
     return Plan(decided, enabled, places, config=config)
 
@@ -85,10 +85,10 @@ def _read_policy(path: Path) -> GatewayPolicy:
         text = data.decode() if len(data) <= _MAX_POLICY_BYTES else ""
     except (OSError, UnicodeDecodeError) as error:
         raise NotFoundError(
-            "policy-unreadable", f"{path.name!r} cannot be read as text", "check --policy"
+            "policy-unreadable", f"{path.name!r} is not a readable text file", "check --policy"
         ) from error
     if len(data) > _MAX_POLICY_BYTES:
-        raise FormatError("policy-invalid", f"{path.name!r} is too large to be a policy", "check --policy")
+        raise FormatError("policy-invalid", f"{path.name!r} is larger than a policy may be", "check --policy")
     return parse_policy(text)
 
 
@@ -107,22 +107,22 @@ def _folders(
     places = {label: base / each.folder for label, each in policy.upstreams.items() if each.folder is not None}
     for label in places:
         if label in servers:
-            raise _taken(label, "a server of the file and a folder of the policy")
+            raise _duplicate(label, "a server of the file and a folder of the policy have the same label")
     for path in given:
         label = label_for(path.resolve().name)
         if label in servers or label in places:
-            raise _taken(label, f"the folder {path.name!r:.80} and another upstream")
+            raise _duplicate(label, f"the folder {path.name!r:.80} and another upstream have the same label")
         places[label] = path
     return places
 
 
 def _check_apart(labels: set[str]) -> None:
-    """O3: a label is the authority of a URI, whose case some clients change: two must not differ by that alone."""
+    """O3: some clients change the case of a URI's first segment, so labels must differ by more than case."""
     seen: dict[str, str] = {}
     for label in sorted(labels):
         other = seen.setdefault(fold(label), label)
         if other != label:
-            raise _taken(label, f"{other!r} and {label!r}, which differ by case only,")
+            raise _duplicate(label, f"{other!r} and {label!r} differ by case only")
 
 
 def _check_labels(policy: GatewayPolicy, labels: set[str]) -> None:
@@ -130,13 +130,13 @@ def _check_labels(policy: GatewayPolicy, labels: set[str]) -> None:
     for label in (*policy.upstreams, *(approved.upstream for approved in policy.approved)):
         if label not in labels:
             raise FormatError(
-                "upstream-unknown", f"the policy names an upstream {label!r:.80}", f"known: {known:.300}"
+                "upstream-unknown", f"the policy names an unknown upstream {label!r:.80}", f"known: {known:.300}"
             )
     for denied in policy.denied:
         if not any(fnmatchcase(label, denied.upstream) for label in labels):
             raise FormatError(
                 "upstream-unknown",
-                f"the policy denies skills of {denied.upstream!r:.80}, which is no upstream",
+                f"the policy denies skills of an unknown upstream {denied.upstream!r:.80}",
                 f"known: {known:.300}",
             )
 
@@ -145,9 +145,9 @@ def _check_server(label: str, entry: Mapping[str, Any]) -> None:
     try:
         parse_server(entry)
     except FormatError as error:
-        hint = f"{error.hint}; or leave it out: [upstream.{label}] enabled = false"
+        hint = f"{error.hint}; or disable it: [upstream.{label}] enabled = false"
         raise FormatError(error.reference, f"the server {label!r}: {error.message}", hint) from error
 
 
-def _taken(label: str, who: str) -> FormatError:
-    return FormatError("label-duplicate", f"{who} would both be {label!r}", "rename one of them", rule="O1")
+def _duplicate(label: str, message: str) -> FormatError:
+    return FormatError("label-duplicate", f"{message}: {label!r}", "rename one of them", rule="O1")

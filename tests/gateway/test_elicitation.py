@@ -16,8 +16,7 @@ from host.stage import entry_of, make_dynamic, rotate
 from http_server import serving_http
 from interaction.conftest import Wire
 from rules import rule
-from skillwire.gateway.eliciting import attach_eliciting
-from skillwire.gateway.forms import approval_form, is_yes
+from skillwire.gateway.elicitation import approval_form, attach_elicitation, is_approval
 from skillwire.server.endpoints import Dialects
 from skillwire.server.notifications import everything
 from skillwire.server.run import build_server
@@ -29,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
@@ -57,7 +56,7 @@ async def wire_of(
     sees: Callable[[str], bool] = everything,
 ) -> AsyncIterator[Wire]:
     server = build_server(Skills(gateway.catalog, watch=False))
-    attach_eliciting(server, gateway, lambda: sees)
+    attach_elicitation(server, gateway, lambda: sees)
     async with Client(server, mode=mode, elicitation_callback=person) as client:
         yield Wire(client, "legacy" if mode == "legacy" else "modern")
 
@@ -88,7 +87,7 @@ async def test_where_answers_are_plain_json_a_client_is_told_and_not_kept_waitin
     person = Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_eliciting(server, gateway, lambda: everything)
+        attach_elicitation(server, gateway, lambda: everything)
         async with serving_http(server) as url, Client(url, mode=mode, elicitation_callback=person) as client:
             with anyio.fail_after(SECONDS):
                 try:
@@ -274,7 +273,7 @@ def test_a_form_stays_short_whatever_an_author_wrote() -> None:
     ids=["no-content", "empty", "no-boolean", "cancelled", "no-action"],
 )
 def test_only_a_ticked_box_in_a_form_that_was_sent_is_a_yes(answer: dict[str, Any]) -> None:
-    assert not is_yes(answer)
+    assert not is_approval(answer)
 
 
 @rule("A1", "P2", "M2")
@@ -290,7 +289,7 @@ async def test_a_client_that_knows_skills_by_name_is_asked_or_told_too(
     person = Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False, dialects=Dialects(dialect)))
-        attach_eliciting(server, gateway, lambda: everything)
+        attach_elicitation(server, gateway, lambda: everything)
         async with Client(server, mode=mode, elicitation_callback=person) as client:
             wire = Wire(client, "legacy" if mode == "legacy" else "modern")
             if mode == "legacy":
@@ -333,6 +332,6 @@ async def test_what_cannot_be_approved_is_said_without_a_command(state: Path) ->
     async with gateway_of(state, {"acme": server}, policy) as gateway, wire_of(gateway, "auto", None) as wire:
         with anyio.fail_after(SECONDS):
             while "fingerprint" not in (await gateway.catalog.problems())[0].hint:
-                await gateway.upstreams["acme"].admitting.decided().wait()
+                await gateway.upstreams["acme"].gate.decided().wait()
         with pytest.raises(MCPError, match=r"\[\[approved\]\]"):
             await wire.client.read_resource(FLAT)

@@ -25,7 +25,7 @@ from trees import skill_md
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.gateway.opening import Gateway
+    from skillwire.gateway.gateway import Gateway
 
 pytestmark = pytest.mark.anyio
 FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
@@ -201,7 +201,7 @@ async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_told(state: Pat
         async with gateway_of(state, {"acme": url}, f'mode = "admit"\n{WANTED}') as gateway:
             with anyio.fail_after(SECONDS):
                 while "fingerprint" not in (hint := (await gateway.catalog.problems())[0].hint):
-                    await gateway.upstreams["acme"].admitting.decided().wait()
+                    await gateway.upstreams["acme"].gate.decided().wait()
             assert await paths(gateway.catalog) == []
         content = hint.partition("'")[2].strip("'")
         yes = f'[[approved]]\nupstream = "acme"\npath = "flat"\nfingerprint = "{content}"\n'

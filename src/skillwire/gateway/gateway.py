@@ -1,0 +1,219 @@
+"""Opens a gateway: builds the catalogs of each upstream and keeps them current while the gateway is open.
+
+The state folder is the one of ``skillwire approve``.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+import anyio
+from anyio import to_thread
+
+from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.catalog.mapped import MappedCatalog, UriMap
+from skillwire.client.link import ServerLink
+from skillwire.client.remote import RemoteCatalog
+from skillwire.errors import StoreError
+from skillwire.gateway.approval_gate import Admission, ApprovalGate
+from skillwire.gateway.approval_queue import ApprovalQueue
+from skillwire.gateway.approval_view import ApprovalView
+from skillwire.gateway.audit import AuditLog
+from skillwire.gateway.federation import FederatedCatalog
+from skillwire.gateway.provenance import ORIGIN
+from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
+from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
+from skillwire.host.approvals import Approvals, Policy, nobody
+from skillwire.host.opening import check_state, open_cache, open_store
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.uri import DEFAULT_SCHEME
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncGenerator, Callable, Mapping
+    from pathlib import Path
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.client.dialects.contract import DialectName
+    from skillwire.gateway.plan import Plan
+    from skillwire.gateway.policy import GatewayPolicy
+    from skillwire.skill import SkillEntry
+    from skillwire.skill.entry import SkillMeta
+    from skillwire.store.content_cache import ContentCache
+    from skillwire.store.contract import Store
+
+
+@dataclass(frozen=True, slots=True)
+class Upstream:
+    """One upstream. ``catalog`` is ``gate`` under the URIs of the gateway."""
+
+    label: str
+    remote: RemoteCatalog | None  # None for a folder
+    gate: ApprovalGate
+    catalog: MappedCatalog
+
+
+@dataclass(frozen=True, slots=True)
+class Gateway:
+    """A running gateway: serve ``catalog``."""
+
+    catalog: FederatedCatalog
+    upstreams: Mapping[str, Upstream]
+    policy: GatewayPolicy
+    is_public: bool
+    store: Store
+    cache: ContentCache
+    approvals: Approvals
+    approval_view: ApprovalView
+    queue: ApprovalQueue
+    audit: AuditLog
+    _scope: anyio.CancelScope = field(default_factory=anyio.CancelScope, repr=False)
+    _stopped: anyio.Event = field(default_factory=anyio.Event, repr=False)
+
+    async def settle(self, seconds: float) -> None:
+        """Wait until every upstream was listed or failed, but not longer than ``seconds``."""
+        with anyio.move_on_after(seconds):
+            for upstream in self.upstreams.values():
+                if upstream.remote is not None:
+                    await upstream.remote.settle(seconds)
+
+    async def follow(self) -> None:
+        """Keep every upstream connected until ``stop``."""
+        try:
+            with self._scope:
+                await self.catalog.follow()
+        finally:
+            self._stopped.set()
+
+    async def stop(self, seconds: float) -> None:
+        """Disconnect from every upstream, but wait no longer than ``seconds``."""
+        self._scope.cancel()
+        with anyio.move_on_after(seconds):
+            await self._stopped.wait()
+
+
+@asynccontextmanager
+async def open_gateway(
+    plan: Plan, state: str | Path, *, limits: Limits = DEFAULT_LIMITS
+) -> AsyncGenerator[Gateway]:
+    """A gateway for the duration of the block. It serves the saved listings at once."""
+    folders = list(plan.folders.values())
+    await to_thread.run_sync(check_state, state, folders)
+    store = await open_store(state)
+    try:
+        cache = await to_thread.run_sync(open_cache, state, folders)
+        gateway = _Builder(plan, store, cache, limits).gateway()
+        await gateway.approval_view.refresh()
+        error: BaseException | None = None
+        async with anyio.create_task_group() as group:
+            for task in (
+                gateway.approval_view.run,
+                gateway.audit.run,
+                gateway.queue.run,
+                gateway.follow,
+                partial(_prune, cache),
+            ):
+                group.start_soon(task)
+            try:
+                yield gateway
+            except anyio.get_cancelled_exc_class():
+                raise
+            except BaseException as raised:  # an error of the block is raised unchanged, not in a group
+                error = raised
+            group.cancel_scope.cancel()
+        if error is not None:
+            raise error
+    finally:
+        await store.close()
+
+
+class _Builder:
+    """Builds a gateway: one chain of catalogs for each upstream (see the package)."""
+
+    def __init__(self, plan: Plan, store: Store, cache: ContentCache, limits: Limits) -> None:
+        self._plan = plan
+        self._store = store
+        self._cache = cache
+        self._limits = limits
+        self._approvals = Approvals(store, Policy(), nobody)
+        self._view = ApprovalView(store)
+        self._audit = AuditLog(store)
+
+    def gateway(self) -> Gateway:
+        plan = self._plan
+        upstreams = {
+            label: self._folder(label) if label in plan.folders else self._server(label)
+            for label in sorted({*plan.servers, *plan.folders})
+        }
+        return Gateway(
+            FederatedCatalog({label: upstream.catalog for label, upstream in upstreams.items()}),
+            upstreams,
+            plan.policy,
+            plan.is_public,
+            self._store,
+            self._cache,
+            self._approvals,
+            self._view,
+            ApprovalQueue(self._store),
+            self._audit,
+        )
+
+    def _folder(self, label: str) -> Upstream:
+        def describe(_: str, meta: SkillMeta) -> SkillMeta:
+            return replace(meta, meta={**meta.meta, ORIGIN: label})
+
+        catalog = DirectoryCatalog(self._plan.folders[label], describe=describe)
+        catalog.demand_root()
+        uri_map = UriMap(label, DEFAULT_SCHEME)
+        return self._upstream(label, None, catalog, lambda: uri_map)
+
+    def _server(self, label: str) -> Upstream:
+        settings, limits = self._plan.policy.upstream(label), self._limits
+        limits = replace(
+            limits,
+            max_server_bytes=settings.max_bytes or limits.max_server_bytes,
+            max_file_bytes=settings.max_file_bytes or limits.max_file_bytes,
+            max_call_seconds=settings.timeout or limits.max_call_seconds,
+        )
+        dialect = cast("DialectName | None", settings.dialect)
+        link = ServerLink(
+            label, self._plan.servers[label], limits=limits, dialect=dialect, max_skills=settings.max_skills
+        )
+        remote = RemoteCatalog(
+            link,
+            store=self._store,
+            cache=self._cache,
+            limits=limits,
+            allow_unverified=True,
+            # An approval covers the files that the upstream promises. A snapshot would cover more.
+            closed=self._plan.policy.mode == "admit" and not settings.materialize,
+            prepare=prepare_entry,
+        )
+        server = UpstreamCatalog(remote)
+        catalog: Catalog = server
+        if settings.materialize:
+
+            def is_selected(entry: SkillEntry) -> bool:
+                return self._plan.policy.materializes(label, server.uri_map.path(entry.uri))
+
+            saved = SnapshotStore(label, self._store, self._cache, ignores_saved=self._plan.renews_snapshots)
+            catalog = MaterializedCatalog(server, label, is_selected, saved, limits=self._limits)
+        return self._upstream(label, remote, catalog, lambda: server.uri_map)
+
+    def _upstream(
+        self, label: str, remote: RemoteCatalog | None, inner: Catalog, uri_map: Callable[[], UriMap]
+    ) -> Upstream:
+        def seen_at() -> float | None:
+            return None if remote is None else remote.seen_at
+
+        admission = Admission(label, self._plan, self._view, self._approvals, uri_map=uri_map, seen_at=seen_at)
+        gate = ApprovalGate(inner, admission, self._audit)
+        return Upstream(label, remote, gate, MappedCatalog(gate, uri_map))
+
+
+async def _prune(cache: ContentCache) -> None:
+    with suppress(StoreError):  # an unpruned cache is no reason to stop
+        await to_thread.run_sync(lambda: cache.prune(now=time.time()), abandon_on_cancel=True)
