@@ -197,11 +197,11 @@ class _Builder:
         if settings.materialize:
 
             def is_selected(entry: SkillEntry) -> bool:
-                return self._plan.policy.materializes(label, server.uri_map.path(entry.uri))
+                return self._plan.policy.materializes(label, server.uri_map().path(entry.uri))
 
             saved = SnapshotStore(label, self._store, self._cache, ignores_saved=self._plan.renews_snapshots)
             catalog = MaterializedCatalog(server, label, is_selected, saved, limits=self._limits)
-        return self._upstream(label, remote, catalog, lambda: server.uri_map)
+        return self._upstream(label, remote, catalog, server.uri_map)
 
     def _upstream(
         self, label: str, remote: RemoteCatalog | None, inner: Catalog, uri_map: Callable[[], UriMap]

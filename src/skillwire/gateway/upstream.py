@@ -58,7 +58,6 @@ class UpstreamCatalog(WrapperCatalog):
         self._watch = remote.changes()
         self._watch.forward(self._forget)
 
-    @property
     def uri_map(self) -> UriMap:
         """The map of the upstream's URIs to those of the gateway.
 
