@@ -265,10 +265,10 @@ REPLAYING = rows(
     ),
     (
         "replay-one-answer-takes-all-room",
-        "if kept.weight > self._room // _LARGEST_SHARE:",
-        "if kept.weight > self._room:",
+        "if entry.weight > self._room // _LARGEST_SHARE:",
+        "if entry.weight > self._room:",
     ),
-    ("replay-repeats-what-changed", "if kept is None or not kept.is_unchanged():", "if kept is None:"),
+    ("replay-repeats-what-changed", "if entry is None or not entry.is_unchanged():", "if entry is None:"),
 )
 
 # Who said yes to what

@@ -12,8 +12,7 @@ from adversarial.expecting import listed
 from rules import rule
 from skillwire import build_catalog, build_summary
 from skillwire.skill.entry import DYNAMIC, SkillEntry
-from skillwire.wire.fallback import prompt_definition, prompt_result
-from skillwire.wire.fallback_text import skill_line
+from skillwire.wire.fallback import prompt_definition, prompt_result, skill_line
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -14,9 +14,8 @@ from http_server import serving_config
 from rules import rule
 from skillwire.host.runtime import Host
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
-from skillwire.server.bounds import Connections
 from skillwire.server.http import HttpOptions, HttpServer, listen
-from skillwire.server.outlet import Outlet
+from skillwire.server.http_protocol import ChunkedTransport, Connections
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.store.memory import MemoryStore
@@ -386,12 +385,12 @@ class Sink:
     """A connection whose client reads nothing."""
 
     def __init__(self) -> None:
-        self.outlet: Any = Outlet(cast("Any", self))
+        self.transport: Any = ChunkedTransport(cast("Any", self))
         self.size = 0
 
     def write(self, data: bytes) -> None:
         self.size += len(data)
-        self.outlet.is_full = True
+        self.transport.is_full = True
 
     def is_closing(self) -> bool:
         return False
@@ -404,11 +403,11 @@ class Sink:
 def test_a_response_counts_as_a_whole_until_its_last_piece_is_sent() -> None:
     """Otherwise a client that leaves the end of each response unread takes memory that is not counted."""
     sink = Sink()
-    sink.outlet.write(b"a" * MIB)
-    held = [sink.outlet.held()]
+    sink.transport.write(b"a" * MIB)
+    held = [sink.transport.held()]
     while sink.size < MIB:
-        sink.outlet.resume()
-        held.append(sink.outlet.held())
+        sink.transport.resume()
+        held.append(sink.transport.held())
     assert held == [MIB, MIB, MIB, 0]
 
 

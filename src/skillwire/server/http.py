@@ -1,8 +1,9 @@
 """Streamable HTTP for operators: health and readiness, metrics, access logs, limits, compression, drain.
 
-The protocol is the SDK's; this adds what stands around it. Bodies are bounded by the SDK, everything else that a
-client can take by ``bounds.py``. A loopback address, or a named one, answers only requests that name it (DNS
-rebinding); ``0.0.0.0`` cannot know its names.
+The SDK implements the protocol; this module adds the rest of a web server. The SDK limits the size of bodies, and
+``http_protocol.py`` everything else that a client can take. One caller, by its subject or by its address, has at
+most a quarter of the sessions of the handshake era (Z6). A server on a loopback address, or with a public URL,
+accepts only requests with its own host names (DNS rebinding). A server on ``0.0.0.0`` does not know its names.
 """
 
 from __future__ import annotations
@@ -11,13 +12,16 @@ import json
 import logging
 import socket
 import time
+from collections import defaultdict
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
 from pydantic import AnyHttpUrl
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.responses import PlainTextResponse, Response
@@ -26,17 +30,16 @@ from starlette.routing import Route
 from skillwire.errors import UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.server.access import Access, Policy, Verifier
-from skillwire.server.bounds import BoundedProtocol, Connections, SessionShares
+from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, network_of
 from skillwire.server.lowlevel import share_sessions
 from skillwire.server.metrics import Metrics
 from skillwire.server.page import Guard
-from skillwire.server.quick import QuickProtocol
-from skillwire.server.response_cache import COMPRESS_FROM, DEFAULT_BYTES, Replay
+from skillwire.server.response_cache import COMPRESS_FROM, DEFAULT_BYTES, ResponseCache
 from skillwire.server.routing import DialectPaths
 from skillwire.server.signals import StoppingServer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Container
 
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
 
 MCP_PATH = "/mcp"
+_SESSION_ID, _VERSION = b"mcp-session-id", b"mcp-protocol-version"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
 
 access_log = logging.getLogger("skillwire.access")
@@ -56,23 +60,25 @@ access_log = logging.getLogger("skillwire.access")
 
 @dataclass(frozen=True, slots=True)
 class HttpOptions:
-    """What an operator may choose."""
+    """Settings of an operator."""
 
     access: Access | None = None
-    public_url: str | None = None  # how clients reach the server; named in OAuth metadata
+    public_url: str | None = None  # the URL that clients use; OAuth metadata contains it
     max_body_bytes: int = MIB
     max_connections: int = 1024
     max_sessions: int = 4096  # of the handshake era
     drain_seconds: int = 5
-    asks: bool = False  # whether clients of the handshake era may be asked something: that takes event streams
-    replay_bytes: int = DEFAULT_BYTES  # memory for answers that are sent again; 0 for none
+    asks: bool = (
+        False  # whether the server may send requests to clients of the handshake era, which needs event streams
+    )
+    replay_bytes: int = DEFAULT_BYTES  # memory of the response cache; 0 for no cache
     limits: Limits = DEFAULT_LIMITS
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket, or an ``UpstreamError`` that says what to do instead. Port 0 picks a free one."""
+    """Open a listening socket; raises an ``UpstreamError`` with a hint. Port 0 chooses a free port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio switches Nagle's algorithm off only where the protocol is named; it costs 40 ms a request.
+    # With an explicit protocol asyncio disables Nagle's algorithm, which would cost 40 ms a request.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
@@ -83,13 +89,13 @@ def listen(host: str, port: int) -> socket.socket:
         raise UpstreamError(
             "address-unavailable",
             f"cannot listen on {host}:{port}: {error.strerror or error}",
-            "choose another port, or end what is using this one",
+            "choose another port, or stop the program that uses this one",
         ) from error
     return listener
 
 
 def url_of(listener: socket.socket) -> str:
-    """Where the protocol is spoken, by the address that is listened at."""
+    """The URL of the protocol's endpoint on this socket."""
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}{MCP_PATH}"
 
@@ -106,9 +112,9 @@ class HttpServer:
         catalog: Callable[[], Catalog] | None = None,
         page: Page | None = None,
     ) -> None:
-        """``catalog`` is all that ``server`` serves, if it serves nothing else: then answers can be replayed.
+        """``catalog`` is everything that ``server`` serves. Without it responses are not cached.
 
-        ``page`` is for people, beside it.
+        ``page`` is a web page for people beside the protocol.
         """
         self._server = server
         self._page = page
@@ -126,16 +132,16 @@ class HttpServer:
         app = self._starlette()
         app.add_middleware(GZipMiddleware, minimum_size=COMPRESS_FROM)
         inner = _trimmed(DialectPaths(app, MCP_PATH))
-        self._replay = self._replaying(inner)
-        return _AccessLog(self._replay or inner)
+        self._cache = self._response_cache(inner)
+        return _AccessLog(self._cache or inner)
 
-    def _replaying(self, app: ASGIApp) -> Replay | None:
-        """Answers sent again. Not where callers have JSON web tokens: those expire."""
+    def _response_cache(self, app: ASGIApp) -> ResponseCache | None:
+        """The response cache, unless callers use JSON web tokens: they expire."""
         access, room = self._options.access, self._options.replay_bytes
         if self._catalog is None or not room or (access is not None and access.jwt is not None):
             return None
         view_of = _everything if access is None else _views(access)
-        return Replay(app, MCP_PATH, self._catalog, self._metrics, room, view_of)
+        return ResponseCache(app, MCP_PATH, self._catalog, self._metrics, room, view_of)
 
     def config(self) -> uvicorn.Config:
         """The web server's settings, and the application."""
@@ -146,28 +152,28 @@ class HttpServer:
             log_level="warning",
             access_log=False,
             server_header=False,
-            proxy_headers=False,  # a client could name any address
+            proxy_headers=False,  # a client could claim any address
             ws="none",
             limit_concurrency=self._options.max_connections,
             timeout_graceful_shutdown=self._options.drain_seconds,
         )
 
     async def run(self, signals: StopSignals) -> None:
-        """Serve until a signal asks to stop; then answer what is under way, for a bounded time."""
+        """Serve until a stop signal; then finish the requests in progress, for a bounded time."""
         await StoppingServer(self.config(), signals, self.drain).serve([self._listener])
 
     def _protocol(self) -> Any:
-        """How HTTP is spoken. Where each request is logged, each goes through the application."""
+        """The class for connections. With an access log every request goes through the application."""
         options = self._options
         connections = Connections(
             options.max_connections, max_body_bytes=options.max_body_bytes, limits=options.limits
         )
-        if self._replay is None or access_log.isEnabledFor(logging.INFO):
+        if self._cache is None or access_log.isEnabledFor(logging.INFO):
             return partial(BoundedProtocol, connections)
-        return partial(QuickProtocol, MCP_PATH, self._replay, connections)
+        return partial(CachedProtocol, MCP_PATH, self._cache, connections)
 
     def drain(self) -> None:
-        """Say "not ready", and end the streams that would otherwise stay open for ever."""
+        """Report "not ready", and close the event streams, which would stay open forever."""
         self._draining = True
         listening = self._server.get_request_handler("subscriptions/listen")
         close = getattr(listening.handler, "close", None) if listening else None
@@ -217,7 +223,7 @@ class HttpServer:
 
 
 def _trimmed(app: ASGIApp) -> ASGIApp:
-    """Spaces around a header value are no part of it (RFC 9110, 5.5); the fast parser leaves those at the end."""
+    """Strip spaces around header values (RFC 9110, 5.5): the fast parser keeps those at the end."""
 
     async def trim(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
@@ -227,12 +233,12 @@ def _trimmed(app: ASGIApp) -> ASGIApp:
     return trim
 
 
-def _everything(headers: Headers) -> Callable[[Catalog], Catalog]:  # noqa: ARG001 - there are no tokens
+def _everything(headers: Headers) -> Callable[[Catalog], Catalog]:  # noqa: ARG001 - without tokens all callers are the same
     return lambda catalog: catalog
 
 
 def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] | None]:
-    """What holders of static tokens may see."""
+    """The views of the holders of static tokens."""
     policy = Policy(access)
 
     def view_of(headers: Headers) -> Callable[[Catalog], Catalog] | None:
@@ -242,8 +248,67 @@ def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] |
     return view_of
 
 
+class SessionShares:
+    """Limits the open sessions of each caller in the handshake era. Wraps the SDK's session manager."""
+
+    def __init__(self, app: ASGIApp, open_ids: Container[str], most: int) -> None:
+        self._app = app
+        self._open = open_ids
+        self._most = most
+        self._share = max(1, most // 4)
+        self._opening: defaultdict[str, int] = defaultdict(int)
+        self._opened: defaultdict[str, set[str]] = defaultdict(set)  # by caller; ended ones are removed later
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, unless it would open too many sessions."""
+        if not _may_open_session(scope):
+            await self._app(scope, receive, send)
+            return
+        caller = _caller(scope)
+        if self._count(caller) >= self._share:
+            await PlainTextResponse("Too many open sessions\n", 503)(scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                opened = [value.decode() for name, value in message["headers"] if name.lower() == _SESSION_ID]
+                self._opened[caller].update(opened)
+            await send(message)
+
+        self._opening[caller] += 1
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._opening[caller] -= 1
+            if not self._opening[caller]:
+                del self._opening[caller]
+
+    def _count(self, caller: str) -> int:
+        """How many sessions a caller has open or is opening."""
+        crowd = [caller] if len(self._opened) <= self._most else list(self._opened)
+        for one in crowd:
+            self._opened[one] = {each for each in self._opened[one] if each in self._open}
+            if not self._opened[one]:
+                del self._opened[one]
+        return len(self._opened.get(caller, ())) + self._opening.get(caller, 0)
+
+
+def _may_open_session(scope: Scope) -> bool:
+    headers = dict(scope["headers"])
+    version = headers.get(_VERSION)
+    is_modern = version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
+    return scope["method"] == "POST" and _SESSION_ID not in headers and not is_modern
+
+
+def _caller(scope: Scope) -> str:
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"subject:{user.access_token.subject or user.access_token.client_id}"
+    return network_of(scope.get("client"))
+
+
 class _AccessLog:
-    """One JSON line for each request. Neither headers nor bodies, so that no secret gets into it."""
+    """Logs one JSON line for each request, without headers and bodies, which may contain secrets."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -283,7 +348,7 @@ def _line(scope: Scope, status: int, size: int, seconds: float) -> dict[str, Any
 
 
 def _security(host: str, public_url: str | None) -> TransportSecuritySettings:
-    """Which hosts and origins a request may name; see the module's docstring."""
+    """The hosts and origins that a request may have; see the module's docstring."""
     names = [f"[{host}]" if ":" in host else host, "127.0.0.1", "localhost", "[::1]"]
     if public_url is not None:
         names.append(AnyHttpUrl(public_url).host or "")
@@ -298,15 +363,13 @@ def _security(host: str, public_url: str | None) -> TransportSecuritySettings:
 
 
 def _auth_settings(options: HttpOptions, url: str) -> AuthSettings:
-    """The SDK wants an issuer in any case; static tokens have none, and then nothing is published about it."""
+    """Settings of the SDK. It requires an issuer; for static tokens, which have none, nothing is published."""
     jwt = options.access.jwt if options.access else None
     resource = options.public_url or url
-    return (
-        AuthSettings.model_validate(  # from text: an issuer is compared letter by letter, so nothing is normalised
-            {
-                "issuer_url": jwt.issuer if jwt else resource,
-                "resource_server_url": resource if jwt else None,
-                "validate_token_resource": False if jwt else None,  # the verifier has checked the audience
-            }
-        )
+    return AuthSettings.model_validate(  # from text: an issuer is compared exactly, so it must not be normalised
+        {
+            "issuer_url": jwt.issuer if jwt else resource,
+            "resource_server_url": resource if jwt else None,
+            "validate_token_resource": False if jwt else None,  # the verifier checks the audience
+        }
     )

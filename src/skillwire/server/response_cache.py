@@ -1,12 +1,17 @@
-"""Answers sent again as they were: a cache of bytes in front of the protocol, which stays the SDK's.
+"""A cache of response bytes in front of the protocol, which stays the SDK's.
 
-The first request of its kind goes all the way. Its answer is kept with a cheap test that tells
-whether the same would be answered again (``Catalog.unchanged``). A later request is of the same kind if it agrees
-in every header and every byte of its body, but for its id: so whatever an answer may depend on (the caller, the
-host it names, the era, the client's capabilities) is compared, known here or not. What is unusual in any way
-passes through: sessions of the handshake era, other paths, other methods, long bodies, errors, streams.
+The first request of a kind goes through the whole application. Its response is stored with a cheap check that
+tells whether the same request would get the same response again (``Catalog.unchanged``). A later request is of the
+same kind if every header and every byte of its body is the same, except for its id. So everything that a response
+may depend on (the caller, the host name, the era, the client's capabilities) is compared, whether it is known here
+or not. Unusual requests pass through: sessions of the handshake era, other paths, other methods, long bodies,
+errors, streams.
 
-``tests/interaction/test_replay.py`` holds every replayed answer against the SDK's own.
+A response is compressed once for all ids (RFC 1951, 1952): the beginning, which has the id, goes into a stored
+block, which ends on a whole byte. The compressed rest follows it unchanged. Only the checksum is computed for each
+response.
+
+``tests/interaction/test_replay.py`` compares every cached response with the SDK's own.
 """
 
 from __future__ import annotations
@@ -14,6 +19,7 @@ from __future__ import annotations
 import json
 import re
 import time
+import zlib
 from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
@@ -22,7 +28,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.errors import SkillwireError
 from skillwire.limits import KIB, MIB
-from skillwire.server.compression import Deflated
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -34,49 +39,48 @@ if TYPE_CHECKING:
 
     Headers = list[tuple[bytes, bytes]]
 
-DEFAULT_BYTES = 128 * MIB  # the whole listing of 100,000 skills
+DEFAULT_BYTES = 128 * MIB  # room for the whole listing of 100,000 skills
 COMPRESS_FROM = 4096
+MAX_BODY = 16 * KIB
 _ABOUT_EVERYTHING = frozenset({"skills/list", "resources/list", "resources/directory/read"})
 _ABOUT_ONE = frozenset({"skills/get", "resources/read"})
-MAX_BODY = 16 * KIB
-_OVERHEAD = KIB  # what a kept answer weighs beside its bytes
+_OVERHEAD = KIB  # memory of an entry beside its bytes
 _LARGEST_SHARE = 4
-_ASKS_BACK = b'"input_required"'
+_INPUT_REQUIRED = b'"input_required"'
 _BEGINNING = b'{"jsonrpc":"2.0","id":'
-# Digits or plain text: such an id is written in one way only, so that it comes back as it was sent.
+# Digits or plain text: such an id has only one spelling, so it is sent back exactly as it was received.
 _ID = re.compile(rb'"id"\s*:\s*(0|[1-9][0-9]{0,14}|"[A-Za-z0-9_.:-]{1,64}")(?=\s*[,}])')
+_GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # gzip, deflate, no name, no time, any system
+_GZIP_LEVEL = 6
 
 
-class Reply(NamedTuple):
-    """Headers and body of an answer; its status is 200."""
+class Deflated(NamedTuple):
+    """A compressed text that can follow different beginnings."""
+
+    stream: bytes
+
+    @classmethod
+    def of(cls, text: bytes) -> Deflated:
+        """Compress ``text``."""
+        compressor = zlib.compressobj(_GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+        return cls(compressor.compress(text) + compressor.flush())
+
+    def behind(self, beginning: bytes, text: bytes) -> bytes:
+        """A gzip file of ``beginning`` (at most 65,535 bytes) and ``text``, which is the compressed text."""
+        size = len(beginning)
+        stored = b"\x00" + size.to_bytes(2, "little") + (size ^ 0xFFFF).to_bytes(2, "little") + beginning
+        checksum = zlib.crc32(text, zlib.crc32(beginning))
+        length = (size + len(text)) & 0xFFFFFFFF
+        return b"".join(
+            (_GZIP_HEADER, stored, self.stream, checksum.to_bytes(4, "little"), length.to_bytes(4, "little"))
+        )
+
+
+class CachedResponse(NamedTuple):
+    """Headers and body of a response with status 200."""
 
     headers: Headers
     body: bytes
-
-
-@dataclass(slots=True)
-class _Kept:
-    """An answer as it is after its id, and the test that it would be given again."""
-
-    headers: Headers
-    after: bytes
-    is_unchanged: Callable[[], bool]
-    count: Callable[[float], None]
-    deflated: Deflated | None = None  # made for the first client that takes it
-
-    @property
-    def weight(self) -> int:
-        """In memory, compressed or not."""
-        return len(self.after) + (len(self.deflated.stream) if self.deflated else 0) + _OVERHEAD
-
-    def reply(self, request: _Request) -> Reply:
-        """The answer with the id of ``request``."""
-        if request.takes_gzip and len(self.after) >= COMPRESS_FROM:
-            self.deflated = self.deflated or Deflated.of(self.after)
-            body = self.deflated.behind(_BEGINNING + request.id, self.after)
-            return Reply([*self.headers, (b"content-encoding", b"gzip"), _length(body)], body)
-        body = _BEGINNING + request.id + self.after
-        return Reply([*self.headers, _length(body)], body)
 
 
 class _Request(NamedTuple):
@@ -85,8 +89,33 @@ class _Request(NamedTuple):
     takes_gzip: bool
 
 
-class Replay:
-    """Around a web application with MCP at ``path``."""
+@dataclass(slots=True)
+class _Entry:
+    """A response from its id on, and the check that it is still current."""
+
+    headers: Headers
+    after_id: bytes
+    is_unchanged: Callable[[], bool]
+    count: Callable[[float], None]
+    deflated: Deflated | None = None  # made for the first client that accepts gzip
+
+    @property
+    def weight(self) -> int:
+        """Bytes in memory, with the compressed form."""
+        return len(self.after_id) + (len(self.deflated.stream) if self.deflated else 0) + _OVERHEAD
+
+    def response(self, request: _Request) -> CachedResponse:
+        """The response with the id of ``request``."""
+        if request.takes_gzip and len(self.after_id) >= COMPRESS_FROM:
+            self.deflated = self.deflated or Deflated.of(self.after_id)
+            body = self.deflated.behind(_BEGINNING + request.id, self.after_id)
+            return CachedResponse([*self.headers, (b"content-encoding", b"gzip"), _length(body)], body)
+        body = _BEGINNING + request.id + self.after_id
+        return CachedResponse([*self.headers, _length(body)], body)
+
+
+class ResponseCache:
+    """The cache, as a web application around the application with MCP at ``path``."""
 
     def __init__(
         self,
@@ -97,9 +126,10 @@ class Replay:
         room: int,
         view_of: Callable[[Headers], Callable[[Catalog], Catalog] | None],
     ) -> None:
-        """``view_of`` says what the sender of some headers may see of a catalog.
+        """``view_of`` returns which part of a catalog the sender of the given headers may see.
 
-        It says ``None`` of strangers: nothing is done for them here, and the application refuses them.
+        It returns ``None`` for an unknown sender: the cache does nothing then, and the application refuses the
+        request. ``room`` is in bytes.
         """
         self._view_of = view_of
         self._app = app
@@ -108,14 +138,14 @@ class Replay:
         self._metrics = metrics
         self._room = room
         self._used = 0
-        self._kept: OrderedDict[bytes, _Kept] = OrderedDict()
+        self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
 
-    def lets_in(self, headers: Headers) -> bool:
-        """Whether the sender of these headers may ask anything."""
+    def admits(self, headers: Headers) -> bool:
+        """Whether the sender of these headers may send requests at all."""
         return self._view_of(headers) is not None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer as before, or let it be answered."""
+        """Send the cached response, or pass the request to the application."""
         is_ours = scope["type"] == "http" and scope["path"] == self._path and scope["method"] == "POST"
         view = self._view_of(scope["headers"]) if is_ours else None
         if view is None:
@@ -124,38 +154,38 @@ class Replay:
         begun = time.perf_counter()
         first = await receive()
         body = None if first.get("more_body") else first.get("body", b"")
-        request = None if body is None else _understood(scope["headers"], scope["query_string"], body)
-        reply = None if request is None else self._again(request, begun)
-        if reply is not None:
-            await _send(reply, send)
+        request = None if body is None else _cacheable(scope["headers"], scope["query_string"], body)
+        response = None if request is None else self._find(request, begun)
+        if response is not None:
+            await _send(response, send)
             return
-        receive = _once_more(first, receive)
-        method, is_unchanged = ("", None) if request is None else await self._test_for(first, view)
+        receive = _replaying(first, receive)
+        method, is_unchanged = ("", None) if request is None else await self._check_for(first, view)
         if request is None or is_unchanged is None:
             await self._app(scope, receive, send)
         else:
-            await self._ask(request, method, is_unchanged, scope, receive, send)
+            await self._respond_and_store(request, method, is_unchanged, scope, receive, send)
 
-    def answered_before(self, headers: Headers, body: bytes) -> Reply | None:
-        """What a ``POST`` to the path by somebody who is let in gets without the application, if it is there."""
+    def lookup(self, headers: Headers, body: bytes) -> CachedResponse | None:
+        """The cached response to a ``POST`` to the path, whose sender ``admits`` accepted."""
         begun = time.perf_counter()
-        request = _understood(headers, b"", body)
-        return None if request is None else self._again(request, begun)
+        request = _cacheable(headers, b"", body)
+        return None if request is None else self._find(request, begun)
 
-    def _again(self, request: _Request, begun: float) -> Reply | None:
-        kept = self._kept.get(request.key)
-        if kept is None or not kept.is_unchanged():
+    def _find(self, request: _Request, begun: float) -> CachedResponse | None:
+        entry = self._entries.get(request.key)
+        if entry is None or not entry.is_unchanged():
             return None
-        self._kept.move_to_end(request.key)
-        before = kept.weight
-        reply = kept.reply(request)
-        if kept.weight != before:  # compressed now, for the first time
-            self._used += kept.weight - before
+        self._entries.move_to_end(request.key)
+        before = entry.weight
+        response = entry.response(request)
+        if entry.weight != before:  # it was compressed for the first time
+            self._used += entry.weight - before
             self._make_room()
-        kept.count(time.perf_counter() - begun)
-        return reply
+        entry.count(time.perf_counter() - begun)
+        return response
 
-    async def _ask(
+    async def _respond_and_store(
         self,
         request: _Request,
         method: str,
@@ -164,31 +194,31 @@ class Replay:
         receive: Receive,
         send: Send,
     ) -> None:
-        """Have the request answered; keep the answer if it is a result."""
-        self._forget(request.key)
+        """Let the application respond, and store the response if it is a result."""
+        self._remove(request.key)
         plain = [header for header in scope["headers"] if header[0] != b"accept-encoding"]
-        answer = _Answer(send)
-        await self._app({**scope, "headers": plain}, receive, answer)
-        if answer.headers is None:
+        recorder = _Recorder(send)
+        await self._app({**scope, "headers": plain}, receive, recorder)
+        if recorder.headers is None:
             return
-        body = bytes(answer.body)
+        body = bytes(recorder.body)
         is_result = body.startswith(b'%b%b,"result":' % (_BEGINNING, request.id))
-        if not is_result or not answer.is_whole or _ASKS_BACK in body:
-            await answer.release()
+        if not is_result or not recorder.is_whole or _INPUT_REQUIRED in body:
+            await recorder.release()
             return
-        after = body[len(_BEGINNING) + len(request.id) :]
-        headers = [header for header in answer.headers if header[0] != b"content-length"]
-        kept = _Kept(headers, after, is_unchanged, self._metrics.counter(method, "ok"))
-        await _send(kept.reply(request), send)
-        if kept.is_unchanged():
-            self._remember(request.key, kept)
+        after_id = body[len(_BEGINNING) + len(request.id) :]
+        headers = [header for header in recorder.headers if header[0] != b"content-length"]
+        entry = _Entry(headers, after_id, is_unchanged, self._metrics.counter(method, "ok"))
+        await _send(entry.response(request), send)
+        if entry.is_unchanged():
+            self._store(request.key, entry)
 
-    async def _test_for(
+    async def _check_for(
         self, received: Message, view: Callable[[Catalog], Catalog]
     ) -> tuple[str, Callable[[], bool] | None]:
-        """The method, and the test for its answer: made before the answer, so that no change goes unseen.
+        """The method, and the check for its response. The check is made first, so that no change is missed.
 
-        The caller's view is asked: looking at a file that is hidden from it would take longer than at none.
+        It uses the caller's view: a check of a hidden file would take longer than one of a missing file.
         """
         try:
             message: Any = json.loads(received.get("body", b""))
@@ -202,36 +232,36 @@ class Replay:
         catalog = self._catalog()
         try:
             is_same = await view(catalog).unchanged(uri if is_about_one else None)
-        except SkillwireError:  # whoever is asked next says it better
+        except SkillwireError:  # the application reports it
             return "", None
         return method, None if is_same is None else lambda: self._catalog() is catalog and is_same()
 
-    def _remember(self, key: bytes, kept: _Kept) -> None:
-        if kept.weight > self._room // _LARGEST_SHARE:
+    def _store(self, key: bytes, entry: _Entry) -> None:
+        if entry.weight > self._room // _LARGEST_SHARE:
             return
-        self._forget(key)
-        self._kept[key] = kept
-        self._used += kept.weight
-        for oldest in list(islice(self._kept, 2)):  # what is outdated goes before its turn, little by little
-            if not self._kept[oldest].is_unchanged():
-                self._forget(oldest)
+        self._remove(key)
+        self._entries[key] = entry
+        self._used += entry.weight
+        for oldest in list(islice(self._entries, 2)):  # remove outdated entries early, two at a time
+            if not self._entries[oldest].is_unchanged():
+                self._remove(oldest)
         self._make_room()
 
     def _make_room(self) -> None:
         while self._used > self._room:
-            self._forget(next(iter(self._kept)))
+            self._remove(next(iter(self._entries)))
 
-    def _forget(self, key: bytes) -> None:
-        kept = self._kept.pop(key, None)
-        if kept is not None:
-            self._used -= kept.weight
+    def _remove(self, key: bytes) -> None:
+        entry = self._entries.pop(key, None)
+        if entry is not None:
+            self._used -= entry.weight
 
 
-def _understood(headers: Headers, query: bytes, body: bytes) -> _Request | None:
-    """What makes this request the same as another. ``None`` if it is unusual, or its id is not certain.
+def _cacheable(headers: Headers, query: bytes, body: bytes) -> _Request | None:
+    """The cache key of a request. ``None`` if the request is unusual, or its id is not certain.
 
-    Without a backslash, and with ``"id"`` in it once, a body has an id there or none at all; that it is the
-    request's own is known when the answer carries it.
+    A body with no backslash and exactly one ``"id"`` has its id there or has none. The response shows whether it
+    was the request's own id.
     """
     if len(body) > MAX_BODY or b"\\" in body or body.count(b'"id"') != 1:
         return None
@@ -243,28 +273,28 @@ def _understood(headers: Headers, query: bytes, body: bytes) -> _Request | None:
     for name, value in headers:
         if name == b"content-length":  # it follows from the body
             continue
-        if name == b"accept-encoding":  # it is heeded here
+        if name == b"accept-encoding":  # the cache compresses by itself
             takes_gzip = b"gzip" in value
         elif name == b"mcp-session-id":
             return None
         else:
             parts += (name, value)
     start, end = found.span(1)
-    parts += (b"", body[:start], body[end:])  # no header has a line break in it
+    parts += (b"", body[:start], body[end:])  # no header contains a line break
     return _Request(sha256(b"\n".join(parts)).digest(), found[1], takes_gzip)
 
 
-async def _send(reply: Reply, send: Send) -> None:
-    await send({"type": "http.response.start", "status": 200, "headers": reply.headers})
-    await send({"type": "http.response.body", "body": reply.body})
+async def _send(response: CachedResponse, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": response.headers})
+    await send({"type": "http.response.body", "body": response.body})
 
 
 def _length(body: bytes) -> tuple[bytes, bytes]:
     return b"content-length", b"%d" % len(body)
 
 
-class _Answer:
-    """Holds an answer back if it is a whole one in JSON; ``headers`` says so. Anything else goes through."""
+class _Recorder:
+    """Holds a JSON response back, and sets ``headers`` then. Every other response is sent on."""
 
     def __init__(self, send: Send) -> None:
         self._send = send
@@ -282,7 +312,7 @@ class _Answer:
             self.is_whole = not message.get("more_body")
 
     async def release(self) -> None:
-        """Send it as it came."""
+        """Send the response unchanged."""
         await self._send({"type": "http.response.start", "status": 200, "headers": self.headers})
         await self._send({"type": "http.response.body", "body": bytes(self.body)})
 
@@ -291,8 +321,8 @@ def _is_json(start: Message) -> bool:
     return start["status"] == 200 and (b"content-type", b"application/json") in start["headers"]
 
 
-def _once_more(first: Message, receive: Receive) -> Receive:
-    """``receive``, with the message before it that was taken already."""
+def _replaying(first: Message, receive: Receive) -> Receive:
+    """``receive``, which returns the message ``first`` again before the others."""
     waiting = [first]
 
     async def received() -> Message:

@@ -10,8 +10,17 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.entry import build_entry
-from skillwire.wire.fallback import LIST, LOAD, READ, SEARCH, TOOLS, read_arguments, tool_definition
-from skillwire.wire.fallback_text import loaded_text, refusal_text
+from skillwire.wire.fallback import (
+    LIST,
+    LOAD,
+    READ,
+    SEARCH,
+    TOOLS,
+    loaded_text,
+    read_arguments,
+    refusal_text,
+    tool_definition,
+)
 
 
 @rule("X1")

@@ -21,7 +21,7 @@ from skillwire.server.notifications import hears_of_prompts
 from skillwire.wire import fallback as wire
 from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import EXTENSION_ID, Freshness, completion_result
-from skillwire.wire.fallback_text import refusal_text
+from skillwire.wire.fallback import refusal_text
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult

@@ -16,7 +16,6 @@ from skillwire.skill.hidden import encode_hidden
 from skillwire.skill.model import text_for_model
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, resolve_reference, segment_problem
 from skillwire.wire import fallback as wire
-from skillwire.wire import fallback_text as words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -62,48 +61,48 @@ class SkillTools:
         try:
             return await self._served.names_for(ctx).find(named)
         except (NotFoundError, FormatError) as error:
-            raise NotFoundError(error.reference, error.message, words.find_hint(error.hint)) from error
+            raise NotFoundError(error.reference, error.message, wire.find_hint(error.hint)) from error
 
     async def loaded(self, ctx: Context, entry: SkillEntry) -> list[Block]:
         """X2: where the skill comes from and what else it has, then its ``SKILL.md``."""
         file = await self._file(ctx, entry, entry.uri)
         label = await self._label(ctx, entry)
-        return [wire.text_block(words.loaded_text(self._server, label, entry)), wire.file_block(file)]
+        return [wire.text_block(wire.loaded_text(self._server, label, entry)), wire.file_block(file)]
 
     async def _list(self, ctx: Context, cursor: str | None) -> Answer:
         limit = min(self._served.page_size, _MOST_LISTED)
         page = await self._served.catalog_for(ctx).list_skills(cursor, limit)
         labels = [await self._label(ctx, entry) for entry in page.items]
-        lines = [words.skill_line(label, entry) for label, entry in zip(labels, page.items, strict=True)]
-        text = words.listed_text(self._server, lines, page.next_cursor)
-        return wire.skills_result(text, _for_programs(labels, page.items), words.LOAD_NEXT, page.next_cursor)
+        lines = [wire.skill_line(label, entry) for label, entry in zip(labels, page.items, strict=True)]
+        text = wire.listed_text(self._server, lines, page.next_cursor)
+        return wire.skills_result(text, _for_programs(labels, page.items), wire.LOAD_NEXT, page.next_cursor)
 
     async def _search(self, ctx: Context, query: str, limit: int) -> Answer:
         found = await self._served.searching.search(self._served.catalog_for(ctx), query, limit)
         entries = [entry for _, entry in found]
         labels = [await self._label(ctx, entry) for entry in entries]
-        lines = [words.skill_line(label, entry) for label, entry in zip(labels, entries, strict=True)]
-        text = words.found_text(self._server, query, lines)
-        next_step = words.LOAD_NEXT if lines else words.SEARCH_AGAIN
+        lines = [wire.skill_line(label, entry) for label, entry in zip(labels, entries, strict=True)]
+        text = wire.found_text(self._server, query, lines)
+        next_step = wire.LOAD_NEXT if lines else wire.SEARCH_AGAIN
         return wire.skills_result(text, _for_programs(labels, entries), next_step, None)
 
     async def _read(self, ctx: Context, entry: SkillEntry, path: str) -> list[Block]:
         label = await self._label(ctx, entry)
         for place in _places(entry, path, label):
-            inside = words.relative_path(entry, str(place))
+            inside = wire.relative_path(entry, str(place))
             with suppress(NotFoundError):
                 file = await self._file(ctx, entry, str(place))
-                return [wire.text_block(words.file_text(self._server, label, inside, file)), wire.file_block(file)]
+                return [wire.text_block(wire.file_text(self._server, label, inside, file)), wire.file_block(file)]
             with suppress(NotFoundError):
                 return [wire.text_block(await self._folder(ctx, label, inside, str(place)))]
         near = get_close_matches(path[:200], _paths(entry), _NEAR_FILES)
         raise NotFoundError(
-            "file-unknown", f"the skill {label!r:.100} has no file {path!r:.100}", words.file_hint(label, near)
+            "file-unknown", f"the skill {label!r:.100} has no file {path!r:.100}", wire.file_hint(label, near)
         )
 
     async def _folder(self, ctx: Context, label: str, path: str, uri: str) -> str:
         page = await self._served.catalog_for(ctx).read_directory(uri, None, DEFAULT_LIMITS.max_page_size)
-        return words.folder_text(self._server, label, path, page.items, more=page.next_cursor is not None)
+        return wire.folder_text(self._server, label, path, page.items, more=page.next_cursor is not None)
 
     async def _file(self, ctx: Context, entry: SkillEntry, uri: str) -> SkillFile:
         known = entry.resource(uri)
@@ -125,7 +124,7 @@ def _for_programs(labels: Sequence[str], entries: Sequence[SkillEntry]) -> list[
 
 
 def _paths(entry: SkillEntry) -> list[str]:
-    return [words.relative_path(entry, file.uri) for file in entry.files[:_MOST_COMPARED]]
+    return [wire.relative_path(entry, file.uri) for file in entry.files[:_MOST_COMPARED]]
 
 
 def _places(entry: SkillEntry, path: str, label: str) -> list[SkillUri]:
@@ -144,7 +143,7 @@ def _places(entry: SkillEntry, path: str, label: str) -> list[SkillUri]:
     inside = [place for place in places if place is not None and (place == root or is_within(root, place))]
     if not inside:
         raise FormatError(
-            "path-outside", f"the path {path!r:.100} leaves the skill {label!r:.100}", words.file_hint(label, ())
+            "path-outside", f"the path {path!r:.100} leaves the skill {label!r:.100}", wire.file_hint(label, ())
         )
     return list(dict.fromkeys(inside))
 

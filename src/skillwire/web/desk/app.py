@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.server.bounds import BoundedProtocol, Connections
+from skillwire.server.http_protocol import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
 from skillwire.web.desk.events import Watcher
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route

@@ -1,4 +1,4 @@
-"""A text that is compressed once reads the same behind every beginning."""
+"""A text that is compressed once can be read behind every beginning."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from skillwire.server.compression import Deflated
+from skillwire.server.response_cache import Deflated
 
 NOISE = random.Random(7).randbytes(70_000)
 
