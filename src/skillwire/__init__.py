@@ -58,8 +58,8 @@ if TYPE_CHECKING:
     from skillwire.host.results import SkillStatus as SkillStatus
     from skillwire.host.results import ToolResult as ToolResult
     from skillwire.limits import Limits as Limits
+    from skillwire.server.endpoints import DialectPaths as DialectPaths
     from skillwire.server.endpoints import Dialects as Dialects
-    from skillwire.server.routing import DialectPaths as DialectPaths
     from skillwire.server.skills import Skills as Skills
     from skillwire.skill.approval import Approval as Approval
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
@@ -90,7 +90,7 @@ _HOMES = {
     "Change": "catalog.changes",
     "CombinedCatalog": "catalog.combined",
     "Diagnostic": "skill.diagnostics",
-    "DialectPaths": "server.routing",
+    "DialectPaths": "server.endpoints",
     "Dialects": "server.endpoints",
     "DirectoryCatalog": "catalog.directory",
     "DirectoryChild": "catalog.contract",

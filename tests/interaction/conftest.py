@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from skillwire.server.routing import Endpoint
+    from skillwire.server.endpoints import Endpoint
 
 Transport = Literal["memory", "stdio", "http"]
 Era = Literal["legacy", "modern"]

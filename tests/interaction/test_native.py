@@ -19,7 +19,7 @@ from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
-from skillwire.server.lowlevel import lowlevel_server
+from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.skill.digest import digest_of
 from skillwire.wire.extension import EXTENSION_ID
 from skillwire.wire.meta import DIGEST, SIZE, URI

@@ -19,7 +19,7 @@ from rules import rule
 from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.endpoints import Dialects
 from skillwire.server.http import HttpOptions, HttpServer, listen
-from skillwire.server.lowlevel import lowlevel_server
+from skillwire.server.sdk_compat import lowlevel_server
 from trees import write_tree
 
 if TYPE_CHECKING:

@@ -17,8 +17,8 @@ from interaction.native_server import build, native_tree, own_server
 from interaction.test_native_servers import caller_of, memory
 from rules import rule
 from skillwire.server.endpoints import Dialects
-from skillwire.server.lowlevel import lowlevel_server
 from skillwire.server.run import build_server
+from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skills import Skills
 from skillwire.wire.meta import ACTIVATION
 from trees import skill_md, write_tree
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from skillwire.server.routing import Endpoint
+    from skillwire.server.endpoints import Endpoint
 
 pytestmark = pytest.mark.anyio
 

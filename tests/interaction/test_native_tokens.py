@@ -18,8 +18,8 @@ from rules import rule
 from skillwire import FormatError, SkillsClient
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.errors import NotFoundError
+from skillwire.server.activation import MAX_ACTIVE
 from skillwire.server.endpoints import Dialects
-from skillwire.server.native.activation import MAX_ACTIVE
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.wire.meta import ACTIVATION

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from skillwire import Catalog
-    from skillwire.server.routing import Endpoint
+    from skillwire.server.endpoints import Endpoint
 
 pytestmark = pytest.mark.anyio
 DOCS, ORDERS = "skill://docs/{product}/SKILL.md", "skill://acme/orders/{order}/SKILL.md"

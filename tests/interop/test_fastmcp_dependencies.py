@@ -13,7 +13,7 @@ from interop.fastmcp_server import build
 from interop.wire import call
 from skillwire import MemoryCatalog, Skill
 from skillwire.server.endpoints import Dialects
-from skillwire.server.lowlevel import lowlevel_server
+from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skills import Skills
 from trees import skill_md
 

@@ -14,7 +14,7 @@ from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
-from skillwire.server.lowlevel import lowlevel_server
+from skillwire.server.sdk_compat import lowlevel_server
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -42,7 +42,8 @@ from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreEr
 from skillwire.gateway.approval_queue import RequestedSkill
 from skillwire.gateway.audit import content_name
 from skillwire.host.approvals import Answer, ApprovalRequest
-from skillwire.server.binding import connection_of, is_modern
+from skillwire.server.dialect import is_modern
+from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.hidden import one_line, spell_out
 from skillwire.skill.review import review_entry
 from skillwire.skill.uri import parse_uri, skill_md_uri
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.gateway.gateway import Gateway, Upstream
-    from skillwire.server.binding import Context
+    from skillwire.server.dialect import Context
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
 

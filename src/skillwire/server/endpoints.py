@@ -1,38 +1,52 @@
-"""One catalog, every dialect: which bindings stand on which endpoint."""
+"""The endpoints of a server: which dialects answer on which endpoint, and how a request gets to its endpoint.
+
+``skills/list`` has a different meaning in three dialects, and strict clients reject additional fields. So each
+endpoint has one meaning. Over HTTP each of these dialects has its own path (``DialectPaths``). On other transports
+the dialect is chosen when skills are attached.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast, get_args
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from skillwire.errors import FormatError
-from skillwire.server.extension import ExtensionBinding
-from skillwire.server.fallback.binding import FallbackBinding
-from skillwire.server.index import IndexBinding
-from skillwire.server.native.activation import DEFAULT_SECONDS, MIN_KEY_BYTES
-from skillwire.server.native.binding import NativeBinding
-from skillwire.server.routing import ENDPOINTS, Endpoint, Router
-from skillwire.server.sep2076.binding import Sep2076Binding
+from skillwire.server.activation import DEFAULT_SECONDS, MIN_KEY_BYTES
+from skillwire.server.extension import ExtensionDialect
+from skillwire.server.fallback import FallbackDialect
+from skillwire.server.index import IndexDialect
+from skillwire.server.native import NativeDialect
+from skillwire.server.notifications import check_subscriptions
+from skillwire.server.sep2076 import Sep2076Dialect
+from skillwire.wire.errors import rpc_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from skillwire.server.binding import Binding, Served
-    from skillwire.server.notifications import Notices
+    from mcp.server.context import CallNext, HandlerResult
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from skillwire.server.dialect import Context, Dialect, Served
+    from skillwire.server.notifications import Notifier
+
+Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
+ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
 Fallback: TypeAlias = Literal["auto", "always", "never"]
+_SCOPE_KEY = "skillwire.endpoint"
+_SUBSCRIPTIONS = "resourceSubscriptions"
 
 
 @dataclass(frozen=True, slots=True)
 class Dialects:
-    """What the author of a server may choose. The defaults suit every client there is.
+    """Settings of the dialects. The defaults work with every client.
 
-    ``default`` is what a connection without a path (stdio, memory) speaks. ``fallback`` says who sees the plain
-    tools and prompts: whoever does not declare the extension, everybody, or nobody.
+    ``default`` is the dialect of a connection without a path (stdio, memory). ``fallback`` selects the clients
+    that see the plain tools and prompts: those that do not declare the extension, all, or none.
 
-    The rest is about the native endpoint. ``keep_listed`` leaves what skills bind in the lists, active or not
-    (M5). ``activation_key`` signs which skills are active, for so many seconds; replicas share it. Without one
-    each process makes its own.
+    The other settings are about the native endpoint. With ``keep_listed`` the items that skills bind stay in the
+    lists, active or not (M5). ``activation_key`` signs the tokens with the active skills, which are valid for
+    ``activation_seconds``. Replicas share the key. Without a key each process creates one.
     """
 
     default: Endpoint = "extension"
@@ -45,14 +59,14 @@ class Dialects:
         if self.default not in ENDPOINTS or self.fallback not in get_args(Fallback):
             raise FormatError(
                 "dialect-unknown",
-                f"there is no dialect {self.default!r:.40} with the fallback {self.fallback!r:.40}",
-                f"choose of {', '.join(ENDPOINTS)}, and of {', '.join(get_args(Fallback))}",
+                f"the dialect {self.default!r:.40} with the fallback {self.fallback!r:.40} is unknown",
+                f"choose from {', '.join(ENDPOINTS)}, and from {', '.join(get_args(Fallback))}",
             )
         if self.activation_seconds < 1:
             raise FormatError(
-                "activation-time-invalid", "nothing would ever be active", "give at least one second"
+                "activation-time-invalid", "an activation must last at least one second", "give 1 or more"
             )
-        key = cast("object", self.activation_key)  # text would be taken as a key, and sign something else
+        key = cast("object", self.activation_key)  # a text would be accepted as a key too, but sign differently
         if key is not None and not (isinstance(key, bytes) and len(key) >= MIN_KEY_BYTES):
             raise FormatError(
                 "activation-key-short",
@@ -62,21 +76,101 @@ class Dialects:
             )
 
 
-def bind(served: Served, notices: Notices, options: Dialects) -> Router:
-    """The middleware that makes ``served`` speak every dialect."""
-    bindings: dict[Endpoint, Sequence[Binding]] = {
-        "extension": [
-            *_fallback(served, notices, options),
-            IndexBinding(served, notices),
-            ExtensionBinding(served, notices),
-        ],
-        "sep-2076": [Sep2076Binding(served)],
-        "native": [NativeBinding(served, notices, options)],
-    }
-    return Router(bindings, notices, options.default)
+class Endpoints:
+    """The middleware that gives each request to the dialects of its endpoint."""
+
+    def __init__(self, served: Served, notifier: Notifier, options: Dialects) -> None:
+        self._notifier = notifier
+        self._default = options.default
+        extension: list[Dialect] = [IndexDialect(served, notifier), ExtensionDialect(served, notifier)]
+        if options.fallback != "never":
+            extension.insert(0, FallbackDialect(served, notifier, always=options.fallback == "always"))
+        self._dialects: dict[Endpoint, Sequence[Dialect]] = {
+            "extension": extension,
+            "sep-2076": [Sep2076Dialect(served)],
+            "native": [NativeDialect(served, notifier, options)],
+        }
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Handle one message."""
+        if ctx.request_id is None:
+            return await call_next(ctx)
+        scope: Mapping[str, Any] = getattr(ctx.request, "scope", None) or {}
+        endpoint: Endpoint = scope.get(_SCOPE_KEY, self._default)
+        dialects = self._dialects[endpoint]
+        if ctx.method == "subscriptions/listen":
+            ctx = await _without_refused_files(ctx, call_next, dialects)
+        call = call_next
+        for dialect in reversed(dialects):
+            call = partial(dialect, call_next=call)
+        result = await call(ctx)
+        if ctx.method == "initialize":
+            self._notifier.add_session(ctx.session, endpoint)
+        return result
 
 
-def _fallback(served: Served, notices: Notices, options: Dialects) -> Sequence[Binding]:
-    if options.fallback == "never":
-        return ()
-    return (FallbackBinding(served, notices, always=options.fallback == "always"),)
+async def _without_refused_files(ctx: Context, call_next: CallNext, dialects: Sequence[Dialect]) -> Context:
+    """A ``subscriptions/listen`` without the files that ``resources/subscribe`` would refuse (M3).
+
+    The response to it contains the remaining files. The bus of a server sends its events to every listener, so a
+    caller must not subscribe to a file that it may not see.
+    """
+    params = dict(ctx.params or {})
+    wanted: object = params.get("notifications")
+    uris: object = cast("dict[str, Any]", wanted).get(_SUBSCRIPTIONS) if isinstance(wanted, dict) else None
+    if not isinstance(uris, list):
+        return ctx
+    uris = cast("list[object]", uris)
+    with rpc_errors():  # too many files, or an invalid activation token
+        check_subscriptions(len(uris))
+        cached = _cached(call_next)
+        kept = [uri for uri in uris if await _may_subscribe(ctx, cached, dialects, uri)]
+    params["notifications"] = {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: kept}
+    return replace(ctx, params=params)
+
+
+def _cached(call_next: CallNext) -> CallNext:
+    """``call_next`` that reads each page of a list once, however many URIs are compared with it."""
+    results: dict[tuple[str, object], HandlerResult] = {}
+
+    async def call(ctx: Context) -> HandlerResult:
+        key = (ctx.method, (ctx.params or {}).get("cursor"))
+        if key not in results:
+            results[key] = await call_next(ctx)
+        return results[key]
+
+    return call
+
+
+async def _may_subscribe(ctx: Context, call_next: CallNext, dialects: Sequence[Dialect], uri: object) -> bool:
+    """The decision of the first dialect that knows the URI."""
+    if not isinstance(uri, str):
+        return True  # the SDK refuses the request
+    for dialect in dialects:
+        may = await dialect.may_subscribe(ctx, call_next, uri)
+        if may is not None:
+            return may
+    return False
+
+
+class DialectPaths:
+    """A web application with MCP at ``path``, and with ``path/sep-2076`` and ``path/native`` beside it."""
+
+    def __init__(self, app: ASGIApp, path: str = "/mcp") -> None:
+        if not path.startswith("/") or path.endswith("/"):
+            raise FormatError("path-invalid", f"{path!r:.80} is not the path of an endpoint", "write it as /mcp")
+        self._app = app
+        self._path = path
+        self._endpoints: dict[str, Endpoint] = {
+            f"{path}/{name}": name for name in ENDPOINTS if name != "extension"
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request to the application at ``path``, with its endpoint in the scope."""
+        if scope["type"] == "http":
+            endpoint = self._endpoints.get(scope["path"].rstrip("/"))
+            if endpoint is not None:
+                scope = {**scope, "path": self._path, "raw_path": self._path.encode(), _SCOPE_KEY: endpoint}
+            elif scope["path"].rstrip("/") == self._path:
+                scope = {**scope, _SCOPE_KEY: "extension"}
+        await self._app(scope, receive, send)

@@ -1,179 +1,98 @@
 """The ``extension`` dialect: ``skills/*``, directories, and skills among a server's resources (K, L, G, R, D, T).
 
-Of what a server may answer too, this looks first: a ``resources/read`` of a skill's file, a completion of the
-skills' template, and a subscription to a skill's file are ours; listings are the server's own, followed by ours.
-No answer waits for a scan.
+For methods that the server may answer too, this dialect decides first: a ``resources/read`` of a skill's file, a
+completion of the skills' template, and a subscription to a skill's file are answered here. Listings are the
+server's own, followed by the skills. No response waits for a scan.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
+from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams
 
 from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.catalog.snapshot import child_of, no_file
-from skillwire.errors import FormatError, NotFoundError, ProtocolError, SkillwireError
+from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.binding import OWN, Answer, Binding, ask, is_modern
+from skillwire.server.dialect import Answer, Dialect, is_modern
+from skillwire.server.skill_files import SkillFiles, skill_around
 from skillwire.skill.entry import DEFAULT_META
-from skillwire.skill.uri import format_uri, parse_uri, skill_md_uri
+from skillwire.skill.uri import parse_uri
 from skillwire.wire import extension
-from skillwire.wire.errors import resource_unknown, to_rpc_error
-from skillwire.wire.templates import matches_template
+from skillwire.wire.errors import rpc_errors, to_rpc_error
 
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
     from skillwire.catalog.contract import Catalog, DirectoryChild, Page, SkillTemplate
-    from skillwire.server.binding import Context, Handler, Served
-    from skillwire.server.notifications import Notices
-    from skillwire.skill import SkillEntry
-
-_LIST = f"{OWN}resources/list"
-_READ = f"{OWN}resources/read"
-_TEMPLATES = f"{OWN}resources/templates/list"
-_COMPLETE = f"{OWN}completion/complete"
-_NONE = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
+    from skillwire.server.dialect import Context, Served
+    from skillwire.server.notifications import Notifier
 
 
-class ReadingFiles(Binding):
-    """Files of skills by ``resources/read``: on every endpoint, whatever ``skills/*`` means there (R1, P4)."""
+class ExtensionDialect(Dialect):
+    """SEP-2640."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: Served, notifier: Notifier) -> None:
         super().__init__(served)
-        self.routes |= {"resources/read": self._read, **dict.fromkeys(_NONE, self._list_none)}
-        if not served.has(_READ):
-            self.handle(_READ, ReadResourceRequestParams, self._read_resource)
-            for method, field in _NONE.items():
-                self.handle(f"{OWN}none/{method}", PaginatedRequestParams, _nothing(field))
-
-    def declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for everybody
-        """There are resources, whatever else there is."""
-        capabilities["resources"] = {**(capabilities.get("resources") or {})}
-
-    async def has_file(self, ctx: Context, uri: str) -> bool:
-        """Whether a ``resources/read`` of ``uri`` is ours to answer: some skill lists the file."""
-        return await lists_file(self.served.catalog_for(ctx), uri, self.served.scheme)
-
-    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:
-        """To files of skills that the caller may see, and to what the server itself has."""
-        if await self.has_file(ctx, uri):
-            return True
-        return not self._is_hidden(uri) and await self._is_theirs(ctx, call_next, uri)
-
-    def _is_hidden(self, uri: str) -> bool:
-        try:
-            return uri.lower().startswith(f"{self.served.scheme}:") and not self.served.sees()(uri)
-        except FormatError:  # no URI of a skill
-            return False
-
-    async def _is_theirs(self, ctx: Context, call_next: CallNext, uri: str) -> bool:
-        """Whether the server has subscriptions of its own, and so knows best, or lists ``uri`` or its template."""
-        if self.served.has("resources/subscribe"):
-            return True
-        for method, field in _NONE.items():
-            for item in await self.their_list(ctx, call_next, method, field):
-                if item.get("uri") == uri or matches_template(str(item.get("uriTemplate") or ""), uri):
-                    return True
-        return False
-
-    async def skill_around(self, catalog: Catalog, path: str) -> SkillEntry | None:
-        """The innermost skill at or around ``path``, as it is known."""
-        return await skill_around(catalog, path, self.served.scheme)
-
-    async def _read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        uri = (ctx.params or {}).get("uri")
-        if not isinstance(uri, str):
-            return await call_next(ctx)
-        ours = uri.lower().startswith(f"{self.served.scheme}:")
-        if not self.served.has(ctx.method) or (ours and await self.has_file(ctx, uri)):
-            return await ask(ctx, call_next, _READ)
-        return await self._or_none(ctx, call_next, ours=ours) or await ask(ctx, call_next, _READ)
-
-    async def _list_none(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """P4: files are in no listing. A server with no resources of its own has an empty one, not none."""
-        if self.served.has(ctx.method):
-            return await call_next(ctx)
-        cursor = {key: value for key, value in (ctx.params or {}).items() if key == "cursor"}
-        return await ask(ctx, call_next, f"{OWN}none/{ctx.method}", **cursor)
-
-    async def _or_none(self, ctx: Context, call_next: CallNext, *, ours: bool) -> HandlerResult:
-        """The server's own answer; if it has none for a URI of our scheme, our refusal says more."""
-        try:
-            return await call_next(ctx)
-        except MCPError:
-            if ours:
-                return None
-            raise
-
-    async def _read_resource(self, ctx: Context, params: ReadResourceRequestParams) -> Answer:
-        uri = str(params.uri)
-        try:
-            return extension.read_result(await self.served.catalog_for(ctx).read_file(uri))
-        except NotFoundError as error:
-            raise resource_unknown(error, uri) from error
-
-
-class ExtensionBinding(ReadingFiles):
-    """SEP-2640 as it is now."""
-
-    def __init__(self, served: Served, notices: Notices) -> None:
-        super().__init__(served)
-        self._notices = notices
-        self.handle(extension.SKILLS_LIST, extension.ListSkillsParams, self._list_skills)
-        self.handle(extension.SKILLS_GET, extension.GetSkillParams, self._get_skill)
-        self.handle(extension.DIRECTORY_READ, extension.ReadDirectoryParams, self._read_directory)
-        self.handle(_LIST, PaginatedRequestParams, self._list_resources)
-        self.handle(_TEMPLATES, PaginatedRequestParams, self._list_templates)
-        self.handle(_COMPLETE, CompleteRequestParams, self._complete, cacheable=False)
-        self.routes |= {
-            "resources/list": self.appended("resources", _LIST),
-            "resources/templates/list": self.appended("resourceTemplates", _TEMPLATES),
+        self._notifier = notifier
+        self._files = SkillFiles(served)
+        self._complete_own = served.answering(CompleteRequestParams, self._complete, cacheable=False)
+        resources = served.answering(PaginatedRequestParams, self._list_resources)
+        templates = served.answering(PaginatedRequestParams, self._list_templates)
+        self.handlers |= {
+            extension.SKILLS_LIST: served.answering(extension.ListSkillsParams, self._list_skills),
+            extension.SKILLS_GET: served.answering(extension.GetSkillParams, self._get_skill),
+            extension.DIRECTORY_READ: served.answering(extension.ReadDirectoryParams, self._read_directory),
+            "resources/read": self._files.read,
+            "resources/list": served.appended("resources", resources),
+            "resources/templates/list": served.appended("resourceTemplates", templates),
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._subscribe,
-            "completion/complete": self._completed,
+            "completion/complete": self._complete_any,
         }
 
-    def declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002
-        """K1, in both eras: the SDK drops extensions from what it says in the handshake era."""
-        extensions = self.served.server.extensions
+    def declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for every client
+        """K1, in both eras. The SDK omits all extensions in the handshake era, so they are added here."""
+        extensions = {**self.served.server.extensions, extension.EXTENSION_ID: {"directoryRead": True}}
         capabilities["extensions"] = {**(capabilities.get("extensions") or {}), **extensions}
         resources: Answer = capabilities.get("resources") or {}
         capabilities["resources"] = {**resources, "subscribe": True, "listChanged": True}
         capabilities.setdefault("completions", {})
 
-    async def _list_skills(self, ctx: Context, params: extension.ListSkillsParams) -> Answer:
-        catalog = self.served.catalog_for(ctx)
-        return extension.list_result(await catalog.list_skills(params.cursor, self.served.page_size))
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:
+        """Whether the caller may subscribe to ``uri``."""
+        return await self._files.may_subscribe(ctx, call_next, uri)
 
-    async def _get_skill(self, ctx: Context, params: extension.GetSkillParams) -> Answer:
+    async def _list_skills(self, params: extension.ListSkillsParams) -> Answer:
+        return extension.list_result(await self.served.visible().list_skills(params.cursor, self.served.page_size))
+
+    async def _get_skill(self, params: extension.GetSkillParams) -> Answer:
         if not params.uri:
             raise ProtocolError(
                 "uri-missing",
-                "'uri' is missing: here a skill is known by the URI of its SKILL.md",
-                "clients that ask by name connect to /mcp/sep-2076, or with --dialect sep-2076",
+                "'uri' is missing: in this dialect the URI of its SKILL.md identifies a skill",
+                "clients that use names connect to /mcp/sep-2076, or with --dialect sep-2076",
                 rule="G1",
             )
-        return extension.get_result(await self.served.catalog_for(ctx).get_skill(params.uri))
+        return extension.get_result(await self.served.visible().get_skill(params.uri))
 
-    async def _read_directory(self, ctx: Context, params: extension.ReadDirectoryParams) -> Answer:
-        catalog = self.served.catalog_for(ctx)
+    async def _read_directory(self, params: extension.ReadDirectoryParams) -> Answer:
+        catalog = self.served.visible()
         try:
             page = await catalog.read_directory(params.uri, params.cursor, self.served.page_size)
         except NotFoundError:
-            page = await self._prefix_folder(catalog, params)
+            page = await self._folder_above_skills(catalog, params)
             if page is None:
                 raise
-        entry = await self.skill_around(catalog, parse_uri(params.uri).path)
+        entry = await skill_around(catalog, parse_uri(params.uri).path, self.served.scheme)
         return extension.directory_result(page, entry.meta if entry else DEFAULT_META)
 
-    async def _prefix_folder(
+    async def _folder_above_skills(
         self, catalog: Catalog, params: extension.ReadDirectoryParams
     ) -> Page[DirectoryChild] | None:
-        """D1: a folder above listed skills has the folders that lead to them. ``None`` if there are none."""
+        """D1: a folder above listed skills contains the folders that lead to them. ``None`` if there are none."""
         uri, scheme = parse_uri(params.uri), self.served.scheme
         inside = f"{uri.path}/"
         below = await catalog.suggest(inside, DEFAULT_LIMITS.max_entries) if uri.scheme == scheme else ()
@@ -186,102 +105,67 @@ class ExtensionBinding(ReadingFiles):
 
         return page_of(f"directory {uri.path}", names, child, params.cursor, self.served.page_size)
 
-    async def _list_resources(self, ctx: Context, params: PaginatedRequestParams) -> Answer:
-        catalog = self.served.catalog_for(ctx)
-        return extension.resources_result(await catalog.list_skills(params.cursor, self.served.page_size))
+    async def _list_resources(self, params: PaginatedRequestParams) -> Answer:
+        return extension.resources_result(
+            await self.served.visible().list_skills(params.cursor, self.served.page_size)
+        )
 
-    async def _list_templates(self, ctx: Context, params: PaginatedRequestParams) -> Answer:
-        if params.cursor is not None:  # there is one page, so no cursor can be good
+    async def _list_templates(self, params: PaginatedRequestParams) -> Answer:
+        if params.cursor is not None:  # there is only one page, so every cursor is invalid
             raise bad_cursor()
-        return extension.templates_result(self.served.scheme, self.served.catalog_for(ctx).templates())
+        return extension.templates_result(self.served.scheme, self.served.visible().templates())
 
-    async def _complete(self, ctx: Context, params: CompleteRequestParams) -> Answer:
-        """T1: values of a template; or skills while the path names none, then the files of the one it names."""
-        typed, catalog = params.argument.value, self.served.catalog_for(ctx)
+    async def _complete_any(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        reference = (ctx.params or {}).get("ref")
+        uri = cast("dict[str, Any]", reference).get("uri") if isinstance(reference, dict) else None
+        any_file = extension.SKILL_TEMPLATE.format(scheme=self.served.scheme)
+        if uri == any_file or self._template(uri) is not None:
+            return await self._complete_own(ctx, call_next)
+        try:
+            return await call_next(ctx)
+        except MCPError as error:
+            if error.error.code != METHOD_NOT_FOUND:
+                raise
+            refusal = ProtocolError(  # the method is not unknown: this dialect declares completions
+                "reference-unknown",
+                "nothing can be completed at this reference",
+                "resources/templates/list and prompts/list return the valid references",
+                rule="T1",
+            )
+            raise to_rpc_error(refusal) from error
+
+    async def _complete(self, params: CompleteRequestParams) -> Answer:
+        """T1: values of a template; or skills until the path names one, then the files of that skill."""
+        typed, catalog = params.argument.value, self.served.visible()
         if len(typed) > DEFAULT_LIMITS.max_uri_length or typed.count("/") > DEFAULT_LIMITS.max_uri_segments:
             return extension.completion_result([])
-        template = self._template(ctx, getattr(params.ref, "uri", None))
+        template = self._template(getattr(params.ref, "uri", None))
         if template is not None:
             return extension.completion_result(await template.complete(params.argument.name, typed))
-        entry = await self.skill_around(catalog, typed.rpartition("/")[0])
+        entry = await skill_around(catalog, typed.rpartition("/")[0], self.served.scheme)
         if entry is not None:
             files = sorted(parse_uri(file.uri).path for file in entry.files)
             return extension.completion_result([file for file in files if file.startswith(typed)])
         found = await catalog.suggest(typed, 101)
         return extension.completion_result([f"{skill}/SKILL.md" for skill in found])
 
-    async def _completed(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        reference = (ctx.params or {}).get("ref")
-        uri = cast("dict[str, Any]", reference).get("uri") if isinstance(reference, dict) else None
-        whole = extension.SKILL_TEMPLATE.format(scheme=self.served.scheme)
-        if uri == whole or self._template(ctx, uri) is not None:
-            return await ask(ctx, call_next, _COMPLETE)
-        try:
-            return await call_next(ctx)
-        except MCPError as error:
-            if error.error.code != METHOD_NOT_FOUND:
-                raise
-            raise to_rpc_error(_nothing_to_complete()) from error  # the method is there: we declared it
-
-    def _template(self, ctx: Context, uri: object) -> SkillTemplate | None:
+    def _template(self, uri: object) -> SkillTemplate | None:
         """The template at ``uri``, if the caller may see it."""
-        templates = self.served.catalog_for(ctx).templates()
+        templates = self.served.visible().templates()
         return next((template for template in templates if template.uri(self.served.scheme) == uri), None)
 
     async def _subscribe(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """The handshake era's subscriptions; the stateless era has ``subscriptions/listen``."""
+        """Subscriptions of the handshake era. The stateless era has ``subscriptions/listen``."""
         uri = (ctx.params or {}).get("uri")
         if is_modern(ctx) or not isinstance(uri, str):
             return await call_next(ctx)
-        if not await self.has_file(ctx, uri):
+        if not await self._files.has(uri):
             if not self.served.has(ctx.method):
                 raise to_rpc_error(no_file(uri))
             return await call_next(ctx)
-        try:
+        with rpc_errors():
             if ctx.method == "resources/subscribe":
-                self._notices.subscribe(ctx.session, uri)
+                self._notifier.subscribe(ctx.session, uri)
             else:
-                self._notices.unsubscribe(ctx.session, uri)
-        except SkillwireError as error:
-            raise to_rpc_error(error) from error
+                self._notifier.unsubscribe(ctx.session, uri)
         return {}
-
-
-def _nothing_to_complete() -> ProtocolError:
-    hint = "resources/templates/list and prompts/list say what there is"
-    return ProtocolError("reference-unknown", "nothing can be completed at this reference", hint, rule="T1")
-
-
-def _nothing(field: str) -> Handler:
-    async def nothing(ctx: Context, params: PaginatedRequestParams) -> Answer:  # noqa: ARG001 - nobody has any
-        if params.cursor is not None:  # there is one page, so no cursor can be good
-            raise bad_cursor()
-        return {field: []}
-
-    return nothing
-
-
-async def lists_file(catalog: Catalog, uri: str, scheme: str) -> bool:
-    """Whether some skill of ``catalog`` lists the file at ``uri``."""
-    try:
-        parsed = parse_uri(uri)
-    except FormatError:
-        return False
-    if parsed.scheme != scheme:
-        return False
-    entry = await skill_around(catalog, parsed.parent.path, scheme)
-    if entry is None:
-        return False
-    wanted = format_uri(parsed.path, scheme)
-    return entry.is_dynamic or any(file.uri == wanted for file in entry.files)
-
-
-async def skill_around(catalog: Catalog, path: str, scheme: str) -> SkillEntry | None:
-    """The innermost skill at or around ``path``, as it is known."""
-    while path:
-        with suppress(FormatError):  # typed by a person who is not done yet
-            entry = await catalog.peek_skill(skill_md_uri(path, scheme))
-            if entry is not None:
-                return entry
-        path = path.rpartition("/")[0]
-    return None

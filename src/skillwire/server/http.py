@@ -30,12 +30,12 @@ from starlette.routing import Route
 from skillwire.errors import UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.server.access import Access, Policy, Verifier
+from skillwire.server.endpoints import DialectPaths
 from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, network_of
-from skillwire.server.lowlevel import share_sessions
 from skillwire.server.metrics import Metrics
 from skillwire.server.page import Guard
 from skillwire.server.response_cache import COMPRESS_FROM, DEFAULT_BYTES, ResponseCache
-from skillwire.server.routing import DialectPaths
+from skillwire.server.sdk_compat import wrap_session_manager
 from skillwire.server.signals import StoppingServer
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class HttpServer:
             token_verifier=Verifier(options.access) if options.access else None,
             custom_starlette_routes=self._routes(security),
         )
-        share_sessions(self._server, partial(SessionShares, most=options.max_sessions))
+        wrap_session_manager(self._server, partial(SessionShares, most=options.max_sessions))
         return app
 
     def _routes(self, security: TransportSecuritySettings) -> list[Route]:

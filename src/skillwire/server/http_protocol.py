@@ -31,6 +31,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.server.response_cache import MAX_BODY
+from skillwire.server.sdk_compat import check_uvicorn_protocol
 
 if TYPE_CHECKING:
     from skillwire.server.response_cache import CachedResponse, ResponseCache
@@ -40,6 +41,8 @@ _MAX_PIPELINED = 8
 _LINGER_SECONDS = 1.0  # until a refused client has read its response: closing at once could reset the connection
 _CHUNK = 256 * KIB
 _OK = b"HTTP/1.1 200 OK\r\n"
+
+check_uvicorn_protocol(HttpToolsProtocol)
 
 
 def network_of(client: tuple[str, int] | None) -> str:

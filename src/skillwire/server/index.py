@@ -1,11 +1,10 @@
 """The ``index`` dialect beside the extension: ``skill://index.json`` and packed skills (I1, I2).
 
-The index is made when it is first read and kept until something changes, one for each view that callers have of
-the skills. What an archive's URI returns hashes to what the index says, as long as nothing changed. Whatever a
-caller may not see answers exactly like what does not exist, and a file of a skill always wins over an archive.
+The index is built by the first read and kept until something changes, one for each view that callers have of the
+skills. An archive has the digest that the index contains, as long as nothing has changed. A hidden skill is
+answered exactly like a missing one. A file of a skill always takes precedence over an archive.
 
-``resources/list`` ends with the index, and clients can subscribe to it. Archives are not listed: the
-index names them.
+``resources/list`` ends with the index, and clients can subscribe to it. Archives are only in the index.
 """
 
 from __future__ import annotations
@@ -19,13 +18,13 @@ from mcp_types import ReadResourceRequestParams
 
 from skillwire.catalog.packed import FORMS, Packer
 from skillwire.catalog.snapshot import no_file
-from skillwire.errors import FormatError, NotFoundError, SkillwireError, UpstreamError, VerificationError
-from skillwire.server.binding import OWN, Answer, Binding, ask, is_modern
-from skillwire.server.extension import lists_file
+from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
+from skillwire.server.dialect import Answer, Dialect, is_modern
+from skillwire.server.skill_files import lists_file
 from skillwire.skill.archive import archive_uri
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
 from skillwire.wire import index
-from skillwire.wire.errors import resource_unknown, to_rpc_error
+from skillwire.wire.errors import resource_unknown, rpc_errors
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,41 +33,40 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.changes import ChangeStream
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.binding import Context, Served
-    from skillwire.server.notifications import Notices
+    from skillwire.server.dialect import Context, Served
+    from skillwire.server.notifications import Notifier
     from skillwire.skill import SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 
-_READ_PACKED = f"{OWN}index/read"
 _ATTEMPTS = 3
 
 
-class IndexBinding(Binding):
-    """The index, and the archives that it names."""
+class IndexDialect(Dialect):
+    """The index and the archives in it."""
 
-    def __init__(self, served: Served, notices: Notices) -> None:
+    def __init__(self, served: Served, notifier: Notifier) -> None:
         super().__init__(served)
         self._packer = Packer()
         self._indexes = _Indexes(self._make_index)
         self._uri = format_uri(index.INDEX_NAME, served.scheme)
-        self._notices = notices
-        notices.index_uris = frozenset({self._uri, format_uri(index.INDEX_NAME, DEFAULT_SCHEME)})
-        self.routes |= {
+        self._read_own = served.answering(ReadResourceRequestParams, self._read_packed)
+        self._notifier = notifier
+        notifier.index_uris = frozenset({self._uri, format_uri(index.INDEX_NAME, DEFAULT_SCHEME)})
+        self.handlers |= {
             "resources/read": self._read,
             "resources/list": self._list,
             "resources/subscribe": self._subscribe,
             "resources/unsubscribe": self._subscribe,
         }
-        self.handle(_READ_PACKED, ReadResourceRequestParams, self._read_packed)
 
     async def _read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         uri = (ctx.params or {}).get("uri")
-        if isinstance(uri, str) and await self._is_ours(ctx, uri):
-            return await ask(ctx, call_next, _READ_PACKED)
+        if isinstance(uri, str) and await self._is_ours(uri):
+            return await self._read_own(ctx, call_next)
         return await call_next(ctx)
 
     async def _list(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """The index follows everything else."""
+        """Add the index after everything else."""
         page = cast("Answer", await call_next(ctx))
         if page.get("nextCursor"):
             return page
@@ -78,28 +76,26 @@ class IndexBinding(Binding):
         uri = (ctx.params or {}).get("uri")
         if is_modern(ctx) or not isinstance(uri, str) or not self._is_index(uri):
             return await call_next(ctx)
-        change = self._notices.subscribe if ctx.method == "resources/subscribe" else self._notices.unsubscribe
-        try:
+        change = self._notifier.subscribe if ctx.method == "resources/subscribe" else self._notifier.unsubscribe
+        with rpc_errors():
             change(ctx.session, str(parse_uri(uri)))
-        except SkillwireError as error:
-            raise to_rpc_error(error) from error
         return {}
 
     async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:  # noqa: ARG002
-        """Everybody may, and hears of it when something changes that they see."""
+        """Every caller may subscribe to the index, and is notified when something changes that it may see."""
         return True if self._is_index(uri) else None
 
-    async def _is_ours(self, ctx: Context, uri: str) -> bool:
+    async def _is_ours(self, uri: str) -> bool:
         if self._is_index(uri):
             return True
         skill = self._packed_skill(uri)
         if skill is None:
             return False
-        catalog, (path, form) = self.served.catalog_for(ctx), skill
+        catalog, (path, form) = self.served.visible(), skill
         return await self._skill(catalog, path) is not None and not await self._is_file(catalog, path, form)
 
-    async def _read_packed(self, ctx: Context, params: ReadResourceRequestParams) -> Answer:
-        uri, catalog = str(params.uri), self.served.catalog_for(ctx)
+    async def _read_packed(self, params: ReadResourceRequestParams) -> Answer:
+        uri, catalog = str(params.uri), self.served.visible()
         if self._is_index(uri):
             return index.index_result(uri, await self._indexes.text(catalog, self.served.whole()))
         path, form = self._packed_skill(uri) or ("", "zip")
@@ -109,7 +105,7 @@ class IndexBinding(Binding):
         return index.archive_result(archive_uri(path, form, self.served.scheme), form, data)
 
     async def _archive(self, catalog: Catalog, path: str, form: ArchiveFormat) -> bytes | None:
-        """The archive of the skill as it is now; one that changes meanwhile is looked at again."""
+        """The archive of the current version of the skill; a change in the meantime starts it again."""
         for _ in range(_ATTEMPTS):
             entry = await self._skill(catalog, path)
             if entry is None:
@@ -127,7 +123,7 @@ class IndexBinding(Binding):
     async def _make_index(self, catalog: Catalog) -> str:
         lines: list[str] = []
         async for entry in catalog.entries():
-            await lowlevel.checkpoint()  # what is remembered is found at once, and others wait for their turn
+            await lowlevel.checkpoint()  # cached digests never wait, and other requests need their turn
             archives = dict(await self._packer.digests(catalog, entry))
             for form in FORMS:
                 if form in archives and await self._is_file(catalog, entry.path, form):
@@ -146,11 +142,11 @@ class IndexBinding(Binding):
             return None
 
     async def _is_file(self, catalog: Catalog, path: str, form: ArchiveFormat) -> bool:
-        """Whether a skill has a file of its own where this archive would be."""
+        """Whether a skill has a file at the URI of this archive."""
         return await lists_file(catalog, archive_uri(path, form, self.served.scheme), self.served.scheme)
 
     def _is_index(self, uri: str) -> bool:
-        """The index has one well-known place, and one beside skills of another scheme."""
+        """The index has one well-known URI, and another one if the skills have another scheme."""
         try:
             parsed = parse_uri(uri)
         except FormatError:
@@ -173,7 +169,7 @@ class IndexBinding(Binding):
 
 
 class _Indexes:
-    """The index of each view, made on first use and kept until something changes anywhere."""
+    """The index of each view, built on first use and kept until anything changes."""
 
     def __init__(self, make: Callable[[Catalog], Awaitable[str]]) -> None:
         self._make = make
@@ -183,7 +179,7 @@ class _Indexes:
         self._watch: tuple[Catalog, ChangeStream] | None = None
 
     async def text(self, view: Catalog, whole: Catalog) -> str:
-        """The index of ``view``, which is ``whole`` or a part of it. It is made by one at a time."""
+        """The index of ``view``, which is ``whole`` or a part of it. Only one caller at a time builds it."""
         self._listen(whole)
         async with self._making.setdefault(view, anyio.Lock()):
             text = self._texts.get(view)
@@ -193,10 +189,10 @@ class _Indexes:
                 if generation == self._generation:
                     self._texts[view] = text
                     break
-            return text or ""  # of a catalog that never rests, the last one made; it is not kept
+            return text or ""  # for a catalog that changes all the time, the last text is used once
 
     def _listen(self, whole: Catalog) -> None:
-        """What is served can become another catalog when a skill is declared later."""
+        """Follow the changes of ``whole``, which is another catalog after a skill was declared later."""
         if self._watch is not None and self._watch[0] is whole:
             return
         if self._watch is not None:
@@ -205,6 +201,6 @@ class _Indexes:
         self._watch[1].forward(self._forget)
         self._forget()
 
-    def _forget(self, change: Any = None) -> None:  # noqa: ARG002 - that there is a change is enough
+    def _forget(self, change: Any = None) -> None:  # noqa: ARG002 - any change outdates all indexes
         self._generation += 1
         self._texts.clear()

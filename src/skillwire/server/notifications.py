@@ -1,8 +1,11 @@
-"""Telling clients what changed, in both eras (S1).
+"""Notifications of changes, in both eras (S1).
 
-The stateless era has a bus: whoever listens hears it. In the handshake era each session is told: everyone that
-the list changed, subscribers of a file that it was updated. Nobody hears of what they may not see: whose request
-it is decides, when it begins to listen. A session that ended, or cannot be told, is forgotten.
+The stateless era has a bus: every open ``subscriptions/listen`` stream gets its events. In the handshake era each
+session is notified: all sessions of a changed list, subscribers of an updated file. A client gets no notification
+about something that it may not see; that is decided for the caller that opened the stream or the session. A
+session that has ended, or cannot be notified, is removed.
+
+On the endpoints that know skills by name there is also ``notifications/skills/list_changed`` (P5, M4).
 """
 
 from __future__ import annotations
@@ -11,89 +14,97 @@ import logging
 from collections import OrderedDict
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias, cast
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import anyio
-from mcp.server.connection import Connection
 from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
-from mcp_types import Notification, NotificationParams
+from mcp_types import (
+    Notification,
+    NotificationParams,
+    ResourceListChangedNotification,
+    SubscriptionsAcknowledgedNotification,
+)
 
 from skillwire.errors import LimitError, SkillwireError
+from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
+    from mcp.server.context import CallNext, HandlerResult
     from mcp.server.session import ServerSession
     from mcp.server.subscriptions import ServerEvent, SubscriptionBus
     from mcp_types import ServerNotification
 
     from skillwire.catalog.changes import Change
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.routing import Endpoint
+    from skillwire.server.dialect import Context
+    from skillwire.server.endpoints import Endpoint
     from skillwire.wire.native import Kind
 
     Sees = Callable[[str], bool]
 
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
-_PATIENCE_SECONDS = 5.0
-SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
+_SEND_SECONDS = 5.0
+_SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
+_SKILLS, _RESOURCES = "skillsListChanged", "resourcesListChanged"
 
 ListKind: TypeAlias = Literal["tools", "prompts", "resources", "skills"]
 
 log = logging.getLogger("skillwire.server")
-_hears_prompts: ContextVar[bool] = ContextVar("skillwire_hears_prompts", default=False)
+_prompt_events: ContextVar[bool] = ContextVar("skillwire_prompt_events", default=False)
 
 
 @contextmanager
-def hears_of_prompts(hears: bool) -> Generator[None]:
-    """Whoever begins to listen in here sees skills as prompts, or does not (X2)."""
-    token = _hears_prompts.set(hears)
+def with_prompt_events(enabled: bool) -> Generator[None]:
+    """A stream that opens inside this block gets events about prompts, or does not (X2)."""
+    token = _prompt_events.set(enabled)
     try:
         yield
     finally:
-        _hears_prompts.reset(token)
+        _prompt_events.reset(token)
 
 
-def everything(uri: str) -> bool:  # noqa: ARG001 - no policy, no limits
-    """What a caller may see where nobody is restricted."""
+def everything(uri: str) -> bool:  # noqa: ARG001 - without a policy
+    """What a caller may see if there are no restrictions."""
     return True
 
 
 def check_subscriptions(count: int) -> None:
-    """Raise a ``LimitError`` if a session or a stream wants to hear of too many files."""
+    """Raise a ``LimitError`` if a session or a stream subscribes to too many files."""
     if count > _MAX_SUBSCRIPTIONS:
         raise LimitError(
             "too-many-subscriptions",
-            f"a session or a stream may subscribe to {_MAX_SUBSCRIPTIONS} files",
-            "drop some first",
+            f"a session or a stream can subscribe to at most {_MAX_SUBSCRIPTIONS} files",
+            "unsubscribe from some files first",
         )
 
 
-class NoticeBus:
-    """The SDK's subscription bus, for a server of our own: each listener hears what its caller may see."""
+class NotificationBus:
+    """A subscription bus for the SDK: each listener gets only events that its caller may see."""
 
     def __init__(self, sees: Callable[[], Sees]) -> None:
         self._sees = sees
         self._listeners: dict[object, tuple[Callable[[ServerEvent], None], Sees, bool]] = {}
 
     def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Called by the SDK while it answers ``subscriptions/listen``, so the caller is known."""
+        """Add a listener. The SDK calls this during ``subscriptions/listen``, so the caller is known."""
         token = object()
-        self._listeners[token] = (listener, self._sees(), _hears_prompts.get())
+        self._listeners[token] = (listener, self._sees(), _prompt_events.get())
         return lambda: self._listeners.pop(token, None) and None
 
     async def publish(self, event: ServerEvent) -> None:
-        """An event for everybody; one about a file only for those who may see it."""
+        """Send an event to all listeners; an event about a file only to those that may see it."""
         for listener, sees, _ in list(self._listeners.values()):
             if not isinstance(event, ResourceUpdated) or sees(event.uri):
                 listener(event)
         await anyio.lowlevel.checkpoint()
 
     async def list_changed(self, uris: frozenset[str], index_uris: frozenset[str]) -> None:
-        """The list, and the index with it, changed at ``uris``: for those who may see one of them."""
+        """Send that the list and the index changed at ``uris``, to listeners that may see one of them."""
         for listener, sees, prompts in list(self._listeners.values()):
             if any(sees(uri) for uri in uris):
                 listener(ResourcesListChanged())
@@ -113,74 +124,76 @@ class _Session:
     uris: dict[str, None] = field(default_factory=dict[str, None])
 
 
-class Notices:
-    """Who is to be told, and the telling."""
+class Notifier:
+    """Notifies streams and sessions of changes."""
 
     def __init__(self, bus: SubscriptionBus, sees: Callable[[], Sees]) -> None:
         self._bus = bus
         self._sees = sees
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
-        self._tells_of_prompts = False
-        self.index_uris: frozenset[str] = frozenset()  # where the index is, which changes with every skill
-        self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # what skills bind, on the native endpoint
+        self._has_prompts = False
+        self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
+        self.scoped_kinds: Callable[[], Iterable[Kind]] = (
+            tuple  # the kinds that skills bind, on the native endpoint
+        )
 
-    def tell_of_prompts(self) -> None:
-        """Skills are prompts too, for those who do not know them otherwise (X2)."""
-        self._tells_of_prompts = True
+    def enable_prompts(self) -> None:
+        """Send notifications about prompts too: the fallback serves skills as prompts (X2)."""
+        self._has_prompts = True
 
     def add_prompts(self, session: ServerSession) -> None:
-        """Remember that a session of the handshake era sees skills as prompts."""
+        """Note that a session of the handshake era sees skills as prompts."""
         self._session(session).prompts = True
 
     def add_session(self, session: ServerSession, endpoint: Endpoint) -> None:
-        """Remember a session of the handshake era; its client has just said hello."""
+        """Add a session of the handshake era, when its client initialises it."""
         self._session(session, endpoint)
 
     def subscribe(self, session: ServerSession, uri: str) -> None:
-        """Tell ``session`` when the file at ``uri`` changes."""
+        """Notify ``session`` when the file at ``uri`` changes."""
         uris = self._session(session).uris
         check_subscriptions(len(uris) + 1)
         uris[uri] = None
 
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
-        """Tell it no longer."""
+        """Stop notifying ``session`` of changes of ``uri``."""
         self._session(session).uris.pop(uri, None)
 
     async def run(self, catalog: Catalog, *, watch: bool) -> None:
-        """Tell, until cancelled, what changes: seen by watching the source, or only when something is read."""
+        """Send notifications until cancelled. Without ``watch`` a change is noticed by the next read."""
         with catalog.changes() as changes:
             async with anyio.create_task_group() as group:
                 if watch:
                     group.start_soon(_follow, catalog)
                 async for change in changes:
                     try:
-                        await self.tell(catalog, change)
-                    except Exception:  # whatever it is, the server must not end because of a notice
-                        log.exception("a change could not be told")
+                        await self.notify(catalog, change)
+                    except Exception:  # a failed notification must not stop the server
+                        log.exception("a notification of a change failed")
 
-    async def tell(self, catalog: Catalog, change: Change) -> None:
-        """One change, to everybody whom it concerns."""
+    async def notify(self, catalog: Catalog, change: Change) -> None:
+        """Send the notifications for one change."""
         files = set(change.changed | change.removed)
         for uri in change.changed:
-            with suppress(SkillwireError):  # it may be gone again
+            with suppress(SkillwireError):  # it may be removed again
                 files |= {file.uri for file in (await catalog.get_skill(uri)).files}
         for uri in sorted(files):
             await self._bus.publish(ResourceUpdated(uri=uri))
-        if isinstance(self._bus, NoticeBus):
+        if isinstance(self._bus, NotificationBus):
             await self._bus.list_changed(change.uris, self.index_uris)
-        else:  # the bus of a server that has things of its own
+        else:  # the bus of a server with its own resources
             await self._bus.publish(ResourcesListChanged())
             for uri in sorted(self.index_uris):
                 await self._bus.publish(ResourceUpdated(uri=uri))
-            if self._tells_of_prompts:
+            if self._has_prompts:
                 await self._bus.publish(PromptsListChanged())
-        async with anyio.create_task_group() as group:  # one that is slow does not make the others wait
+        async with anyio.create_task_group() as group:  # a slow session does not delay the others
             for key, session in list(self._sessions.items()):
-                group.start_soon(self._tell_session, key, session, change.uris, files)
+                group.start_soon(self._notify_session, key, session, change.uris, files)
 
-    async def _tell_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
+    async def _notify_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
         try:
-            with anyio.fail_after(_PATIENCE_SECONDS):
+            with anyio.fail_after(_SEND_SECONDS):
                 is_concerned = any(session.sees(uri) for uri in uris)
                 for uri in list(session.uris):
                     is_index = uri in self.index_uris
@@ -188,13 +201,13 @@ class Notices:
                         await session.session.send_resource_updated(uri)
                 if is_concerned:
                     for kind in self._kinds(session):
-                        await _tell_of(session.session, kind)
-        except Exception:  # whatever a broken connection raises
-            log.debug("a session could not be told of a change and is forgotten", exc_info=True)
+                        await _send_list_changed(session.session, kind)
+        except Exception:  # a broken connection may raise anything
+            log.debug("a session cannot be notified and is removed", exc_info=True)
             self._sessions.pop(key, None)
 
     def _kinds(self, session: _Session) -> Iterable[ListKind]:
-        """P5, M4: where skills are known by name, their list is one of its own; M3: and may bring things along."""
+        """The lists that changed. P5, M4: in dialects by name also the skills; M3: the kinds that skills bind."""
         kinds: list[ListKind] = ["resources"] if session.endpoint == "extension" else ["skills", "resources"]
         if session.prompts:
             kinds.append("prompts")
@@ -203,22 +216,21 @@ class Notices:
         return dict.fromkeys(kinds)
 
     def _session(self, session: ServerSession, endpoint: Endpoint = "extension") -> _Session:
-        # The SDK makes a session object for each request; the connection behind it is what stays.
-        connection = getattr(session, "_connection", session)
+        connection = connection_of(session)
         key = id(connection)
         known = self._sessions.get(key)
         if known is not None:
             self._sessions.move_to_end(key)
         else:
             known = self._sessions[key] = _Session(session, self._sees(), endpoint)
-            if isinstance(connection, Connection):  # else those that ended would push out those that listen
-                connection.exit_stack.callback(self._sessions.pop, key, None)
+            # Without this, sessions that have ended would take the places of open ones.
+            connection.exit_stack.callback(self._sessions.pop, key, None)
             while len(self._sessions) > _MAX_SESSIONS:
                 self._sessions.popitem(last=False)
         return known
 
 
-async def _tell_of(session: ServerSession, kind: ListKind) -> None:
+async def _send_list_changed(session: ServerSession, kind: ListKind) -> None:
     match kind:
         case "tools":
             await session.send_tool_list_changed()
@@ -227,12 +239,12 @@ async def _tell_of(session: ServerSession, kind: ListKind) -> None:
         case "resources":
             await session.send_resource_list_changed()
         case "skills":
-            notification = Notification[NotificationParams | None, str](method=SKILLS_LIST_CHANGED, params=None)
+            notification = Notification[NotificationParams | None, str](method=_SKILLS_LIST_CHANGED, params=None)
             await session.send_notification(cast("ServerNotification", notification))
 
 
 def _was_in(uri: str, skills: frozenset[str]) -> bool:
-    """Whether the file at ``uri`` is, or was, in one of ``skills``: one that is gone is in no entry any more."""
+    """Whether the file at ``uri`` is or was in one of ``skills``. A removed file is in no entry any more."""
     file = parse_uri(uri)
     return any(is_within(skill_root(parse_uri(skill)), file) for skill in skills)
 
@@ -240,5 +252,51 @@ def _was_in(uri: str, skills: frozenset[str]) -> bool:
 async def _follow(catalog: Catalog) -> None:
     try:
         await catalog.follow()
-    except Exception as error:  # as above: reads stay correct without watching
-        log.warning("changes on disk are no longer noticed, but reads stay correct: %s", error)
+    except Exception as error:  # reads stay correct without watching
+        log.warning("changes are no longer watched; reads stay correct: %s", error)
+
+
+async def listen_for_skills(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """A handler for ``subscriptions/listen`` on the endpoints that know skills by name (P5, M4).
+
+    A client that subscribes to ``skillsListChanged`` is notified of skills whenever its stream would notify it of
+    resources. It is notified of resources only if it subscribed to them too. The SDK's handler serves the stream;
+    the session is replaced by one that translates the notifications.
+    """
+    wanted = (ctx.params or {}).get("notifications")
+    if not isinstance(wanted, dict) or cast("dict[str, Any]", wanted).get(_SKILLS) is not True:
+        return await call_next(ctx)
+    wanted = cast("dict[str, Any]", wanted)
+    session = cast("ServerSession", _SkillsSession(ctx.session, resources=wanted.get(_RESOURCES) is True))
+    others = {name: value for name, value in wanted.items() if name != _SKILLS}
+    params = {**(ctx.params or {}), "notifications": {**others, _RESOURCES: True}}
+    return await call_next(replace(ctx, session=session, params=params))
+
+
+class _SkillsSession:
+    """A session that sends notifications about skills in addition to, or instead of, those about resources."""
+
+    def __init__(self, session: ServerSession, *, resources: bool) -> None:
+        self._session = session
+        self._resources = resources
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
+        """Send the notifications that the client subscribed to."""
+        if isinstance(notification, SubscriptionsAcknowledgedNotification):
+            honored: dict[str, Any] = {_SKILLS: True}
+            if not self._resources:
+                honored["resources_list_changed"] = None
+            acknowledged = notification.params.notifications.model_copy(update=honored)
+            params = notification.params.model_copy(update={"notifications": acknowledged})
+            notification = notification.model_copy(update={"params": params})
+        elif isinstance(notification, ResourceListChangedNotification):
+            changed: Any = Notification[NotificationParams | None, str](
+                method=_SKILLS_LIST_CHANGED, params=notification.params
+            )
+            await self._session.send_notification(changed, related_request_id)
+            if not self._resources:
+                return
+        await self._session.send_notification(notification, related_request_id)

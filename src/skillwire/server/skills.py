@@ -1,6 +1,6 @@
 """Skills for an MCP server, in one line: ``Skills("skills/").attach(server)``.
 
-Works on the official SDK's ``MCPServer`` and ``Server`` and on FastMCP 4, tools and all. The server's own
+Works on the official SDK's ``MCPServer`` and ``Server`` and on FastMCP 4. The server's own tools, prompts and
 resources keep working beside the skills.
 """
 
@@ -21,13 +21,13 @@ from skillwire.catalog.local import local_catalog
 from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError
-from skillwire.server.binding import Served
-from skillwire.server.endpoints import Dialects, bind
-from skillwire.server.fallback.searching import Searching
-from skillwire.server.lowlevel import lowlevel_server, subscription_bus
-from skillwire.server.native.scopes import Scope, Scopes
-from skillwire.server.notifications import NoticeBus, Notices, everything
-from skillwire.server.sep2076.dependencies import check_at_start
+from skillwire.server.dependencies import check_at_start
+from skillwire.server.dialect import Served
+from skillwire.server.endpoints import Dialects, Endpoints
+from skillwire.server.notifications import NotificationBus, Notifier, everything
+from skillwire.server.scopes import Scope, Scopes
+from skillwire.server.sdk_compat import lowlevel_server, subscription_bus
+from skillwire.server.skill_tools import SkillSearch
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
 from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
@@ -52,18 +52,18 @@ class Viewer(Protocol):
     """Decides what the caller of the current request may see."""
 
     def catalog(self, catalog: Catalog) -> Catalog:
-        """``catalog``, as far as the caller may see it."""
+        """The part of ``catalog`` that the caller may see."""
         ...
 
     def sees(self) -> Callable[[str], bool]:
-        """Whether the caller may see a URI; for as long as its connection lasts."""
+        """A function that tells whether the caller may see a URI. It is used until the connection ends."""
         ...
 
 
 class Skills:
     """Skills from a folder, an archive or any catalog, and from functions (``skill``, ``template``).
 
-    ``describe(path, meta)`` gets the path of each skill of a folder and what the folder says about it, and returns
+    ``describe(path, meta)`` gets the path of each skill of a folder and the folder's settings for it, and returns
     the ``SkillMeta`` that is served.
     """
 
@@ -85,7 +85,7 @@ class Skills:
         elif describe is not None:
             raise FormatError(
                 "describe-unused",
-                "'describe' is about the skills of a folder or an archive, and the source is neither",
+                "'describe' needs a folder or an archive as the source",
                 "give it to the catalog, or declare the skills with @skills.skill(path, meta=SkillMeta(…))",
             )
         self._source = source
@@ -96,14 +96,14 @@ class Skills:
         self._scheme = scheme
         self._page_size = page_size
         self._freshness = freshness or Freshness()
-        if viewer is not None:  # what differs from caller to caller is never cached as public
+        if viewer is not None:  # results that differ between callers must not be shared
             self._freshness = Freshness(self._freshness.ttl_ms, "private")
         self._watch = watch
         self._viewer = viewer
         self._dialects = dialects or Dialects()
         self._scopes = Scopes()
         self._combined: CombinedCatalog | None = None
-        self._searching: Searching | None = None
+        self._search: SkillSearch | None = None
 
     @property
     def scheme(self) -> str:
@@ -113,10 +113,10 @@ class Skills:
     @property
     def catalog(self) -> Catalog:
         """Everything that is served."""
-        idle = [own for own in (self._declared, self._templates) if own.is_empty]
-        if len(idle) == 2:
+        unused = [own for own in (self._declared, self._templates) if own.is_empty]
+        if len(unused) == 2:
             return self._declared if self._source is None else self._source
-        mounts = tuple(mount for mount in self._mounts if mount.catalog not in idle)
+        mounts = tuple(mount for mount in self._mounts if mount.catalog not in unused)
         if self._source is None and len(mounts) == 1:
             return mounts[0].catalog
         if self._combined is None or self._combined.mounts != mounts:
@@ -130,60 +130,61 @@ class Skills:
     def template(self, path: str, *, values: Mapping[str, Values], description: str) -> Callable[[M], M]:
         """Declare skills that are made from values in their path: ``docs/{product}`` (I1, T1).
 
-        The function takes the variables by name and returns what one of ``skill`` may, or ``None``: there is none.
-        ``values`` has for each variable all its values, or a function that completes what somebody typed.
+        The function takes the variables by name and returns the same as a function for ``skill``, or ``None`` if
+        there is no such skill. ``values`` has for each variable all its values, or a function that completes a
+        prefix.
         """
         return self._templates.template(path, values=values, description=description)
 
     def scope(self, path: str) -> Scope:
-        """What the skill at ``path`` binds of the server: its tools, prompts and resources (M3)."""
+        """The tools, prompts and resources of the server that the skill at ``path`` binds (M3)."""
         return self._scopes.scope(path)
 
     def attach(self, server: S) -> S:
         """Serve the skills on ``server``, which is returned."""
         low = lowlevel_server(server)
-        if EXTENSION_ID in low.extensions or low.get_request_handler(SKILLS_LIST) is not None:
+        attached = any(isinstance(middleware, Endpoints) for middleware in low.middleware)
+        if attached or EXTENSION_ID in low.extensions or low.get_request_handler(SKILLS_LIST) is not None:
             raise FormatError(
                 "skills-attached", "this server has skills already", "put several sources into one CombinedCatalog"
             )
         self._scopes.attach(server)
-        notices = Notices(subscription_bus(low, NoticeBus(self._sees)), self._sees)
-        self._searching = Searching(low)
+        notifier = Notifier(subscription_bus(low, NotificationBus(self._sees)), self._sees)
+        self._search = SkillSearch(low)
         served = Served(
             low,
             lambda: self.catalog,
-            lambda ctx: self.visible(),  # noqa: ARG005 - the caller is known from the request's context
+            self.visible,
             self._sees,
-            self._searching,
+            self._search,
             self._scheme,
             self._page_size,
             self._freshness,
             self._scopes,
         )
-        low.extensions[EXTENSION_ID] = {"directoryRead": True}
-        low.middleware.append(bind(served, notices, self._dialects))
-        self._tell_with(served, notices)
+        low.middleware.append(Endpoints(served, notifier, self._dialects))
+        self._extend_lifespan(served, notifier)
         return server
 
     def visible(self) -> Catalog:
-        """What the caller of the current request may see of it."""
+        """The part of the catalog that the caller of the current request may see."""
         return self.catalog if self._viewer is None else self._viewer.catalog(self.catalog)
 
     async def search(self, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
-        """The search of ``search_skills``, in what the caller of the current request may see; best first."""
-        return [] if self._searching is None else await self._searching.search(self.visible(), query, limit)
+        """Search the skills that the caller of the current request may see; best first."""
+        return [] if self._search is None else await self._search.search(self.visible(), query, limit)
 
     def _sees(self) -> Callable[[str], bool]:
         return everything if self._viewer is None else self._viewer.sees()
 
-    def _tell_with(self, served: Served, notices: Notices) -> None:
-        """Tell of changes as long as the server runs, and once, in the log, of what skills lack."""
+    def _extend_lifespan(self, served: Served, notifier: Notifier) -> None:
+        """Send notifications while the server runs, and check the dependencies of skills once."""
         inner = served.server.lifespan
 
         @asynccontextmanager
         async def lifespan(app: Server[Any]) -> AsyncGenerator[Any]:
             async with anyio.create_task_group() as group:
-                group.start_soon(partial(notices.run, self.catalog, watch=self._watch))
+                group.start_soon(partial(notifier.run, self.catalog, watch=self._watch))
                 async with inner(app) as state:
                     group.start_soon(check_at_start, served, state)
                     yield state
@@ -193,6 +194,6 @@ class Skills:
 
 
 def _mounts_of(source: Catalog | None) -> tuple[Mount, ...]:
-    if isinstance(source, CombinedCatalog):  # one level of names, whoever combined them
+    if isinstance(source, CombinedCatalog):  # one level of mounts, so that names collide in one place
         return source.mounts
     return () if source is None else (Mount(source, "files"),)

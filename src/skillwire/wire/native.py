@@ -46,12 +46,6 @@ class DeactivateSkillParams(RequestParams):
     name: str
 
 
-class RefusedCallParams(RequestParams):
-    """Our own way to have a tool's refusal shaped as every result is."""
-
-    text: str
-
-
 def bound_in(frontmatter: Mapping[str, Any]) -> dict[Kind, tuple[str, ...]]:
     """What a skill's ``metadata`` binds: names separated by spaces under ``mcp-tools`` and the like."""
     metadata = _metadata(frontmatter)

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.conform.host_probe.honeypot import BaitServer
-    from skillwire.server.binding import Context
+    from skillwire.server.dialect import Context
 
 _SMALL_PAGE = 4
 _OF_SKILLS = ("skills/", "resources/directory/")

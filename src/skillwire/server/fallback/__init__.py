@@ -1,1 +1,0 @@
-"""The ``fallback`` on a server: skills as plain tools and prompts."""
