@@ -1,9 +1,9 @@
-"""Who may see what: bearer tokens, JSON web tokens, and path prefixes per subject.
+"""Access control: bearer tokens, JSON web tokens, and the path prefixes that each subject may see.
 
-Read from a TOML file. Static tokens are stored as SHA-256 digests: they are long and random, so that a digest
-gives nothing away. JSON web tokens are checked against an issuer's key set (OAuth 2.1 resource server). Either
-way a request ends up with a subject, and a subject with the prefixes it may see; an unknown subject sees nothing.
-The two kinds share no subjects (Z7): an issuer chooses its own, so in this program they begin with ``jwt:``.
+The rules are in a TOML file. Static tokens are stored as SHA-256 digests: they are long and random, so a digest
+reveals nothing. JSON web tokens are checked with an issuer's key set (OAuth 2.1 resource server). Both kinds give
+a request a subject, and the subject has prefixes that it may see. An unknown subject sees nothing. The two kinds
+share no subjects (Z7): an issuer chooses its own names, so they get the prefix ``jwt:`` here.
 
     [[token]]
     subject = "billing-agents"
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
 
 EVERYTHING = "*"
-JWT = "jwt:"  # before the subject of a JSON web token, wherever a subject is named
+JWT = "jwt:"  # the prefix of the subjects of JSON web tokens
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?\Z")
 _HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
@@ -53,7 +53,7 @@ _MAX_TOKEN = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class JwtSettings:
-    """Whose JSON web tokens are accepted, and for whom they must have been issued."""
+    """The issuer of the accepted JSON web tokens, and the audience that they must have."""
 
     issuer: str
     audience: str
@@ -69,29 +69,29 @@ class Access:
     see: dict[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])  # subject -> prefixes
 
     def holder(self, headers: Iterable[tuple[bytes, bytes]]) -> str | None:
-        """The subject of the static token that a request with these headers bears."""
+        """The subject of the static token in the headers of a request."""
         given = next((value for name, value in headers if name == b"authorization"), b"")
         kind, _, token = given.decode("latin-1").partition(" ")
         return self.tokens.get(digest_token(token)) if kind.lower() == "bearer" else None
 
     def prefixes(self, subject: str | None) -> tuple[str, ...]:
-        """What a subject may see; nothing for one that is not named."""
+        """The prefixes that a subject may see; none for an unknown subject."""
         return self.see.get(subject or "", ())
 
 
 def new_token() -> tuple[str, str]:
-    """A token to hand out, and the digest to keep."""
+    """A new token for a caller, and the digest to store."""
     token = f"skw_{secrets.token_urlsafe(32)}"
     return token, digest_token(token)
 
 
 def digest_token(token: str) -> str:
-    """How a token is kept at rest."""
+    """The stored form of a token."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 
 def read_access(path: Path) -> Access:
-    """Read an access file. ``FormatError`` says which part is wrong."""
+    """Read an access file. The ``FormatError`` names the invalid part."""
     try:
         data = tomllib.loads(path.read_text())
     except OSError as error:
@@ -104,16 +104,18 @@ def read_access(path: Path) -> Access:
     if unknown:
         raise _invalid(f"the access file has unknown parts: {', '.join(sorted(unknown))}")
     if "see" in data and "jwt" not in data:
-        raise _invalid("[see] is for the subjects of web tokens; a [[token]] has a see of its own")
+        raise _invalid(
+            "[see] is only for the subjects of web tokens; write the prefixes of a [[token]] into its see"
+        )
     see = _see(data.get("see", {}))
     access = Access(_tokens(data.get("token", []), see), _jwt(data.get("jwt")), see)
     if not access.tokens and access.jwt is None:
-        raise _invalid("the access file lets nobody in: it has neither [[token]] nor [jwt]")
+        raise _invalid("the access file has neither [[token]] nor [jwt], so no caller would have access")
     return access
 
 
 def _tokens(value: Any, see: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """Digests and their subjects; what a token may see is added to ``see``."""
+    """Digests and their subjects. The prefixes of the tokens are added to ``see``."""
     tokens: dict[str, str] = {}
     for item in _list(value, "[[token]]"):
         fields = _table(item, "[[token]]")
@@ -147,33 +149,33 @@ def _see(value: Any) -> dict[str, tuple[str, ...]]:
 
 
 def _prefixes(subject: str, value: Any) -> tuple[str, ...]:
-    prefixes = _list(value, f"what {subject!r:.80} may see")
+    prefixes = _list(value, f"the prefixes of {subject!r:.80}")
     for prefix in prefixes:
         if not isinstance(prefix, str) or (prefix != EVERYTHING and not parse_path(prefix)):
-            raise _invalid(f"what {subject!r:.80} may see is not a list of path prefixes")
+            raise _invalid(f"the prefixes of {subject!r:.80} are not a list of paths")
     return tuple(cast("list[str]", prefixes))
 
 
 def _list(value: Any, what: str) -> list[Any]:
     if not isinstance(value, list):
-        raise _invalid(f"{what} is not a list")
+        raise _invalid(f"not a list: {what}")
     return cast("list[Any]", value)
 
 
 def _table(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise _invalid(f"{what} is not a table")
+        raise _invalid(f"not a table: {what}")
     return cast("dict[str, Any]", value)
 
 
 class Verifier:
-    """Tells who holds a bearer token, for the SDK's authentication. Nothing about a token is logged."""
+    """Checks bearer tokens for the SDK's authentication. Tokens are never logged."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._keys = None
         if access.jwt is not None:
-            import jwt  # late, and below: most servers never need it
+            import jwt  # late, here and below: most servers do not need it
 
             self._keys = jwt.PyJWKClient(access.jwt.jwks, timeout=10)
 
@@ -219,18 +221,18 @@ class Verifier:
 
 
 class Policy:
-    """The catalog each caller sees. One view for each set of prefixes, shared by everyone who has it."""
+    """The catalog that each caller sees. Callers with the same prefixes share one view."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
         self._views: dict[tuple[str, ...], Catalog] = {}
 
     def catalog(self, catalog: Catalog) -> Catalog:
-        """``catalog``, as far as the caller of the current request may see it."""
+        """The part of ``catalog`` that the caller of the current request may see."""
         return self.view(catalog, self._prefixes())
 
     def view(self, catalog: Catalog, prefixes: tuple[str, ...]) -> Catalog:
-        """``catalog``, as far as it lies under ``prefixes``."""
+        """The part of ``catalog`` under ``prefixes``."""
         if EVERYTHING in prefixes:
             return catalog
         view = self._views.get(prefixes)

@@ -134,10 +134,10 @@ class Served:
         """``result`` with the fields of the era, and with ``freshness`` if it is cacheable."""
         if not is_modern(ctx):
             return result
-        fields = {} if freshness is None else freshness.fields(ctx.protocol_version)
+        completed = result if freshness is None else {**result, **freshness.fields(ctx.protocol_version)}
         meta: Answer = {**(result.get("_meta") or {})}
         meta.setdefault(SERVER_INFO_META_KEY, self.server.server_info_stamp)
-        return {"resultType": "complete", **result, **fields, "_meta": meta}
+        return {**completed, "resultType": "complete", "_meta": meta}
 
     def appended(self, field: str, ours: Handler) -> Handler:
         """A handler for a listing: the server's pages, then ours. Our cursors have a prefix."""

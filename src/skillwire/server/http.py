@@ -68,9 +68,7 @@ class HttpOptions:
     max_connections: int = 1024
     max_sessions: int = 4096  # of the handshake era
     drain_seconds: int = 5
-    asks: bool = (
-        False  # whether the server may send requests to clients of the handshake era, which needs event streams
-    )
+    asks: bool = False  # whether the server sends requests to clients of the handshake era: needs event streams
     replay_bytes: int = DEFAULT_BYTES  # memory of the response cache; 0 for no cache
     limits: Limits = DEFAULT_LIMITS
 

@@ -1,4 +1,4 @@
-"""Numbers for operators, in Prometheus' format: requests by method and outcome, their duration, skills served."""
+"""Metrics in Prometheus' format: requests by method and outcome, and their duration."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 
-# Methods are a label, and a label must not be the caller's to invent.
+# Methods are a label. Unknown ones are counted together, because a caller could invent any number of labels.
 _KNOWN = frozenset(
     {
         "initialize", "server/discover", "ping", "skills/list", "skills/get", "resources/directory/read",
@@ -32,7 +32,7 @@ _BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 
 
 class _Tally:
-    """Requests of one method with one outcome. Plain numbers: counting is on the path of every answer."""
+    """Requests of one method with one outcome. Plain numbers, because every request is counted."""
 
     def __init__(self) -> None:
         self.buckets = [0] * (len(_BUCKETS) + 1)
@@ -44,7 +44,7 @@ class _Tally:
 
 
 class Metrics(Collector):
-    """A middleware that counts, and the page that tells."""
+    """A middleware that counts requests, and the page with the metrics."""
 
     content_type = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -72,14 +72,14 @@ class Metrics(Collector):
             self.counter(ctx.method, outcome)(time.perf_counter() - begun)
 
     def counter(self, method: str, outcome: str) -> Callable[[float], None]:
-        """What counts one request that was answered so, in so many seconds."""
+        """A function that counts one request with this outcome, given its duration."""
         known = method if method in _KNOWN else "other"
         return self._tallies.setdefault((known, outcome), _Tally()).count
 
     def collect(self) -> Iterator[Metric]:
-        """What was counted, for the registry."""
-        requests = CounterMetricFamily("skillwire_requests", "Requests answered", labels=["method", "outcome"])
-        durations = HistogramMetricFamily("skillwire_request_seconds", "Time to answer", labels=["method"])
+        """The metrics for the registry."""
+        requests = CounterMetricFamily("skillwire_requests", "Finished requests", labels=["method", "outcome"])
+        durations = HistogramMetricFamily("skillwire_request_seconds", "Duration of requests", labels=["method"])
         together: dict[str, list[_Tally]] = {}
         for (method, outcome), tally in self._tallies.items():
             requests.add_metric([method, outcome], sum(tally.buckets))
@@ -93,8 +93,8 @@ class Metrics(Collector):
             )
         yield requests
         yield durations
-        yield GaugeMetricFamily("skillwire_requests_running", "Requests being answered", self._running)
+        yield GaugeMetricFamily("skillwire_requests_running", "Requests in progress", self._running)
 
     def page(self) -> bytes:
-        """Everything, as Prometheus reads it."""
+        """All metrics in the text format of Prometheus."""
         return generate_latest(self._registry)

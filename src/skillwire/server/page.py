@@ -1,9 +1,9 @@
-"""A page for people beside the protocol, behind the same guards: the hosts it answers to, and who is calling.
+"""Access to a web page beside the protocol, with the same checks: the host names, and the caller's token.
 
-The page itself comes from outside (``web/``); what it may show it asks ``Skills.visible``, as the protocol does. A
-program names its token in each request. A person pastes it once: then a cookie holds a random name, and the token
-stays here, in memory, and is checked again with every request. So what other servers on this machine get to see
-of the cookie (browsers do not tell ports apart) is no token.
+The page itself is in ``web/``. It shows ``Skills.visible``, as the protocol does. A program sends its token with
+each request. A person enters it once: the browser gets a cookie with a random session id, and the token stays in
+memory here and is checked again with every request. So the cookie contains no token: browsers send it to other
+servers on the same host too, because cookies ignore ports.
 """
 
 from __future__ import annotations
@@ -29,39 +29,39 @@ if TYPE_CHECKING:
 
     from skillwire.server.access import Access
 
-KNOWN = "skillwire.known"  # in the scope of a request: whether its caller may come in
-_MOST_SESSIONS = 1000
+KNOWN = "skillwire.known"  # in the scope of a request: whether its caller has access
+_MAX_SESSIONS = 1000
 _IDLE_SECONDS = 12 * 3600
 
 
 class Sessions:
-    """Tokens of people with a browser, by the name in their cookie. They end after twelve idle hours."""
+    """Browser sessions: tokens by the session id in the cookie. A session ends after twelve idle hours."""
 
     def __init__(self, access: Access) -> None:
         self._verifier = Verifier(access)
-        self._tokens: OrderedDict[str, tuple[str, float]] = OrderedDict()  # used last stands last
-        self.cookie = f"skillwire_{secrets.token_hex(4)}"  # several servers on one host share its cookies
+        self._tokens: OrderedDict[str, tuple[str, float]] = OrderedDict()  # the most recently used one is last
+        self.cookie = f"skillwire_{secrets.token_hex(4)}"  # all servers on one host share its cookies
 
     async def open(self, token: str) -> str | None:
-        """A name for the cookie of whoever holds ``token``; ``None`` if nobody does."""
+        """Open a session for ``token``. Returns its id, or ``None`` if the token is unknown."""
         if await self._verifier.verify_token(token) is None:
             return None
         name = secrets.token_urlsafe(32)
         self._tokens[name] = (token, time.monotonic())
-        while len(self._tokens) > _MOST_SESSIONS:
+        while len(self._tokens) > _MAX_SESSIONS:
             self._tokens.popitem(last=False)
         return name
 
     def close(self, name: str) -> None:
-        """Forget the token."""
+        """End a session."""
         self._tokens.pop(name, None)
 
     def name_in(self, scope: Scope) -> str:
-        """The name in a request's cookie, or nothing."""
+        """The session id in the cookie of a request, or an empty text."""
         return Request(scope).cookies.get(self.cookie, "")
 
     async def user(self, scope: Scope) -> AuthenticatedUser | None:
-        """Whose cookie a request has."""
+        """The user of the session in the cookie of a request."""
         name = self.name_in(scope)
         token, used = self._tokens.get(name, ("", 0.0))
         if not token:
@@ -76,7 +76,7 @@ class Sessions:
 
 
 class Page(NamedTuple):
-    """A web application for people, at ``paths``; ``sessions`` where callers have to say who they are."""
+    """A web application at ``paths``. It has ``sessions`` if callers need a token."""
 
     app: ASGIApp
     paths: Sequence[str]
@@ -84,14 +84,14 @@ class Page(NamedTuple):
 
 
 class Guard:
-    """Around a page: refuses hosts that are not ours (DNS rebinding), and knows callers as the protocol does."""
+    """Wraps a page: refuses unknown host names (DNS rebinding), and identifies callers as the protocol does."""
 
     def __init__(self, page: Page, security: TransportSecuritySettings) -> None:
         self._app, self._sessions = page.app, page.sessions
         self._security = TransportSecurityMiddleware(security)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request."""
+        """Handle one request."""
         refusal = await self._security.validate_request(Request(scope))
         if refusal is not None:
             await _refused(refusal.status_code)(scope, receive, send)
@@ -110,5 +110,5 @@ class Guard:
 
 def _refused(status: int) -> PlainTextResponse:
     headers = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
-    words = "this server does not go by the name in the request; --public-url gives it another one\n"
-    return PlainTextResponse(words, status, headers=headers)
+    text = "The host name of the request is not one of this server. Add it with --public-url.\n"
+    return PlainTextResponse(text, status, headers=headers)

@@ -1,4 +1,4 @@
-"""A server that has nothing but skills, and serving it on stdio."""
+"""A server with nothing but skills, and how to serve it on stdio."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def build_server(skills: Skills, *, name: str = "skillwire", instructions: str | None = None) -> Server[Any]:
-    """A server for ``skills`` alone. Run it on any transport of the SDK."""
+    """A server with only ``skills``. Run it on any transport of the SDK."""
     return skills.attach(Server(name, version=version("skillwire"), instructions=instructions))
 
 

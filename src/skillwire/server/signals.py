@@ -1,7 +1,7 @@
-"""SIGINT and SIGTERM for the commands that serve over HTTP, from their first word until they end.
+"""SIGINT and SIGTERM for the commands that serve over HTTP, from their start to their end.
 
-A handler that raises interrupts whatever runs just then: a late import, a task group, another handler. This one
-only records the signal and tells the web server, which ends in its own time.
+A handler that raises an exception interrupts the code that happens to run: a late import, a task group, another
+handler. This one only records the signal and passes it to the web server, which stops in an orderly way.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
 
 
 class StopSignals:
-    """Call ``install`` before the first word, and give the object to the server's ``run``."""
+    """Call ``install`` before any output, and give the object to the ``run`` method of the server."""
 
     def __init__(self) -> None:
         self._received: list[int] = []
         self._listener: Listener | None = None
 
     def install(self) -> None:
-        """Handle both signals from now on, instead of ending the process or raising."""
+        """Handle both signals from now on, instead of ending the process or raising an exception."""
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._handle)
 
     def listen(self, listener: Listener) -> None:
-        """Tell ``listener`` of every signal, those before this call included."""
+        """Call ``listener`` for every signal, including those before this call."""
         self._listener = listener
         for number in self._received:
             listener(number, None)
@@ -44,7 +44,7 @@ class StopSignals:
 
 
 class StoppingServer(uvicorn.Server):
-    """Stops on the signals it is given, and calls ``drain`` before it waits for open connections."""
+    """Stops on the given signals, and calls ``drain`` before it waits for open connections."""
 
     def __init__(self, config: uvicorn.Config, signals: StopSignals, drain: Callable[[], None]) -> None:
         super().__init__(config)
@@ -53,7 +53,7 @@ class StoppingServer(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Generator[None]:
-        """Listen to our handlers instead of replacing them: they are there before the server is."""
+        """Use our handlers, which were installed before the server started, instead of replacing them."""
         self._signals.listen(self.handle_exit)
         yield
 

@@ -1,1 +1,1 @@
-"""One file per dialect: messages, and how they map to catalogs and errors."""
+"""The messages of each dialect, and the table from our errors to JSON-RPC errors."""

@@ -1,7 +1,7 @@
 """The ``extension`` dialect (SEP-2640, final): names, parameters, and results as they go over the wire.
 
-Results are plain dictionaries in wire form. In the stateless era (2026-07-28) cacheable results say how long
-and for whom they keep; in the handshake era those fields do not exist and are left out.
+Results are plain dictionaries in wire form. In the stateless era (2026-07-28) cacheable results contain their
+lifetime and their scope; the handshake era has no such fields.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ListSkillsParams(PaginatedRequestParams):
 
 
 class GetSkillParams(RequestParams):
-    """``skills/get {uri}``. One that is missing is refused by us: clients of older proposals ask by name."""
+    """``skills/get {uri}``. A missing URI gets our own error: clients of older proposals send a name instead."""
 
     uri: str = ""
 
@@ -51,36 +51,36 @@ class ReadDirectoryParams(PaginatedRequestParams):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How long a result may be kept, and whether it may be shared between callers."""
+    """How long a result may be cached, and whether callers may share it."""
 
     ttl_ms: int = 0
     scope: Literal["private", "public"] = "private"
 
     def fields(self, protocol_version: str) -> dict[str, Any]:
-        """The fields a cacheable result carries in this era."""
+        """The fields of a cacheable result in this era."""
         if protocol_version not in MODERN_PROTOCOL_VERSIONS:
             return {}
         return {"ttlMs": self.ttl_ms, "cacheScope": self.scope, "resultType": "complete"}
 
 
 def list_result(page: Page[SkillEntry]) -> dict[str, Any]:
-    """L1: the answer to ``skills/list``."""
+    """L1: the result of ``skills/list``."""
     return _paged("skills", [entry.to_json() for entry in page.items], page.next_cursor)
 
 
 def get_result(entry: SkillEntry) -> dict[str, Any]:
-    """G1: the answer to ``skills/get``. What is said about the skill stands beside the entry, never in it (R4)."""
+    """G1: the result of ``skills/get``. The server's metadata is beside the entry, never in it (R4)."""
     result: dict[str, Any] = {"skill": entry.to_json()}
     return {**result, "_meta": dict(entry.meta.meta)} if entry.meta.meta else result
 
 
 def directory_result(page: Page[DirectoryChild], meta: SkillMeta = DEFAULT_META) -> dict[str, Any]:
-    """D1: the answer to ``resources/directory/read``, in a skill about which ``meta`` is said."""
+    """D1: the result of ``resources/directory/read`` in a skill with the metadata ``meta``."""
     return _paged("resources", [_child(child, meta) for child in page.items], page.next_cursor)
 
 
 def resources_result(page: Page[SkillEntry]) -> dict[str, Any]:
-    """R1: the ``SKILL.md`` of every listed skill, as ``resources/list`` shows it."""
+    """R1: the ``SKILL.md`` of every listed skill in ``resources/list``."""
     return _paged("resources", [skill_resource(entry) for entry in page.items], page.next_cursor)
 
 
@@ -102,7 +102,7 @@ def skill_resource(entry: SkillEntry) -> dict[str, Any]:
 
 
 def read_result(file: SkillFile) -> dict[str, Any]:
-    """R1: the answer to ``resources/read``: text if the bytes are UTF-8, else base64."""
+    """R1: the result of ``resources/read``: text if the bytes are UTF-8, otherwise base64."""
     name = file.uri.rpartition("/")[2]
     content: dict[str, Any] = {"uri": file.uri, "mimeType": media_type(name)}
     try:
@@ -115,7 +115,7 @@ def read_result(file: SkillFile) -> dict[str, Any]:
 
 
 def templates_result(scheme: str, templates: Sequence[SkillTemplate] = ()) -> dict[str, Any]:
-    """T1: one template reaches every file of every skill, others make skills; completion helps to fill them."""
+    """T1: one template for every file of every skill, and the templates that skills are made from."""
     whole = {
         "uriTemplate": SKILL_TEMPLATE.format(scheme=scheme),
         "name": "skill-file",
@@ -127,7 +127,7 @@ def templates_result(scheme: str, templates: Sequence[SkillTemplate] = ()) -> di
 
 
 def completion_result(values: Sequence[str]) -> dict[str, Any]:
-    """T1: what could come next; at most 100."""
+    """T1: the completions, at most 100."""
     return {"completion": {"values": list(values[:100]), "hasMore": len(values) > 100}}
 
 
@@ -154,7 +154,7 @@ def _child(child: DirectoryChild, meta: SkillMeta) -> dict[str, Any]:
 
 
 def resource_annotations(name: str, modified: float | None, meta: SkillMeta) -> dict[str, Any]:
-    """R3: for whom, how important, how old."""
+    """R3: the audience, the priority and the time of the last change."""
     values: dict[str, Any] = {
         "audience": list(meta.audience),
         "priority": 1.0 if name == SKILL_MD else _SUPPORTING_PRIORITY,

@@ -1,8 +1,8 @@
 """The ``index`` dialect as a server speaks it: ``skill://index.json`` for both generations, and archives (I1, I2).
 
-One document serves both, since readers ignore the fields that they do not know: ``name``, ``type``,
-``description`` and ``url`` are the older generation's, ``frontmatter``, ``digest`` and ``archives`` the newer
-one's. ``url`` and ``digest`` are of the ``SKILL.md``; for a skill that came in an archive they are of its ZIP.
+One document serves both, because readers ignore unknown fields: ``name``, ``type``, ``description`` and ``url``
+belong to the older generation, ``frontmatter``, ``digest`` and ``archives`` to the newer one. ``url`` and
+``digest`` are those of the ``SKILL.md``, or of the ZIP file for a skill that comes from an archive.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INDEX_NAME = "index.json"
 _INDEX_TYPE = "application/json"
 SCHEMA = "https://schemas.agentskills.io/discovery/0.2.0/schema.json"
 _MEDIA_TYPES: dict[ArchiveFormat, str] = {"tar.gz": "application/gzip", "zip": "application/zip"}
-# What readers of the older generation unpack at most. A larger skill would be lost to them as an archive.
+# The most that readers of the older generation unpack. They could not read a larger skill from an archive.
 _OLDER_FILES = 20
 _OLDER_BYTES = MIB
 
@@ -33,7 +33,7 @@ _OLDER_BYTES = MIB
 def index_entry(
     entry: SkillEntry, archives: Mapping[ArchiveFormat, str], scheme: str, *, came_packed: bool = False
 ) -> dict[str, Any]:
-    """I1: one skill in the index. ``archives`` are the digests of its packed forms, if it has any."""
+    """I1: one skill in the index. ``archives`` are the digests of its archives."""
     item: dict[str, Any] = {"name": entry.name, "type": "skill-md", "description": entry.description}
     zipped = archives.get("zip")
     if came_packed and zipped is not None and _is_small(entry):
@@ -58,7 +58,7 @@ def index_entry(
 
 
 def index_template(template: SkillTemplate, scheme: str) -> dict[str, Any]:
-    """I1: skills that are made from values, in the older generation's form; the newer one has none for them."""
+    """I1: skills that are made from values. Only the older generation has a form for them."""
     return {
         "name": template.name,
         "type": "mcp-resource-template",
@@ -68,7 +68,7 @@ def index_template(template: SkillTemplate, scheme: str) -> dict[str, Any]:
 
 
 def index_line(item: Mapping[str, Any]) -> str:
-    """An entry as text; without spaces, since readers bound the size of an index."""
+    """An entry as text, without spaces, because readers limit the size of an index."""
     return json.dumps(item, ensure_ascii=False, separators=(",", ":"))
 
 
@@ -78,27 +78,27 @@ def index_text(lines: Iterable[str]) -> str:
 
 
 def index_resource(uri: str) -> dict[str, Any]:
-    """The index as ``resources/list`` shows it."""
+    """The index in ``resources/list``."""
     return {
         "uri": uri,
         "name": INDEX_NAME,
         "title": "Index of skills",
-        "description": "All listed skills in one document, for clients that know the index.",
+        "description": "All listed skills in one document, for clients that support the index.",
         "mimeType": _INDEX_TYPE,
         "annotations": {"audience": ["assistant"], "priority": 0.5},
     }
 
 
 def index_result(uri: str, text: str) -> dict[str, Any]:
-    """The answer to ``resources/read`` of the index."""
+    """The result of ``resources/read`` for the index."""
     return {"contents": [{"uri": uri, "mimeType": _INDEX_TYPE, "text": text}]}
 
 
 def archive_result(uri: str, form: ArchiveFormat, data: bytes) -> dict[str, Any]:
-    """I2: the answer to ``resources/read`` of an archive."""
+    """I2: the result of ``resources/read`` for an archive."""
     return {"contents": [{"uri": uri, "mimeType": _MEDIA_TYPES[form], "blob": b64encode(data).decode()}]}
 
 
 def _is_small(entry: SkillEntry) -> bool:
-    headers = sum(100 + 2 * len(file.uri) for file in entry.files)  # around each member, at most
+    headers = sum(100 + 2 * len(file.uri) for file in entry.files)  # the most that an archive adds for each file
     return len(entry.files) <= _OLDER_FILES and entry.size + headers <= _OLDER_BYTES

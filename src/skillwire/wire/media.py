@@ -1,6 +1,6 @@
 """The media type of a file, by its name (R1). Python's own table knows too few text formats.
 
-Whether content travels as text or base64 is decided by its bytes, not by this.
+The bytes of a file decide whether it is sent as text or base64, not its media type.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _BY_NAME = {
 
 
 def media_type(name: str) -> str:
-    """The media type of a file called ``name``."""
+    """The media type of a file with this name."""
     lowered = name.lower()
     if lowered in _BY_NAME:
         return _BY_NAME[lowered]

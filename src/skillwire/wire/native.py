@@ -1,7 +1,7 @@
 """The ``native`` dialect: ``skills/list``, ``skills/activate``, ``skills/deactivate`` (M1–M3).
 
-Names, parameters and results as they go over the wire. A skill *binds* tools, prompts and resources of its server;
-its frontmatter may say which, in ``metadata``.
+Names, parameters and results as they go over the wire. A skill *binds* tools, prompts and resources of its server:
+in code, or in the ``metadata`` of its frontmatter.
 """
 
 from __future__ import annotations
@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 SKILLS_ACTIVATE = "skills/activate"
 SKILLS_DEACTIVATE = "skills/deactivate"
-ACTIVATION_INVALID = "activation-invalid"  # the reference of the refusal of a token; clients then drop it
+ACTIVATION_INVALID = (
+    "activation-invalid"  # the reference of the error for an invalid token; clients drop the token then
+)
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
-_WORDS: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+_SINGULAR: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
 class ListSkillsParams(PaginatedRequestParams):
@@ -47,14 +49,14 @@ class DeactivateSkillParams(RequestParams):
 
 
 def bound_in(frontmatter: Mapping[str, Any]) -> dict[Kind, tuple[str, ...]]:
-    """What a skill's ``metadata`` binds: names separated by spaces under ``mcp-tools`` and the like."""
+    """The items that a skill's ``metadata`` binds: names separated by spaces under ``mcp-tools`` and so on."""
     metadata = _metadata(frontmatter)
     lines: dict[Kind, Any] = {kind: metadata.get(f"mcp-{kind}") for kind in KINDS}
     return {kind: tuple(dict.fromkeys(line.split())) for kind, line in lines.items() if isinstance(line, str)}
 
 
 def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
-    """M1: a skill in the listing: what it is called and what it does."""
+    """M1: a skill in the listing: its name and description."""
     title = entry.frontmatter.get("title", _metadata(entry.frontmatter).get("title"))
     titled = {"title": title} if isinstance(title, str) else {}
     own = entry.resource(entry.uri)
@@ -63,13 +65,13 @@ def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
 
 
 def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
-    """M1: the answer to ``skills/list``."""
+    """M1: the result of ``skills/list``."""
     more = {} if next_cursor is None else {"nextCursor": next_cursor}
     return {"skills": list(skills), **more}
 
 
 def activate_result(entry: SkillEntry, body: str, nested: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """M2: the answer to ``skills/activate``, but for the definitions, which only the server itself knows."""
+    """M2: the result of ``skills/activate``, without the definitions, which the server adds."""
     message = {"role": "user", "content": {"type": "text", "text": body}}
     return {
         "description": entry.description,
@@ -83,38 +85,38 @@ def activate_result(entry: SkillEntry, body: str, nested: Sequence[Mapping[str, 
 
 
 def refused_call(text: str) -> dict[str, Any]:
-    """M3: what a hidden tool answers: an error that a model reads."""
+    """M3: the result of a hidden tool: an error for the model."""
     return {"content": [{"type": "text", "text": text}], "isError": True}
 
 
 def not_active(kind: Kind, key: str, skills: Sequence[str]) -> str:
-    """M3: why something is refused, and which skill to activate."""
-    what = f"the {_WORDS[kind]} {key!r:.200}"
+    """M3: why an item is refused, and which skill to activate."""
+    item = f"the {_SINGULAR[kind]} {key!r:.200}"
     if len(skills) == 1:
-        return f"{what} belongs to the skill {skills[0]!r:.200}, which is not active. {how_to_activate(skills[0])}"
+        return f"{item} belongs to the skill {skills[0]!r:.200}, which is not active. {how_to_activate(skills[0])}"
     names = ", ".join(f"{skill!r:.200}" for skill in skills[:20])
-    return f"{what} belongs to the skills {names}, of which none is active. {how_to_activate(skills[0])}"
+    return f"{item} belongs to the skills {names}, none of which is active. {how_to_activate(skills[0])}"
 
 
 def how_to_activate(skill: str) -> str:
-    """What to do next."""
+    """How to activate a skill."""
     return f"Activate the skill first: {SKILLS_ACTIVATE} with the name {skill!r:.200}"
 
 
 def _metadata(frontmatter: Mapping[str, Any]) -> Mapping[str, Any]:
-    """F7: what authors wrote under ``metadata``, if it is a mapping at all."""
+    """F7: the ``metadata`` of a skill if it is a mapping."""
     metadata = frontmatter.get("metadata")
     return cast("Mapping[str, Any]", metadata) if isinstance(metadata, dict) else {}
 
 
 def _promised(file: Resource) -> dict[str, Any]:
-    """What a client needs to verify a file (E3)."""
+    """The digest and size of a file, which a client needs to verify it (E3)."""
     known = {DIGEST: file.digest, SIZE: file.size}
     return {key: value for key, value in known.items() if value is not None}
 
 
 def _file(entry: SkillEntry, file: Resource) -> dict[str, Any]:
-    """A file of a skill as a resource, with what a client needs to verify it (E3)."""
+    """A file of a skill as a resource, with its digest and size (E3)."""
     meta = {**entry.meta.meta, **_promised(file)}
     if file.uri == entry.uri:
         return {**skill_resource(entry), "_meta": meta}

@@ -1,7 +1,7 @@
-"""The ``sep-2076`` dialect: skills as a primitive, known by name; its messages, and what they are made of (P1–P6).
+"""The ``sep-2076`` dialect: messages about skills as a primitive with names (P1–P6).
 
-Everything comes from an entry and the text of its ``SKILL.md``. What the dialect has no field for stands in
-``_meta``: the skill's URI in the extension, and digests and sizes, so that a client that knows can verify.
+All data comes from an entry and the text of its ``SKILL.md``. The dialect has no fields for a skill's URI in the
+extension, for digests and for sizes. They are in ``_meta``, so that our client can verify the files.
 """
 
 from __future__ import annotations
@@ -37,19 +37,19 @@ class ListSkillsParams(PaginatedRequestParams):
 
 
 class GetSkillParams(RequestParams):
-    """``skills/get {name, arguments?}``. Shapes are checked where an error can say what is expected."""
+    """``skills/get {name, arguments?}``. The types are checked later, for better errors."""
 
     name: Any = None
     arguments: Any = None
 
 
 def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
-    """P1: the answer to ``skills/list``."""
+    """P1: the result of ``skills/list``."""
     return {"skills": list(skills), **({} if next_cursor is None else {"nextCursor": next_cursor})}
 
 
 def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
-    """P1, P6: one skill of the listing, called ``label``."""
+    """P1, P6: one skill in the listing, with the name ``label``."""
     declared = read_declared(entry.frontmatter)
     fields: dict[str, Any] = {
         "name": label,
@@ -66,7 +66,7 @@ def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
 
 
 def get_result(entry: SkillEntry, declared: Declared, instructions: str, body: str) -> dict[str, Any]:
-    """P2: the answer to ``skills/get``: ``instructions`` are ``body`` with its arguments filled in."""
+    """P2: the result of ``skills/get``. ``instructions`` are ``body`` with its arguments filled in."""
     result: dict[str, Any] = {"description": entry.description, "instructions": instructions}
     dependencies, files = dependencies_of(declared.dependencies), files_of(entry, body)
     if dependencies:
@@ -77,7 +77,7 @@ def get_result(entry: SkillEntry, declared: Declared, instructions: str, body: s
 
 
 def dependencies_of(dependencies: Dependencies) -> dict[str, Any]:
-    """P3: tools by name, prompts and resources by reference; a kind with none is left out."""
+    """P3: tools by name, prompts and resources by reference; a kind without items is omitted."""
     found: dict[str, Any] = {"tools": list(dependencies.tools)}
     for group, (kind, key) in _REFERENCE.items():
         found[group] = [{"type": kind, key: name} for name in getattr(dependencies, group)]
@@ -85,7 +85,7 @@ def dependencies_of(dependencies: Dependencies) -> dict[str, Any]:
 
 
 def parse_dependencies(skill: Mapping[str, Any]) -> tuple[str, Dependencies]:
-    """The URI and the dependencies of a skill in a message of ours."""
+    """The URI and the dependencies of a skill in one of our messages."""
     groups: Mapping[str, list[Any]] = skill.get("dependencies") or {}
     prompts, resources = (
         tuple(str(item[key]) for item in groups.get(group, ())) for group, (_, key) in _REFERENCE.items()
@@ -94,7 +94,7 @@ def parse_dependencies(skill: Mapping[str, Any]) -> tuple[str, Dependencies]:
 
 
 def files_of(entry: SkillEntry, body: str) -> list[dict[str, Any]]:
-    """P2, P4: the files that ``body`` links to, as they appear, then the others, sorted. Not ``SKILL.md``."""
+    """P2, P4: the files that ``body`` links to, in their order, then the others, sorted. Not ``SKILL.md``."""
     root = skill_root(parse_uri(entry.uri))
     known = {_path(root, file.uri): file for file in entry.files}
     linked = _linked(root, body)
@@ -108,36 +108,36 @@ def files_of(entry: SkillEntry, body: str) -> list[dict[str, Any]]:
 
 
 def _linked(root: SkillUri, body: str) -> dict[str, tuple[str, str]]:
-    """Paths that ``body`` links to, with the words of the first link to each, and the line it stands in."""
+    """The paths that ``body`` links to, with the text of the first link to each, and the line around it."""
     base, found = SkillUri(root.scheme, (*root.segments, SKILL_MD)), dict[str, tuple[str, str]]()
     for link in read_markdown(body).links:
         try:
             target = resolve_reference(root, base, link.target)
-        except FormatError:  # out of the skill; a check reports it
+        except FormatError:  # the link leaves the skill; ``skillwire check`` reports it
             continue
         if target is not None and is_within(root, target) and not link.target.endswith("/"):
             path = "/".join(target.segments[len(root.segments) :])
             if path != SKILL_MD and len(found) < DEFAULT_LIMITS.skill_resources:
-                words = link.words.strip()
-                if path not in found or (words and not found[path][0]):
-                    found[path] = words, _sentence(body, link.offset)
+                title = link.words.strip()
+                if path not in found or (title and not found[path][0]):
+                    found[path] = title, _sentence(body, link.offset)
     return found
 
 
 def _sentence(body: str, offset: int) -> str:
-    """The line around ``offset`` as text: what the author wrote about the link in it."""
+    """The line around ``offset`` as plain text: the author's description of the link."""
     start, end = body.rfind("\n", 0, offset) + 1, body.find("\n", offset)
     line = body[start : len(body) if end < 0 else end][:_LONGEST_LINE]
     return " ".join(_LINE_BEGINNING.sub("", _MARKED_LINK.sub(r"\1", line)).split())[:_LONGEST_DESCRIPTION]
 
 
 def _file(
-    root: SkillUri, path: str, file: Resource | None, words: str, description: str, *, required: bool
+    root: SkillUri, path: str, file: Resource | None, title: str, description: str, *, required: bool
 ) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": path}
-    if words:
-        fields["title"] = words
-    if description and description not in (words, path):
+    if title:
+        fields["title"] = title
+    if description and description not in (title, path):
         fields["description"] = description
     fields["uri"] = format_uri(f"{root.path}/{path}", root.scheme) if file is None else file.uri
     fields["mimeType"] = media_type(path.rpartition("/")[2])
@@ -147,12 +147,12 @@ def _file(
 
 
 def _about(entry: SkillEntry) -> dict[str, Any]:
-    """R4: what whoever serves the skill says of it, where the extension has it, and what its ``SKILL.md`` is."""
+    """R4: the server's metadata of a skill, its URI in the extension, and the digest of its ``SKILL.md``."""
     return {**entry.meta.meta, meta.URI: entry.uri, **_promised(entry.resource(entry.uri))}
 
 
 def _promised(file: Resource | None) -> dict[str, Any]:
-    """What the entry promises about a file, for a client that knows where to look."""
+    """The digest and size of a file, for clients that verify it."""
     if file is None:
         return {}
     promised = {meta.DIGEST: file.digest, meta.SIZE: file.size}
@@ -161,8 +161,8 @@ def _promised(file: Resource | None) -> dict[str, Any]:
 
 def _argument(argument: Argument) -> dict[str, Any]:
     fields = {"title": argument.title, "description": argument.description}
-    said = {name: value for name, value in fields.items() if value is not None}
-    return {"name": argument.name, **said, "required": argument.required}
+    given = {name: value for name, value in fields.items() if value is not None}
+    return {"name": argument.name, **given, "required": argument.required}
 
 
 def _path(root: SkillUri, uri: str) -> str:

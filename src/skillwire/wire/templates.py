@@ -1,8 +1,8 @@
-"""Whether a URI is one that a template stands for, without knowing which server will read it.
+"""Whether a URI matches a template, without knowing which server will interpret it.
 
-Servers read RFC 6570 differently: ``{path*}`` crosses slashes in one and not in another, one looks at queries and
-another does not. What is scoped by a template must not be reached by a spelling, so this says yes where any of
-them might. ``{name}`` stays inside one segment, as everywhere.
+Servers interpret RFC 6570 differently: in one ``{path*}`` matches slashes and in another not; one considers
+queries and another does not. No spelling may bypass the scope of a template, so a URI matches here if any server
+might accept it. ``{name}`` matches within one segment on all servers.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def is_template(text: str) -> bool:
 
 
 def canonical_uri(uri: str) -> str:
-    """One spelling for those that servers take for the same: some keep a URI as it is, others parse it."""
+    """One spelling for equal URIs: some servers keep a URI unchanged, others normalise it."""
     try:
         return str(AnyUrl(uri))
     except ValidationError:
@@ -35,7 +35,7 @@ def canonical_uri(uri: str) -> str:
 
 
 def matches_template(template: str, uri: str) -> bool:
-    """Whether some server may take ``uri`` for one of ``template``."""
+    """Whether a server may match ``uri`` with ``template``."""
     return any(
         _matches(template, spelling) or _matches(unquote(template), spelling) for spelling in _spellings(uri)
     )
@@ -56,7 +56,7 @@ def _matches(template: str, uri: str) -> bool:
 
 
 def _fits(pattern: str, text: str) -> bool:
-    """Whether ``text`` has the literal parts of ``pattern`` in their order: one pass, whoever chose the text."""
+    """Whether ``text`` has the literal parts of ``pattern`` in their order, in one pass."""
     first, *rest = _EXPRESSION.split(pattern)
     if not rest:
         return text == first
