@@ -451,7 +451,7 @@ WINDOWS = [
 
 HOST = [
     *rows(
-        "host/loading.py",
+        "host/loader.py",
         "tests/host/test_acting.py tests/host/test_approving.py",
         (
             "loading-overlooks-a-change-while-asking",
@@ -470,12 +470,12 @@ HOST = [
         ),
     ),
     *rows(
-        "host/loading.py",
+        "host/loader.py",
         "tests/host/test_short_listings.py",
         (
             "loading-fetches-before-it-asks",
-            "        if is_away or await self._approvals.current(label, entry.uri) is not None:\n",
-            "        if is_away or entry:\n",
+            "        if not origin.is_connected or await self._approvals.current(label, entry.uri) is not None:\n",
+            "        if entry:\n",
         ),
         (
             "loading-grants-to-what-nobody-saw",
@@ -489,7 +489,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/loading.py",
+        "host/loader.py",
         "tests/host/test_declining.py",
         (
             "loading-loads-what-was-declined",
@@ -498,7 +498,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/loading.py",
+        "host/loader.py",
         "tests/host/test_acting.py",
         (
             "loading-stands-on-an-approval-of-other-content",
@@ -507,7 +507,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/loading.py",
+        "host/loader.py",
         "tests/adversarial/host/test_rotation.py",
         (
             "loading-keeps-the-approval-of-changed-bytes",
@@ -516,7 +516,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/runtime.py",
+        "host/host.py",
         "tests/host/test_acting.py",
         ("runtime-gate-asks-no-store", "                await self._recheck(skill)\n", "                pass\n"),
         (
@@ -526,7 +526,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/runtime.py",
+        "host/host.py",
         "tests/host/test_approving.py",
         (
             "runtime-approves-another-fingerprint",
@@ -535,7 +535,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/runtime.py",
+        "host/host.py",
         "tests/host/test_acting.py",
         (
             "runtime-loads-what-changed-while-reading",

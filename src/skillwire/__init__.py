@@ -51,12 +51,12 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Policy as Policy
     from skillwire.host.approvals import Rule as Rule
     from skillwire.host.desk import ask_at_desk as ask_at_desk
-    from skillwire.host.opening import SkillHost as SkillHost
-    from skillwire.host.refusal import Refusal as Refusal
     from skillwire.host.results import LoadedFile as LoadedFile
     from skillwire.host.results import LoadedSkill as LoadedSkill
+    from skillwire.host.results import Refusal as Refusal
     from skillwire.host.results import SkillStatus as SkillStatus
     from skillwire.host.results import ToolResult as ToolResult
+    from skillwire.host.skill_host import SkillHost as SkillHost
     from skillwire.limits import Limits as Limits
     from skillwire.server.endpoints import DialectPaths as DialectPaths
     from skillwire.server.endpoints import Dialects as Dialects
@@ -115,7 +115,7 @@ _HOMES = {
     "READ_RESOURCE_TOOL": "skill.model",
     "READ_SKILL_TOOL": "skill.model",
     "Refresh": "client.refresh",
-    "Refusal": "host.refusal",
+    "Refusal": "host.results",
     "RemoteCatalog": "client.remote",
     "Resource": "skill.entry",
     "Review": "skill.review",
@@ -123,7 +123,7 @@ _HOMES = {
     "Skill": "catalog.memory",
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
-    "SkillHost": "host.opening",
+    "SkillHost": "host.skill_host",
     "SkillMeta": "skill.entry",
     "SkillStatus": "host.results",
     "Skills": "server.skills",

@@ -12,7 +12,7 @@ import pytest
 
 from http_server import serving_config
 from rules import rule
-from skillwire.host.runtime import Host
+from skillwire.host.host import Host
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.http_protocol import ChunkedTransport, Connections

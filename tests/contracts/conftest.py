@@ -32,7 +32,7 @@ from skillwire.gateway.approval_view import ApprovalView
 from skillwire.gateway.audit import AuditLog
 from skillwire.gateway.plan import Plan
 from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
-from skillwire.host.approvals import Approvals, Policy, nobody
+from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
 from skillwire.skill.packing import pack
@@ -220,7 +220,7 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
         def uri_map() -> UriMap:
             return UriMap(home="skill")
 
-        approvals = Approvals(store, Policy(), nobody)
+        approvals = Approvals(store, Policy(), cannot_ask)
         admission = Admission("acme", Plan(), ApprovalView(store), approvals, uri_map=uri_map)
         return MappedCatalog(ApprovalGate(catalog, admission, AuditLog(store)), uri_map)
 

@@ -120,9 +120,9 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
-    assert "[nobody-to-ask, rule A1]" in capsys.readouterr().err
+    assert "[cannot-ask, rule A1]" in capsys.readouterr().err
     assert run(["update"]) == 2
-    assert "[nobody-to-ask, rule A1]" in capsys.readouterr().err
+    assert "[cannot-ask, rule A1]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--yes"]) == 2
     assert "[agent-missing]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--agent", "claude", "--yes"]) == 2
@@ -632,7 +632,7 @@ def test_a_server_is_connected_and_disconnected(project: Path, capsys: pytest.Ca
     before = tree(project)
     command = ["--", "skillwire", "serve", "./skills"]
     assert run(["connect", "--agent", "claude-code", *command]) == 2
-    assert "[nobody-to-ask]" in capsys.readouterr().err
+    assert "[cannot-ask]" in capsys.readouterr().err
     assert tree(project) == before
     assert run(["connect", "--agent", "claude-code", "--yes", *command]) == 0
     err = capsys.readouterr().err

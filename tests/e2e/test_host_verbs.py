@@ -141,7 +141,7 @@ def test_only_what_was_approved_is_loaded_without_a_terminal(
     assert run(["load", "refunds"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "[nobody-to-ask, rule A1]" in err
+    assert "[cannot-ask, rule A1]" in err
     assert approve("refunds", "--by", "ada", "--grant", "Read") == 0
     out, err = capsys.readouterr()
     assert "Read" in out
@@ -201,7 +201,7 @@ def test_a_review_tells_everything(acme: Path, capsys: pytest.CaptureFixture[str
         "limits.md",
         "scripts/pay.py",
     ]
-    assert (review["standing"], review["approval"], review["change"]) == ("unapproved", None, None)
+    assert (review["status"], review["approval"], review["change"]) == ("unapproved", None, None)
     assert review["text"] == TREE["acme/refunds/SKILL.md"].decode()
 
 
@@ -236,7 +236,7 @@ def test_another_content_is_shown_as_a_difference_and_not_loaded(
     for words in ("+ more.md", "~ SKILL.md", "| -Pay back.", "| +Pay back twice."):
         assert f"  {words}\n" in out
     assert run(["skills", "--json"]) == 0
-    assert {skill["name"]: skill["standing"] for skill in document(capsys)["skills"]}["refunds"] == "changed"
+    assert {skill["name"]: skill["status"] for skill in document(capsys)["skills"]}["refunds"] == "changed"
     assert run(["approve", "refunds", "--fingerprint", seen]) == 1
     assert "[fingerprint-other, rule A1]" in capsys.readouterr().err
     assert run(["load", "refunds"]) == 1
@@ -344,4 +344,4 @@ def test_anything_but_yes_is_no(acme: Path, answer: str, code: int, capsys: pyte
     assert capsys.readouterr().out == ""
     assert run(["skills", "--json"]) == 0
     [plain] = [skill for skill in document(capsys)["skills"] if skill["name"] == "plain"]
-    assert plain["standing"] == ("declined" if answer == "n\n" else "unapproved")
+    assert plain["status"] == ("declined" if answer == "n\n" else "unapproved")

@@ -20,7 +20,7 @@ from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.approvals import Answer
 from skillwire.host.desk import LIVES_SECONDS, give_answer
-from skillwire.host.opening import open_store
+from skillwire.host.skill_host import open_store
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def test_what_was_declined_is_refused_until_somebody_changes_their_mind(
     assert "[skill-declined, rule A1]" in capsys.readouterr().err
     assert run(["review", "flat", "--json", *HOST]) == 0
     review = json.loads(capsys.readouterr().out)
-    assert (review["standing"], review["fingerprint"]) == ("declined", declined["fingerprint"])
+    assert (review["status"], review["fingerprint"]) == ("declined", declined["fingerprint"])
     assert approve("flat", options=HOST) == 0
     assert run(["skills", *HOST]) == 0
     assert "\tapproved\t" in capsys.readouterr().out
@@ -153,7 +153,7 @@ def test_without_a_terminal_there_is_none_to_ask_on(folder: Path, capsys: pytest
     assert run(["load", "flat", "--ask", "terminal", *HOST]) == 2
     assert "[no-terminal]" in capsys.readouterr().err
     assert run(["load", "flat", "--ask", "nobody", *HOST]) == 1
-    assert "[nobody-to-ask, rule A1]" in capsys.readouterr().err
+    assert "[cannot-ask, rule A1]" in capsys.readouterr().err
 
 
 @rule("A1")

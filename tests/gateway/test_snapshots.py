@@ -17,7 +17,7 @@ from skillwire import NotFoundError
 from skillwire.catalog.verifying import verify_catalog
 from skillwire.gateway import provenance
 from skillwire.gateway.snapshots import snapshot_label
-from skillwire.host.opening import open_cache, open_store
+from skillwire.host.skill_host import open_cache, open_store
 from skillwire.skill import digest_of
 from starting import skillwire_command
 from trees import skill_md

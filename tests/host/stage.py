@@ -13,7 +13,7 @@ import anyio
 from adversarial.adversary import SMALL
 from skillwire.client.skills import SkillsClient
 from skillwire.host.approvals import Answer, Policy, Rule
-from skillwire.host.opening import SkillHost
+from skillwire.host.skill_host import SkillHost
 from skillwire.skill import digest_of
 from skillwire.skill.entry import build_entry
 from skillwire.skill.frontmatter import parse_skill_md

@@ -13,9 +13,9 @@ from host.stage import ALLOW, NO, YES, Person, Slow, hosting, reference, rotate
 from rules import rule
 from skillwire.cli.prompts import meaning_of
 from skillwire.errors import StoreError
-from skillwire.host.approvals import Answer, Approvals, Policy, Rule, nobody
+from skillwire.host.approvals import Answer, Approvals, Policy, Rule, cannot_ask
 from skillwire.host.desk import question_of, request_of
-from skillwire.host.opening import open_store
+from skillwire.host.skill_host import open_store
 from skillwire.skill.approval import EXECUTE
 from skillwire.store.contract import LogLine
 from trees import skill_md
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire.host.approvals import ApprovalRequest
-    from skillwire.host.refusal import Refusal
+    from skillwire.host.results import Refusal
 
 pytestmark = pytest.mark.anyio
 
@@ -194,7 +194,7 @@ async def test_an_approval_that_another_program_changed_permits_nothing_here(
         store = await open_store(state)
         [approval] = await store.approvals()
         if event == "taken back":
-            await Approvals(store, Policy(), nobody).revoke("one", URI, by="another", why="asked to")
+            await Approvals(store, Policy(), cannot_ask).revoke("one", URI, by="another", why="asked to")
         else:
             other = replace(approval, contents=frozenset({(URI, "sha256:" + "0" * 64)}))
             await store.put_approval(other, LogLine("approved", "one", URI, "another", approval.at))

@@ -39,7 +39,7 @@ async def test_a_yes_is_remembered_and_nobody_is_asked_again(server: HostileServ
     assert server.read_uris() == [URI]
     async with hosting(state, {"one": server}, ask=person) as host:
         assert not (await host.load("flat")).is_error
-        assert [status.standing for status in await host.skills()] == ["approved"]
+        assert [status.status for status in await host.skills()] == ["approved"]
     assert person.kinds == ["load"]
     assert server.read_uris() == [URI]
 
@@ -129,7 +129,7 @@ async def test_another_content_is_asked_about_with_what_changed(server: HostileS
         )
         await host.relist("one")
         assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
-        assert [status.standing for status in await host.skills()] == ["changed"]
+        assert [status.status for status in await host.skills()] == ["changed"]
         assert "Do it twice." in (await host.load("flat")).text
     change = person.asked[1].change
     assert change is not None
@@ -254,7 +254,7 @@ async def test_nothing_is_fetched_for_what_is_declined_anyway(
 ) -> None:
     """No person looks, so that there is nothing to look at."""
     async with hosting(state, {"one": server}, **options) as host:
-        assert reference(await host.load("flat"))[0] in ("not-approved", "nobody-to-ask")
+        assert reference(await host.load("flat"))[0] in ("not-approved", "cannot-ask")
     assert server.read_uris() == []
 
 
@@ -262,7 +262,7 @@ async def test_nothing_is_fetched_for_what_is_declined_anyway(
 async def test_with_nobody_to_ask_a_person_learns_what_to_type(server: HostileServer, state: Path) -> None:
     async with hosting(state, {"one": server}) as host:
         result = await host.load("flat")
-        assert reference(result) == ("nobody-to-ask", "A1")
+        assert reference(result) == ("cannot-ask", "A1")
         assert result.refusal is not None
         assert "skillwire review one:skill://flat/SKILL.md" in result.refusal.hint
 
@@ -312,7 +312,7 @@ async def test_a_dynamic_skill_is_declined_by_default(server: HostileServer, sta
     make_dynamic(server)
     async with hosting(state, {"one": server}, ask=person) as host:
         assert reference(await host.load("flat")) == ("not-approved", "V7")
-        assert [status.standing for status in await host.skills()] == ["dynamic"]
+        assert [status.status for status in await host.skills()] == ["dynamic"]
         with refused(VerificationError, "approval-unbound", "V7"):
             await host.approve("flat")
     assert (person.asked, server.read_uris()) == ([], [])
@@ -397,7 +397,7 @@ async def test_a_person_approves_outside_a_conversation(server: HostileServer, s
         assert host.granted() == frozenset({"Read"})
         assert await host.revoke("flat", by="bob")
         assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
-        assert reference(await host.load("flat")) == ("nobody-to-ask", "A1")
+        assert reference(await host.load("flat")) == ("cannot-ask", "A1")
         assert not await host.revoke("flat")
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from host.stage import entry_of, known_origin
 from rules import rule
-from skillwire.host import runtime
+from skillwire.host import host as host_module
 from skillwire.host.context import catalog_prompt, file_block, listing_block, origin_words, skill_block
 from skillwire.host.names import NamedEntry, Names
 from skillwire.skill.entry import build_entry
@@ -106,7 +106,7 @@ def test_whatever_the_content_says_it_can_be_found_again(body: str) -> None:
 @rule("O2")
 def test_a_mark_is_long_and_made_up_for_each_block() -> None:
     """Content of the largest size that is read cannot hold all of them."""
-    marks = {runtime._mark() for _ in range(100)}
+    marks = {host_module._mark() for _ in range(100)}
     assert len(marks) == 100
     assert all(re.fullmatch(r"[0-9a-f]{16,}", mark) for mark in marks)
 

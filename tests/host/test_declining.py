@@ -25,9 +25,9 @@ def is_shown(host: StagedHost) -> bool:
     return "<name>flat</name>" in host.catalog_prompt()
 
 
-async def standing(host: StagedHost) -> str:
-    [status] = await host.skills()
-    return status.standing
+async def status(host: StagedHost) -> str:
+    [skill] = await host.skills()
+    return skill.status
 
 
 @rule("A1", "A2", "V5")
@@ -38,7 +38,7 @@ async def test_a_declined_skill_is_not_shown_loaded_or_asked_about_until_it_chan
     async with hosting(state, {"one": server}, ask=person) as host:
         assert is_shown(host)
         fingerprint = await host.decline("flat", by="ada")
-        assert (is_shown(host), await standing(host)) == (False, "declined")
+        assert (is_shown(host), await status(host)) == (False, "declined")
         assert "one" in host.catalog_prompt()
         assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert (person.asked, server.read_uris()) == ([], [])
@@ -47,7 +47,7 @@ async def test_a_declined_skill_is_not_shown_loaded_or_asked_about_until_it_chan
         assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert await host.enable("flat", by="bob", note="fine after all")
         assert not await host.enable("flat")
-        assert (is_shown(host), await standing(host)) == (True, "unapproved")
+        assert (is_shown(host), await status(host)) == (True, "unapproved")
         line = (await host.lines())[-1]
         assert (line.what, line.by) == ("enabled", "bob")
         assert line.facts == {"kind": "load", "fingerprint": fingerprint, "note": "fine after all"}
@@ -68,9 +68,9 @@ async def test_a_skill_of_a_folder_is_declined_too(tmp_path: Path, state: Path) 
             await other.decline("mine:flat")
         assert reference(await host.read("flat", "notes.md")) == ("skill-changed", "A2")
         assert reference(await host.load("flat")) == ("skill-declined", "A1")
-        assert (is_shown(host), await standing(host)) == (False, "declined")
+        assert (is_shown(host), await status(host)) == (False, "declined")
         await host.enable("flat")
-        assert (is_shown(host), await standing(host)) == (True, "local")
+        assert (is_shown(host), await status(host)) == (True, "local")
         assert not (await host.load("flat")).is_error
         await host.decline("flat")
     write_tree(folder, {"flat/notes.md": b"changed\n"})
@@ -89,7 +89,7 @@ async def test_a_declined_skill_of_a_folder_is_back_when_it_changes_while_the_ho
         assert reference(await host.load("flat")) == ("skill-declined", "A1")
         write_tree(folder, {"flat/SKILL.md": skill_md("flat", body="Better.\n")})
         assert "Better." in (await host.load("flat")).text
-        assert (is_shown(host), await standing(host)) == (True, "local")
+        assert (is_shown(host), await status(host)) == (True, "local")
         await host.decline("flat")
         assert not is_shown(host)
         write_tree(folder, {"flat/notes.md": b"other\n"})
@@ -105,12 +105,12 @@ async def test_a_skill_that_cannot_be_verified_is_declined_by_what_its_entry_say
     make_dynamic(server)
     async with hosting(state, {"one": server}, ask=person, policy=Policy([Rule("ask", kind="dynamic")])) as host:
         await host.decline("flat")
-        assert (is_shown(host), await standing(host)) == (False, "declined")
+        assert (is_shown(host), await status(host)) == (False, "declined")
         assert reference(await host.load("flat")) == ("skill-declined", "A1")
         assert person.asked == []
         server.entries[0]["frontmatter"]["description"] = "Does another thing."
         await host.relist("one")
-        assert (is_shown(host), await standing(host)) == (True, "dynamic")
+        assert (is_shown(host), await status(host)) == (True, "dynamic")
 
 
 @rule("A1")

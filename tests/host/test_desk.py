@@ -103,7 +103,7 @@ async def test_a_yes_at_the_desk_reaches_whoever_waits(host: StagedHost) -> None
     lines = await host.lines()
     assert [line.what for line in lines] == ["approved", "loaded"]
     assert lines[0].facts["note"] == "read it whole"
-    assert (await host.skills())[0].standing == "approved"
+    assert (await host.skills())[0].status == "approved"
 
 
 @rule("V5", "B6")
@@ -145,7 +145,7 @@ async def test_a_no_at_the_desk_is_a_refusal_and_is_not_asked_about_again(host: 
     assert reference(result) == ("not-approved", "A1")
     assert "not on this machine" in result.refusal.message
     assert [line.what for line in await host.lines()] == ["denied", "refused"]
-    assert (await host.skills())[0].standing == "declined"
+    assert (await host.skills())[0].status == "declined"
     result = await load(host)
     assert reference(result) == ("skill-declined", "A1")
     assert "not on this machine" in result.refusal.message
@@ -162,7 +162,7 @@ async def test_another_content_of_what_was_declined_is_asked_about(
     await host.decline("flat")
     rotate(server, FLAT, skill_md("flat", body="Better.\n"))
     await host.relist("one")
-    assert (await host.skills())[0].standing == "unapproved"
+    assert (await host.skills())[0].status == "unapproved"
     [result] = await while_asked(host, lambda: load(host), answering(YES))
     assert not result.is_error
 
@@ -297,7 +297,7 @@ async def test_who_waits_no_longer_takes_the_question_back(state: Path, server: 
     ask = ask_at_desk(state, by="an agent", patience=0.05)
     async with asking(state, server, ask=ask) as host:
         result = await load(host)
-        assert reference(result) == ("nobody-answered", "A1")
+        assert reference(result) == ("no-answer", "A1")
         assert "skillwire review one:skill://flat/SKILL.md" in result.refusal.hint
         assert list(await host.store.questions(0.0)) == []
 
@@ -419,13 +419,13 @@ async def test_a_person_declines_outside_a_conversation(host: StagedHost) -> Non
 
 
 @rule("A2")
-async def test_standings_tell_revoked_from_changed(host: StagedHost, server: HostileServer) -> None:
+async def test_statuses_tell_revoked_from_changed(host: StagedHost, server: HostileServer) -> None:
     """The yes to this content was taken back, or there is another content."""
     await host.approve("flat")
     await host.revoke("flat", note="enough")
-    assert (await host.skills())[0].standing == "revoked"
+    assert (await host.skills())[0].status == "revoked"
     [line] = await host.store.decisions()
     assert line.facts["note"] == "enough"
     rotate(server, FLAT, skill_md("flat", body="Other.\n"))
     await host.relist("one")
-    assert (await host.skills())[0].standing == "changed"
+    assert (await host.skills())[0].status == "changed"

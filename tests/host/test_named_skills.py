@@ -97,7 +97,7 @@ async def test_what_has_digests_is_verified_approved_and_remembered(
             assert "notes" in (await host.read("flat", "notes.md")).text
             assert person.kinds == ["load"]
             await host.relist("acme")
-            assert [each.standing for each in await host.skills()] == ["approved"]
+            assert [each.status for each in await host.skills()] == ["approved"]
         async with StagedHost.open(servers=target, state=state) as host:  # nobody to ask, nothing in the cache
             await host.settle(SECONDS)
             assert host.cache is not None
@@ -107,7 +107,7 @@ async def test_what_has_digests_is_verified_approved_and_remembered(
         catalog.put(flat_skill(body="Something else.\n"))
         async with StagedHost.open(servers=target, state=state) as host:
             await host.settle(SECONDS)
-            assert reference(await host.load("flat")) == ("nobody-to-ask", "A1")
+            assert reference(await host.load("flat")) == ("cannot-ask", "A1")
             assert list(await host.store.approvals()) == []
     async with StagedHost.open(servers={"acme": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)

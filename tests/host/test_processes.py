@@ -73,7 +73,7 @@ async def test_a_host_killed_before_a_yes_was_committed_has_not_heard_it(
         await host.kill()
     async with hosting(state, {"one": server}) as again:
         assert (list(await again.store.approvals()), await again.happened()) == ([], [])
-        assert reference(await again.load("flat")) == ("nobody-to-ask", "A1")
+        assert reference(await again.load("flat")) == ("cannot-ask", "A1")
 
 
 KILLED_WHILE_KEEPING = """

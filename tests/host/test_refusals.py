@@ -13,23 +13,22 @@ import skillwire
 from rules import RULES, rule
 from skillwire.errors import SkillwireError, VerificationError
 from skillwire.host.approvals import _RULES
-from skillwire.host.refusal import _FOR_MODEL, Refusal, refusal_of
+from skillwire.host.results import _FOR_MODEL, Refusal, refusal_of
 from skillwire.skill import digest_of
 from unit.test_errors_cite_rules import Raised, constant
 
 SOURCE = Path(skillwire.__file__).parent
 OURS = [
-    "runtime",
-    "loading",
+    "host",
+    "loader",
     "approvals",
     "origins",
     "names",
     "context",
     "windows",
     "results",
-    "refusal",
     "tools",
-    "opening",
+    "skill_host",
 ]
 FILES = [
     *(SOURCE / f"host/{name}.py" for name in OURS),
@@ -52,7 +51,7 @@ def errors_in(path: Path) -> list[Raised]:
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
             and node.func.id == "_changed"
-            and path.stem == "loading"
+            and path.stem == "loader"
         ):
             found += [Raised("ApprovalError", path.name, "skill-changed", constant(node.args[-1]), True)]
     return [each for each in found if each.rule != "given"]

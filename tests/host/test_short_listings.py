@@ -38,9 +38,9 @@ promising = pytest.mark.parametrize("speak", PROMISING.values(), ids=PROMISING.k
 promising_nothing = pytest.mark.parametrize("speak", PROMISING_NOTHING.values(), ids=PROMISING_NOTHING.keys())
 
 
-async def standing(host: StagedHost) -> str:
-    [status] = await host.skills()
-    return status.standing
+async def status(host: StagedHost) -> str:
+    [skill] = await host.skills()
+    return skill.status
 
 
 @rule("G1", "V1", "V7", "A1")
@@ -51,16 +51,16 @@ async def test_a_skill_that_is_promised_once_it_is_got_is_asked_about_and_rememb
     """As if its listing had said everything; a new listing that says little changes nothing."""
     speak(server)
     async with hosting(state, {"one": server}, ask=person) as host:
-        assert await standing(host) == "unapproved"
+        assert await status(host) == "unapproved"
         loaded = await host.load("flat")
         assert "Do it." in loaded.text
         assert "\nnote: " not in loaded.text
-        assert (person.kinds, await standing(host)) == (["load"], "approved")
+        assert (person.kinds, await status(host)) == (["load"], "approved")
         await host.relist("one")
         assert not (await host.read("flat", "SKILL.md")).is_error
         assert not (await host.load("flat")).is_error
     async with hosting(state, {"one": server}) as host:  # and nobody to ask
-        assert await standing(host) == "approved"
+        assert await status(host) == "approved"
         assert not (await host.load("flat")).is_error
     assert person.kinds == ["load"]
 
@@ -147,7 +147,7 @@ async def test_a_no_to_files_that_are_not_known_ends_an_approval_that_another_pr
         assert not (await other.load("flat")).is_error
         server.asked.clear()
         await host.decline("flat")
-        assert (fetched(server), await standing(host)) == ([], "declined")
+        assert (fetched(server), await status(host)) == ([], "declined")
         assert (await other.load("flat")).is_error
 
 
@@ -225,12 +225,12 @@ async def test_a_skill_that_was_declined_before_its_files_were_known_stays_decli
     async with hosting(state, {"one": server}, ask=Person(NO)) as host:
         assert reference(await host.load("flat")) == ("not-approved", "A1")
         for _ in range(2):
-            assert (await standing(host), host.shown_skills()) == ("declined", [])
+            assert (await status(host), host.shown_skills()) == ("declined", [])
             assert reference(await host.load("flat")) == ("skill-declined", "A1")
             await host.review("flat")
         speak_archive(server, {**FILES, "notes.md": b"other\n"})
         await host.find("flat")
-        assert await standing(host) == "unapproved"
+        assert await status(host) == "unapproved"
 
 
 @rule("A1", "A2", "B6")
@@ -326,7 +326,7 @@ async def test_an_approval_outside_a_conversation_is_bound_to_what_was_got(
         assert not (await host.load("flat")).is_error
     async with StagedHost.open(servers={"one": ["/no/such/command"]}, state=state) as host:
         await host.settle(SECONDS)
-        assert await standing(host) == "approved"
+        assert await status(host) == "approved"
         assert "\nnote: " in (await host.load("flat")).text
 
 
@@ -341,7 +341,7 @@ async def test_an_approval_that_another_program_gave_is_not_taken_for_outdated(
             await other.settle(SECONDS)
             await other.approve("flat")
         await host.relist("one")
-        assert await standing(host) == "approved"
+        assert await status(host) == "approved"
         assert not (await host.load("flat")).is_error
 
 

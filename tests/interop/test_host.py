@@ -11,7 +11,7 @@ from interop.explained import NOTES, disputed, hurt
 from interop.honest import LARGE, TRAITS, path_of, skills_of
 from interop.hosting import BY_CHOICE, ORIGIN, Visit, hosting, speak, visit_all
 from rules import rule
-from skillwire.host.refusal import Refusal
+from skillwire.host.results import Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path

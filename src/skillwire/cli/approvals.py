@@ -65,7 +65,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.cli.printer import counted
-    from skillwire.host.exports import approvals_as_document
+    from skillwire.host.approval_export import approvals_as_document
 
     found = await store.approvals()
     if arguments.json:
@@ -90,7 +90,7 @@ async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -
 
 async def _import(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.cli.printer import counted
-    from skillwire.host.exports import import_approvals, parse_approvals
+    from skillwire.host.approval_export import import_approvals, parse_approvals
 
     wanted = parse_approvals(_read(arguments.file))
     await _demand_consent(wanted, arguments, printer)
@@ -128,7 +128,7 @@ async def _demand_consent(wanted: Sequence[Approval], arguments: argparse.Namesp
 
 def _read(path: Path) -> bytes:
     """As much of a file as an export may have, and one byte more."""
-    from skillwire.host.exports import LARGEST_EXPORT
+    from skillwire.host.approval_export import LARGEST_EXPORT
 
     try:
         with path.open("rb") as file:

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
-    from skillwire.host.runtime import Host
 
 _EXAMPLES = """\
 examples:

@@ -60,7 +60,7 @@ def size(text: str) -> int:
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Show, verify or prune."""
-    from skillwire.host.opening import open_cache
+    from skillwire.host.skill_host import open_cache
 
     logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # damage is in our own words below
     actions = {"show": _show, "verify": _verify, "prune": _prune}

@@ -102,7 +102,7 @@ async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer:
         return Exit.OK
     _show(edit, printer)
     if not arguments.yes and not can_ask():
-        raise FormatError("nobody-to-ask", "a person has to say yes, and nobody can be asked here", "use --yes")
+        raise FormatError("cannot-ask", "a person has to say yes, and nobody can be asked here", "use --yes")
     await say_yes(f"Change {line(edit.label)} so?", arguments, printer)
     backup = apply_edit(edit)
     done = "removed" if edit.new is None else "changed"

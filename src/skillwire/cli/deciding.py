@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from skillwire.cli.printer import Printer
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
-    from skillwire.host.runtime import Host
     from skillwire.store.contract import Store
 
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
 _EXAMPLES = """\
 examples:

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from skillwire.cli.printer import Printer
     from skillwire.host.approvals import Ask, Policy
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
-    from skillwire.host.runtime import Host
     from skillwire.store.contract import Store
 
     Work: TypeAlias = "Callable[..., Awaitable[int]]"
@@ -103,7 +103,7 @@ def default_state() -> Path:
 @asynccontextmanager
 async def opened_store(arguments: argparse.Namespace) -> AsyncGenerator[Store]:
     """The memory alone; no server is asked."""
-    from skillwire.host.opening import open_store
+    from skillwire.host.skill_host import open_store
 
     store = await open_store(state_of(arguments))
     try:
@@ -133,15 +133,15 @@ def run_with_host(
     """Open a host, wait for its origins, hand it to ``work``; its number is the exit code."""
 
     async def run() -> int:
-        from skillwire.host.approvals import nobody
-        from skillwire.host.opening import SkillHost
+        from skillwire.host.approvals import cannot_ask
+        from skillwire.host.skill_host import SkillHost
 
         async with SkillHost.open(
             config=arguments.config,
             folders=arguments.folder,
             state=state_of(arguments),
             policy=policy,
-            ask=ask or nobody,
+            ask=ask or cannot_ask,
         ) as host:
             await _settle(host, arguments.wait, printer)
             return await work(host, arguments, printer)

@@ -141,7 +141,7 @@ def check_signing(arguments: argparse.Namespace) -> None:
         _user()
     if not arguments.yes and not can_ask():
         raise FormatError(
-            "nobody-to-ask",
+            "cannot-ask",
             "a person has to say yes, and nobody can be asked here",
             "look at it first (skillwire show), then use --yes",
             rule="A1",

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.host.approvals import Ask, Policy
-    from skillwire.host.refusal import Refusal
-    from skillwire.host.results import LoadedSkill
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
+    from skillwire.host.results import LoadedSkill, Refusal
 
 _EXAMPLES = """\
 examples:
@@ -106,7 +105,7 @@ def _given(pairs: list[str]) -> dict[str, str]:
 
 
 async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.host.refusal import Refusal
+    from skillwire.host.results import Refusal
 
     found = await find_skill(host, arguments.name, printer, whole=False)  # V5: nothing is read before the yes
     outcome = await host.load_skill(arguments.name, arguments=_given(arguments.argument))
@@ -116,7 +115,7 @@ async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> 
         hint = outcome.hint
         if outcome.missing:
             hint = "give each: " + " ".join(f"--argument {shlex.quote(name)}=TEXT" for name in outcome.missing)
-        if outcome.reference in ("nobody-to-ask", "skill-declined"):  # the command has to find the same skill
+        if outcome.reference in ("cannot-ask", "skill-declined"):  # the command has to find the same skill
             hint = " ".join([hint, *map(shlex.quote, host_words(arguments))])
         printer.error(SkillwireError(outcome.reference, outcome.message, hint, rule=outcome.rule))
         if outcome.rule == "V7" and not arguments.dynamic:

@@ -131,8 +131,8 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
 async def _check(store: Store, label: str, settings: dict[str, Any], arguments: argparse.Namespace) -> None:
     """Whether it can be added at all, before anything is started or stored."""
     from skillwire.client.servers import parse_server
-    from skillwire.host.opening import open_cache
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
+    from skillwire.host.skill_host import open_cache
 
     if _OURS.match(label):
         raise OriginError(
@@ -150,8 +150,8 @@ async def _check(store: Store, label: str, settings: dict[str, Any], arguments: 
 
 async def _remove(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.cli.printer import counted
-    from skillwire.host.opening import open_cache
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
+    from skillwire.host.skill_host import open_cache
 
     label = arguments.label
     added, approvals = [origin.label for origin in await store.origins()], await store.approvals(label)
@@ -193,7 +193,7 @@ async def _test(store: Store, arguments: argparse.Namespace, printer: Printer) -
 
 
 async def _known(store: Store, arguments: argparse.Namespace, label: str | None = None) -> list[Answered]:
-    from skillwire.host.opening import known_origins
+    from skillwire.host.skill_host import known_origins
 
     folders, servers = await known_origins(store, arguments.config)
     targets = {**{name: {"folder": str(path)} for name, path in folders.items()}, **servers}

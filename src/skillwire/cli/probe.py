@@ -93,7 +93,7 @@ async def ask_origins(store: Store, targets: Mapping[str, Mapping[str, Any]], pa
     """Connect to all at once, wait until each has answered or failed, and let go."""
     from anyio import to_thread
 
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
     host = Host(store)
     for label, target in targets.items():

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.host.approvals import ApprovalRequest
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
-    from skillwire.host.runtime import Host
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import LogLine
 
@@ -189,7 +189,7 @@ def _document(
         "name": found.name,
         "origin": request.origin,
         "uri": entry.uri,
-        "standing": status_of(found, approval, decision).standing,
+        "status": status_of(found, approval, decision).status,
         "fingerprint": fingerprint_of(request.entry) or None,
         "approval": None if approval is None else _approval_document(approval),
         "tokens": estimate_tokens(entry)._asdict(),

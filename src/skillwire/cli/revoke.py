@@ -47,10 +47,10 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _revoke(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.host.approvals import ASKED_TO, Approvals, Policy, nobody
+    from skillwire.host.approvals import ASKED_TO, Approvals, Policy, cannot_ask
 
     found = _find(await store.approvals(), arguments.name)
-    approvals = Approvals(store, Policy(), nobody)
+    approvals = Approvals(store, Policy(), cannot_ask)
     await approvals.revoke(
         found.origin, found.uri, by=arguments.by, why=ASKED_TO, note=arguments.note, user=system_user()
     )

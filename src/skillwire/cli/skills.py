@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
+    from skillwire.host.host import Host
     from skillwire.host.results import SkillStatus
-    from skillwire.host.runtime import Host
     from skillwire.skill.model import TokenEstimate
 
 _EXAMPLES = """\
@@ -23,7 +23,7 @@ examples:
   skillwire skills --config .mcp.json --folder ./skills
   skillwire skills --prompt                 the very text for the model's system prompt
 
-standings: local (your folder, needs no approval), approved, unapproved, changed (another content was approved),
+statuses: local (your folder, needs no approval), approved, unapproved, changed (another content was approved),
 revoked (the yes to it was taken back), declined (disabled: not in the prompt), dynamic (nothing about it can be
 verified)
 
@@ -37,7 +37,7 @@ def add_arguments(verbs: Verbs) -> None:
         verbs,
         "skills",
         "show what a model would see of all origins",
-        "Show the skills of all origins by the names that a model would see, with their standing and about how"
+        "Show the skills of all origins by the names that a model would see, with their status and about how"
         " many tokens they cost to list and to load. Nothing of them is read.",
         _EXAMPLES,
     )
@@ -82,7 +82,7 @@ def _document(status: SkillStatus, description: str) -> dict[str, Any]:
         "name": status.name,
         "origin": status.origin,
         "uri": status.uri,
-        "standing": status.standing,
+        "status": status.status,
         "grants": sorted(status.grants),
         "tokens": status.tokens._asdict(),
         "description": description,
@@ -95,10 +95,10 @@ def _origins(host: Host) -> dict[str, str]:
 
 def _print(rows: list[tuple[SkillStatus, str]], printer: Printer) -> None:
     cells = [
-        (line(status.name), line(status.origin), status.standing, _cost(status.tokens), line(description))
+        (line(status.name), line(status.origin), status.status, _cost(status.tokens), line(description))
         for status, description in rows
     ]
-    printer.table(("skill", "origin", "standing", "tokens", "what for"), cells)
+    printer.table(("skill", "origin", "status", "tokens", "what for"), cells)
 
 
 def _cost(tokens: TokenEstimate) -> str:

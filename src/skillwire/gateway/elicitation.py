@@ -317,7 +317,7 @@ class DeclinedQuestions:
             return Requester(f"subject:{token.subject}")
         if is_modern(ctx):
             return Requester(_requester_name(ctx), _ANONYMOUS_DECLINED_SECONDS)
-        session = connection_of(ctx)
+        session = connection_of(ctx.session)
         if session not in self._sessions:
             self._sessions[session] = next(self._session_numbers)
         return Requester(f"session:{self._sessions[session]}")

@@ -27,8 +27,8 @@ from skillwire.gateway.federation import FederatedCatalog
 from skillwire.gateway.provenance import ORIGIN
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
-from skillwire.host.approvals import Approvals, Policy, nobody
-from skillwire.host.opening import check_state, open_cache, open_store
+from skillwire.host.approvals import Approvals, Policy, cannot_ask
+from skillwire.host.skill_host import check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME
 
@@ -138,7 +138,7 @@ class _Builder:
         self._store = store
         self._cache = cache
         self._limits = limits
-        self._approvals = Approvals(store, Policy(), nobody)
+        self._approvals = Approvals(store, Policy(), cannot_ask)
         self._view = ApprovalView(store)
         self._audit = AuditLog(store)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.gateway.policy import GatewayPolicy, parse_policy
-from skillwire.host.opening import label_for, labelled_servers
+from skillwire.host.skill_host import label_for, labelled_servers
 from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:

@@ -160,10 +160,10 @@ class Policy:
         return next((rule for rule in self.rules if rule.matches(request)), None)
 
 
-async def nobody(request: ApprovalRequest) -> Answer:
+async def cannot_ask(request: ApprovalRequest) -> Answer:
     """Nobody is there to be asked."""
     raise ApprovalError(
-        "nobody-to-ask",
+        "cannot-ask",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes, and nobody can be asked here",
         f"run: {review_command(request.origin, request.entry)}",
         rule="A1",
@@ -236,7 +236,7 @@ class Approvals:
 
     def will_ask(self, request: ApprovalRequest) -> bool:
         """Whether a person will be asked."""
-        return self._policy.decide(request) == "ask" and self._ask is not nobody
+        return self._policy.decide(request) == "ask" and self._ask is not cannot_ask
 
     async def request(self, request: ApprovalRequest) -> Answer:
         """A yes, or ``ApprovalError``. What was decided is logged either way."""

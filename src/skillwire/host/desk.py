@@ -24,11 +24,11 @@ from skillwire.host.approvals import (
     ApprovalRequest,
     Approvals,
     Policy,
-    nobody,
+    cannot_ask,
     refuse_if_declined,
     review_command,
 )
-from skillwire.host.opening import DEFAULT_STATE, open_store
+from skillwire.host.skill_host import DEFAULT_STATE, open_store
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, Question, Store
 
@@ -110,7 +110,7 @@ async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
     """
     if question.kind != "load" or not answer.remember or not question.content:  # who asked fetches, and remembers
         return await store.answer_question(question.id, _answered(answer))
-    approvals, request = Approvals(store, Policy(), nobody), request_of(question)
+    approvals, request = Approvals(store, Policy(), cannot_ask), request_of(question)
     decide = approvals.remember if answer.yes else approvals.decline
     while True:
         decided = await approvals.decided(question.origin, question.entry.uri)
@@ -173,7 +173,7 @@ async def _renew(store: Store, question: Question) -> None:
 def _unanswered(request: ApprovalRequest, patience: float | None) -> ApprovalError:
     command = f", or: {review_command(request.origin, request.entry)}" if request.kind == "load" else ""
     return ApprovalError(
-        "nobody-answered",
+        "no-answer",
         f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes ({request.kind}), and nobody"
         f" answered within {patience:g} seconds",
         f"run: skillwire ui{command}",

@@ -1,27 +1,77 @@
-"""What a host gives back: a loaded skill, a file of one, and the answer to a tool call."""
+"""The values that a host returns: loaded skills and files, tool results, refusals, and the status of each skill.
+
+A refusal is a value and not an exception. It has the details for people and programs, and a short text for the
+model that contains nothing a server chose (O2).
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
+from skillwire.errors import OriginError, ProtocolError
 from skillwire.host.approvals import declines
 from skillwire.skill.approval import agrees, covers, fingerprint, fingerprint_of
 from skillwire.skill.model import TokenEstimate, estimate_tokens
 
 if TYPE_CHECKING:
+    from skillwire.errors import SkillwireError
     from skillwire.host.names import NamedEntry
-    from skillwire.host.refusal import Refusal
     from skillwire.skill.approval import Approval
-    from skillwire.skill.entry import SkillEntry
     from skillwire.store.contract import LogLine
 
-Standing: TypeAlias = Literal["local", "approved", "changed", "revoked", "declined", "unapproved", "dynamic"]
+ApprovalStatus: TypeAlias = Literal["local", "approved", "changed", "revoked", "declined", "unapproved", "dynamic"]
+
+_FOR_MODEL = {
+    "not-approved": "The user has not approved this skill. Continue without it, or ask the user to approve it.",
+    "cannot-ask": "This skill needs the user's approval, and the user cannot be asked now. Continue without it.",
+    "no-answer": "This skill needs the user's approval, and no answer came in time. Continue without it.",
+    "skill-declined": "The user declined this skill. Continue without it.",
+    "skill-changed": "The skill changed after it was approved. It must be approved again before it can be used.",
+    "name-ambiguous": "Several skills have that name. Use one of the full names from the list.",
+    "origin-ambiguous": "Several servers have this skill. Call the tool again with one of them as its origin.",
+    "skill-unknown": "Unknown skill. Use a name from the list.",
+    "argument-missing": "This skill needs arguments. Call load_skill again with all of them as its arguments.",
+    "argument-unknown": "This skill takes no such arguments. Call load_skill again without them.",
+    "skill-not-loaded": "Load the skill before reading its files.",
+    "file-unlisted": "The skill has no such file. Use a path from the skill's list of files.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a request was refused.
+
+    ``choices`` are origin labels that the model may choose from (O1). ``missing`` are the names of required
+    arguments (P2).
+    """
+
+    reference: str
+    rule: str
+    message: str
+    hint: str
+    choices: tuple[str, ...] = ()
+    missing: tuple[str, ...] = ()
+
+    @property
+    def for_model(self) -> str:
+        """A short text for the model, without the message and the hint, which are for people."""
+        text = _FOR_MODEL.get(self.reference, f"This was refused ({self.reference}). Continue without it.")
+        if self.missing:
+            return f"{text} Missing: {', '.join(self.missing)}."
+        return f"{text} Choose one of: {', '.join(self.choices)}." if self.choices else text
+
+
+def refusal_of(error: SkillwireError) -> Refusal:
+    """The refusal for an error."""
+    choices = error.choices if isinstance(error, OriginError) else ()
+    missing = error.missing if isinstance(error, ProtocolError) else ()
+    return Refusal(error.reference, error.rule, error.message, error.hint, choices, missing)
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedSkill:
-    """A skill whose instructions may enter the model's context: ``text`` is the block to put there."""
+    """A loaded skill. ``text`` is the block for the model's context."""
 
     name: str
     origin: str
@@ -32,7 +82,7 @@ class LoadedSkill:
 
 @dataclass(frozen=True, slots=True)
 class LoadedFile:
-    """A file of a loaded skill: ``text`` is the block for the model, ``data`` the bytes."""
+    """A file of a loaded skill: its bytes, and the block for the model's context."""
 
     uri: str
     data: bytes
@@ -41,61 +91,64 @@ class LoadedFile:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What the model is told. ``refusal`` has the details for people and programs."""
+    """The result of a tool call: ``text`` for the model, ``refusal`` with the details for people and programs."""
 
     text: str
     refusal: Refusal | None = None
 
     @property
     def is_error(self) -> bool:
-        """Whether it is a refusal."""
+        """Whether the call was refused."""
         return self.refusal is not None
 
 
 @dataclass(frozen=True, slots=True)
 class SkillStatus:
-    """A skill as the model would see it, and how a person stands to it.
+    """A skill under the name that the model sees, with the state of its approval.
 
-    ``changed`` means that another content of it was approved; ``revoked`` and ``declined``, that a person took
-    their yes to this very content back, or said no to it; ``dynamic``, that nothing about it can be verified.
-    Where a listing says too little to know, that is found out when somebody wants the skill.
+    local       it is in a folder of the user and needs no approval
+    approved    exactly this content is approved
+    changed     other content of the skill was approved
+    revoked     the approval of this content was revoked
+    declined    this content was declined
+    unapproved  there is no decision
+    dynamic     nothing about the skill can be verified (V7)
+
+    A listing can contain too little to tell. The status is then final only after the skill was fetched.
     """
 
     name: str
     origin: str
     uri: str
-    standing: Standing
+    status: ApprovalStatus
     tokens: TokenEstimate
     grants: frozenset[str] = frozenset()
 
 
 def status_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None = None) -> SkillStatus:
-    """The standing of one skill, given the approval that is remembered for its URI, and the newest decision."""
-    entry, standing = skill.entry, standing_of(skill, approval, decision)
-    grants = approval.grants if approval is not None and standing == "approved" else frozenset[str]()
-    return SkillStatus(skill.name, skill.origin.label, entry.uri, standing, estimate_tokens(entry), grants)
+    """The status of a skill, given the stored approval for its URI and the newest decision about it."""
+    entry, status = skill.entry, approval_status(skill, approval, decision)
+    grants = approval.grants if approval is not None and status == "approved" else frozenset[str]()
+    return SkillStatus(skill.name, skill.origin.label, entry.uri, status, estimate_tokens(entry), grants)
 
 
-def standing_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None = None) -> Standing:
-    """How a person stands to a skill."""
+def approval_status(
+    skill: NamedEntry, approval: Approval | None, decision: LogLine | None = None
+) -> ApprovalStatus:
+    """The state of a skill's approval; ``SkillStatus`` explains the values."""
     origin, entry = skill.origin, skill.entry
+    is_declined = decision is not None and declines(decision, entry)
     if origin.is_local:
-        return "declined" if decision is not None and declines(decision, entry) else "local"
+        return "declined" if is_declined else "local"
     if approval is not None:
         is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)
-        is_declined = decision is not None and declines(decision, entry)
         return "approved" if is_same else "declined" if is_declined else "changed"
-    if decision is not None and declines(decision, entry):
+    if is_declined:
         return "declined"
     if entry.is_dynamic or (entry.is_named and entry.is_unpromised(entry.uri)):
         return "dynamic"
-    return "unapproved" if decision is None else _decided(decision, entry)
-
-
-def _decided(decision: LogLine, entry: SkillEntry) -> Standing:
-    """What the newest decision means for what is not approved."""
-    if decision.what != "revoked":
+    if decision is None or decision.what != "revoked":
         return "unapproved"
-    before = decision.facts.get("contents")  # older lines do not say
-    content = fingerprint_of(entry) if before is None else fingerprint(frozenset(map(tuple, before)))
+    revoked = decision.facts.get("contents")  # older log lines do not have it
+    content = fingerprint_of(entry) if revoked is None else fingerprint(frozenset(map(tuple, revoked)))
     return "revoked" if content == fingerprint_of(entry) else "changed"

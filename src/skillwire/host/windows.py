@@ -12,7 +12,7 @@ from skillwire.skill.window import Event, Window
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from skillwire.host.loading import ApprovedSkill
+    from skillwire.host.loader import ApprovedSkill
 
 
 class Windows:

@@ -18,7 +18,7 @@ from trees import skill_md
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from skillwire.host.refusal import Refusal
+    from skillwire.host.results import Refusal
 
 pytestmark = pytest.mark.anyio
 

@@ -187,7 +187,7 @@ def standing(capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
     assert run(["skills", "--json"]) == 0
     [skill] = json.loads(capsys.readouterr().out)["skills"]
-    return skill["standing"]
+    return skill["status"]
 
 
 @rule("Z4")

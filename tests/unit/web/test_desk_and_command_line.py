@@ -18,10 +18,10 @@ from starlette.routing import Route
 
 from desks import at_desk
 from skillwire.cli.main import VERBS, run
+from skillwire.host.approval_export import approvals_as_document
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
-from skillwire.host.exports import approvals_as_document
-from skillwire.host.runtime import Host
+from skillwire.host.host import Host
 from skillwire.server.http import listen
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.skill.review import review_entry

@@ -12,7 +12,7 @@ import pytest
 
 from desks import FLAT, at_desk
 from skillwire.errors import OriginError
-from skillwire.host.runtime import Host
+from skillwire.host.host import Host
 from skillwire.server.http import listen
 from skillwire.store.memory import MemoryStore
 from skillwire.web.desk.app import DeskServer

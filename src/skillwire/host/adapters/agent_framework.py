@@ -18,7 +18,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
 
 def skills_provider(host: Host, *, harmless: Collection[str] = ()) -> HostSkillsProvider:

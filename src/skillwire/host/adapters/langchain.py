@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
 
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
 
 class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):

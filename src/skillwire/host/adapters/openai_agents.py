@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agents import RunContextWrapper, Tool
     from agents.tool_context import ToolContext
 
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
 
 @dataclass

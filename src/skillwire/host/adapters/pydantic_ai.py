@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.output import OutputContext
 
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 

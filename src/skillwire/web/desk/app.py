@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
-    from skillwire.host.runtime import Host
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
 

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 from skillwire.errors import ApprovalError, NotFoundError
 from skillwire.host.approvals import ASKED_TO, Answer, ApprovalRequest, noted
 from skillwire.host.desk import give_answer
-from skillwire.host.results import standing_of
+from skillwire.host.results import approval_status
 from skillwire.skill.approval import claimed_contents, fingerprint_of, has_contents
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.review import review_entry
@@ -45,7 +45,7 @@ _VERBS = {"approved": "approved", "denied": "declined", "revoked": "revoked", "e
 
 def state_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | None) -> State:
     """The state of a skill, from its stored approval and its latest decision."""
-    standing = standing_of(skill, approval, decision)
+    standing = approval_status(skill, approval, decision)
     return "new" if standing == "unapproved" else standing
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from skillwire.host.runtime import Host
+    from skillwire.host.host import Host
 
 _POLL_SECONDS = 0.5
 _KEEP_ALIVE_SECONDS = 15.0

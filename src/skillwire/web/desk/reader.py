@@ -19,9 +19,9 @@ from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint
 
 if TYPE_CHECKING:
-    from skillwire.host.loading import Content
+    from skillwire.host.host import Host
+    from skillwire.host.loader import Content
     from skillwire.host.names import NamedEntry
-    from skillwire.host.runtime import Host
 
 _TIMEOUT_SECONDS = 12.0
 _AT_ONCE = 4

@@ -29,8 +29,8 @@ from skillwire.web.desk.urls import file_url, path_in_skill
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
-    from skillwire.host.runtime import Host
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, ContentChange
     from skillwire.skill.model import TokenEstimate

@@ -16,9 +16,9 @@ from skillwire.web.desk.urls import skill_url
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
-    from skillwire.host.runtime import Host
     from skillwire.skill import Diagnostic
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import LogLine, Question

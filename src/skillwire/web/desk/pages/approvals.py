@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from starlette.responses import Response
 from starlette.routing import Route
 
-from skillwire.host.exports import approvals_as_document, import_approvals, parse_approvals
+from skillwire.host.approval_export import approvals_as_document, import_approvals, parse_approvals
 from skillwire.limits import MIB
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.responses import HEADERS, page_response

@@ -258,7 +258,7 @@ async def test_a_folder_of_the_persons_own_needs_no_yes(tmp_path: Path, state: P
         assert 'origin="local:local"' in (await host.load("a")).text
         assert "nn" in (await host.read("a", "n.md")).text
         assert await host.gate("Bash") is None
-        assert [status.standing for status in await host.skills()] == ["local"]
+        assert [status.status for status in await host.skills()] == ["local"]
         assert host.cache is not None
         assert host.cache.usage().files == 0
 

@@ -29,12 +29,11 @@ from skillwire.errors import (
     StoreError,
 )
 from skillwire.host import context
-from skillwire.host.approvals import ASKED_TO, Answer, Approvals, Policy, declines, nobody
-from skillwire.host.loading import ApprovedSkill, Content, Loader
+from skillwire.host.approvals import ASKED_TO, Answer, Approvals, Policy, cannot_ask, declines
+from skillwire.host.loader import ApprovedSkill, Content, Loader
 from skillwire.host.names import NamedEntry, Names
 from skillwire.host.origins import Origins
-from skillwire.host.refusal import Refusal, refusal_of
-from skillwire.host.results import LoadedFile, LoadedSkill, SkillStatus, ToolResult, status_of
+from skillwire.host.results import LoadedFile, LoadedSkill, Refusal, SkillStatus, ToolResult, refusal_of, status_of
 from skillwire.host.tools import LIST, LOAD, READ, tool_definitions
 from skillwire.host.windows import Windows
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -82,7 +81,7 @@ class Host:
         *,
         cache: ContentCache | None = None,
         policy: Policy | None = None,
-        ask: Ask = nobody,
+        ask: Ask = cannot_ask,
         limits: Limits = DEFAULT_LIMITS,
         instructions: bool = False,
     ) -> None:

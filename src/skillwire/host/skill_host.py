@@ -13,8 +13,8 @@ from anyio import to_thread
 
 from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
-from skillwire.host.approvals import nobody
-from skillwire.host.runtime import Host
+from skillwire.host.approvals import cannot_ask
+from skillwire.host.host import Host
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import fold
 from skillwire.store.content_cache import ContentCache, check_place
@@ -42,7 +42,7 @@ class SkillHost(Host):
         folders: Sequence[str | Path] | Mapping[str, str | Path] = (),
         state: str | Path = DEFAULT_STATE,
         policy: Policy | None = None,
-        ask: Ask = nobody,
+        ask: Ask = cannot_ask,
         limits: Limits = DEFAULT_LIMITS,
         instructions: bool = False,
     ) -> AsyncGenerator[SkillHost]:

@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.host.exports import approvals_as_document, parse_approvals
+from skillwire.host.approval_export import approvals_as_document, parse_approvals
 from skillwire.skill.approval import Approval, make_contents
 
 ONE, TWO = "sha256:" + "1" * 64, "sha256:" + "2" * 64
