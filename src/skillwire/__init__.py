@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from skillwire.catalog.memory import MemoryCatalog as MemoryCatalog
     from skillwire.catalog.memory import Skill as Skill
     from skillwire.catalog.package import PackageCatalog as PackageCatalog
+    from skillwire.client.connect import Discovered as Discovered
+    from skillwire.client.connect import SkillsExtension as SkillsExtension
+    from skillwire.client.connect import connect as connect
+    from skillwire.client.connect import discover_and_build_catalog as discover_and_build_catalog
+    from skillwire.client.connect import list_many as list_many
     from skillwire.client.dialects.named import Activation as Activation
     from skillwire.client.dialects.sep2076 import NamedSkill as NamedSkill
-    from skillwire.client.opening import Discovered as Discovered
-    from skillwire.client.opening import SkillsExtension as SkillsExtension
-    from skillwire.client.opening import connect as connect
-    from skillwire.client.opening import discover_and_build_catalog as discover_and_build_catalog
-    from skillwire.client.opening import list_many as list_many
-    from skillwire.client.refresh import Refresh as Refresh
+    from skillwire.client.entry_table import Refresh as Refresh
     from skillwire.client.remote import RemoteCatalog as RemoteCatalog
     from skillwire.client.skills import Listing as Listing
     from skillwire.client.skills import SkillsClient as SkillsClient
@@ -94,7 +94,7 @@ _HOMES = {
     "Dialects": "server.endpoints",
     "DirectoryCatalog": "catalog.directory",
     "DirectoryChild": "catalog.contract",
-    "Discovered": "client.opening",
+    "Discovered": "client.connect",
     "FormatError": "errors",
     "GeneratedCatalog": "catalog.generated",
     "LimitError": "errors",
@@ -114,7 +114,7 @@ _HOMES = {
     "ProtocolError": "errors",
     "READ_RESOURCE_TOOL": "skill.model",
     "READ_SKILL_TOOL": "skill.model",
-    "Refresh": "client.refresh",
+    "Refresh": "client.entry_table",
     "Refusal": "host.results",
     "RemoteCatalog": "client.remote",
     "Resource": "skill.entry",
@@ -128,7 +128,7 @@ _HOMES = {
     "SkillStatus": "host.results",
     "Skills": "server.skills",
     "SkillsClient": "client.skills",
-    "SkillsExtension": "client.opening",
+    "SkillsExtension": "client.connect",
     "SkillwireError": "errors",
     "StoreError": "errors",
     "TokenEstimate": "skill.model",
@@ -142,10 +142,10 @@ _HOMES = {
     "build_catalog": "skill.model",
     "build_summary": "skill.model",
     "check_path": "catalog.check",
-    "connect": "client.opening",
-    "discover_and_build_catalog": "client.opening",
+    "connect": "client.connect",
+    "discover_and_build_catalog": "client.connect",
     "estimate_tokens": "skill.model",
-    "list_many": "client.opening",
+    "list_many": "client.connect",
 }
 
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll] - a test compares both lists

@@ -147,7 +147,7 @@ async def open_target(
     if local is not None:
         yield local
         return
-    from skillwire.client.opening import connect  # late: the SDK is behind it, and folders need none of it
+    from skillwire.client.connect import connect  # late: the SDK is behind it, and folders need none of it
     from skillwire.client.remote import RemoteCatalog
 
     place = await server_place(target, options, folder, home)

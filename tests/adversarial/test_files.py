@@ -63,7 +63,9 @@ async def test_more_bytes_than_promised_are_refused_before_they_are_decoded(
 ) -> None:
     """The base64 is never turned into bytes."""
     decoded: list[object] = []
-    monkeypatch.setattr("skillwire.client.content.b64decode", lambda *given, **_: decoded.append(given) or b"")
+    monkeypatch.setattr(
+        "skillwire.client.dialects.requests.b64decode", lambda *given, **_: decoded.append(given) or b""
+    )
     server.files[NOTE] = b"\xff" * 60 * KIB
     async with server.connect() as client:
         with refused(VerificationError, "size-mismatch", "V1"):

@@ -19,7 +19,7 @@ from adversarial.speaking import Raw, to_message
 from rules import rule
 from skillwire import LimitError, NotFoundError, UpstreamError, connect
 from skillwire.client.meter import Meter
-from skillwire.client.pipes import each_line, running
+from skillwire.client.stdio import each_line, running
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -189,7 +189,7 @@ async def test_a_process_that_does_not_want_to_end_is_ended_with_its_children(
     process: HostileServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deaf to the end of stdin and to SIGTERM, and with a child of its own."""
-    monkeypatch.setattr("skillwire.client.pipes._GRACE_SECONDS", 0.1)
+    monkeypatch.setattr("skillwire.client.stdio._GRACE_SECONDS", 0.1)
     numbers = tmp_path / "numbers"
     stubborn = tmp_path / "stubborn.py"
     async with process.serving() as command:

@@ -15,7 +15,7 @@ from adversarial.expecting import listed, only, refused
 from adversarial.speaking import EVENTS, JSON, Raw, once, to_message
 from rules import rule
 from skillwire import LimitError
-from skillwire.client import pipes
+from skillwire.client import stdio
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -48,13 +48,13 @@ async def test_a_large_notification_is_not_even_decoded_where_no_call_waits(
 ) -> None:
     """The next call is answered, over another connection."""
     decoded: list[int] = []
-    decode = pipes.from_json
+    decode = stdio.from_json
 
     def from_json(line: bytes) -> Any:
         decoded.append(len(line))
         return decode(line)
 
-    monkeypatch.setattr(pipes, "from_json", from_json)
+    monkeypatch.setattr(stdio, "from_json", from_json)
     async with process.connect(dialect="extension") as client:
         assert await only(client)
         before = len(decoded)

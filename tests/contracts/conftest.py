@@ -24,8 +24,8 @@ from skillwire import (
 )
 from skillwire.catalog.mapped import MappedCatalog, UriMap
 from skillwire.catalog.visible import VisibleCatalog
+from skillwire.client.connect import connect
 from skillwire.client.link import ServerLink
-from skillwire.client.opening import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
 from skillwire.gateway.approval_view import ApprovalView

@@ -13,7 +13,7 @@ from interaction.conftest import Wire
 from interaction.test_access import ACCESS, TOKENS, caller, running
 from rules import rule
 from skillwire.catalog.memory import MemoryCatalog, Skill
-from skillwire.client.opening import connect
+from skillwire.client.connect import connect
 from skillwire.errors import ProtocolError
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server

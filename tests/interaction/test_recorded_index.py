@@ -20,7 +20,7 @@ import pytest
 import replay
 from http_server import serving_app
 from rules import rule
-from skillwire.client.opening import connect
+from skillwire.client.connect import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError, VerificationError
 

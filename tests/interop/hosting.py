@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import skillwire.client.link
 from interop.honest import files_by_skill, path_of
-from skillwire.client.opening import connect
+from skillwire.client.connect import connect
 from skillwire.host.approvals import Answer, Policy, Rule
 from skillwire.host.results import Refusal
 from skillwire.host.skill_host import SkillHost

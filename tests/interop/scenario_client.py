@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 import anyio
 
 import skillwire.client.link
-from skillwire.client.opening import connect
+from skillwire.client.connect import connect
 from skillwire.errors import VerificationError
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.host.results import Refusal

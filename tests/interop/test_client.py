@@ -20,7 +20,7 @@ from interop.honest import LARGE, TRAITS, by_path, files_by_skill, hashes, path_
 from interop.running import Era, Transport
 from rotation import every_setting
 from rules import rule
-from skillwire.client.opening import connect, list_many
+from skillwire.client.connect import connect, list_many
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, VerificationError
 from skillwire.skill import format_uri

@@ -10,7 +10,7 @@ from interop.cells import DIAGONAL, SETTINGS
 from interop.explained import NOTES, disputed, hurt
 from interop.honest import TRAITS, path_of, skills_of
 from rules import rule
-from skillwire.client.opening import connect
+from skillwire.client.connect import connect
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import SkillwireError, VerificationError
 from skillwire.skill import format_uri

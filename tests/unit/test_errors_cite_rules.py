@@ -21,7 +21,7 @@ ERRORS = {
     "FormatError", "NotFoundError", "ProtocolError", "VerificationError", "LimitError", "UpstreamError",
 }  # fmt: skip
 ALWAYS_RULED = {"VerificationError", "LimitError"}  # nobody else's business: they exist for a rule's sake
-HINTED = ("skill/verify", "client/dialects/", "client/servers", "client/content", "client/pages", "client/meter")
+HINTED = ("skill/verify", "client/dialects/", "client/servers", "client/meter")
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def test_errors_are_found_where_they_are_made() -> None:
     """This check would pass on nothing."""
     assert len(RAISED) > 40
     assert {raised.place.partition(":")[0] for raised in RAISED} >= {
-        "skill/verify.py", "client/content.py", "client/meter.py", "client/dialects/index.py",
+        "skill/verify.py", "client/dialects/requests.py", "client/meter.py", "client/dialects/index.py",
     }  # fmt: skip
 
 

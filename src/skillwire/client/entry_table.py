@@ -1,17 +1,19 @@
-"""The entries of one server: its last listing, and the entries that were asked for since.
+"""The entries of one server: its last listing, and the entries that were requested since.
 
 Pure bookkeeping. The key is the decoded URI of a skill's root, so that spellings do not matter (E5, U7). In some
-dialects an entry that was asked for is fuller than the listed one.
+dialects a requested entry has more detail than the listed one. Listings are compared by digests and fields; no
+file is read (A2, C1).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.changes import Change
-from skillwire.client.refresh import compare, is_same
 from skillwire.skill.uri import SkillUri, parse_uri, skill_root
+from skillwire.skill.verify import differing_fields
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -19,6 +21,46 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _MAX_UNLISTED = 4096  # entries that were asked for and are in no listing
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """The differences between two listings.
+
+    A skill without digests is ``changed`` if any of its fields or files differ, and ``unchanged`` otherwise: its
+    bytes may have changed, but the listing does not show that.
+    """
+
+    new: tuple[SkillEntry, ...]
+    changed: tuple[SkillEntry, ...]
+    gone: tuple[SkillEntry, ...]
+    unchanged: tuple[SkillEntry, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.new or self.changed or self.gone)
+
+
+def compare(previous: Iterable[SkillEntry], current: Iterable[SkillEntry]) -> Refresh:
+    """Compare two listings, skill by skill. The order of files does not matter."""
+    before = {entry.uri: entry for entry in previous}
+    now = {entry.uri: entry for entry in current}
+    kept = [entry for uri, entry in now.items() if uri in before]
+    return Refresh(
+        new=tuple(entry for uri, entry in now.items() if uri not in before),
+        changed=tuple(entry for entry in kept if not is_same(entry, before[entry.uri])),
+        gone=tuple(entry for uri, entry in before.items() if uri not in now),
+        unchanged=tuple(entry for entry in kept if is_same(entry, before[entry.uri])),
+    )
+
+
+def is_same(one: SkillEntry, other: SkillEntry) -> bool:
+    """Whether two entries make the same claim."""
+    return (
+        one.uri == other.uri
+        and not differing_fields(one.frontmatter, other.frontmatter, one.frontmatter.keys() | other.frontmatter)
+        and type(one.resources) is type(other.resources)
+        and set(one.files) == set(other.files)
+    )
 
 
 class EntryTable:

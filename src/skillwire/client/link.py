@@ -18,8 +18,8 @@ import anyio
 
 from skillwire.amounts import counted
 from skillwire.client.circuit_breaker import CircuitBreaker
+from skillwire.client.connect import connect
 from skillwire.client.connection import pause_before
-from skillwire.client.opening import connect
 from skillwire.client.skills import SkillsClient
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
 
+    from skillwire.client.connect import ConnectTarget
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.client.opening import ConnectTarget
     from skillwire.skill import Diagnostic, SkillEntry
 
 T = TypeVar("T")

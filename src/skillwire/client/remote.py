@@ -32,9 +32,8 @@ from skillwire.catalog.cursor import DirectoryPages, page_of
 from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.client.dialects.contract import problem_of
-from skillwire.client.entry_table import EntryTable, root_of
+from skillwire.client.entry_table import EntryTable, is_same, root_of
 from skillwire.client.link import ServerLink
-from skillwire.client.refresh import is_same
 from skillwire.client.relocation import Relocation, relabelled
 from skillwire.client.single_flight import SingleFlight
 from skillwire.client.skills import SkillsClient

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from mcp import Client
 
 from skillwire.client.connection import Connection
-from skillwire.client.content import read_content
-from skillwire.client.detect import DIALECTS, detect_dialect
+from skillwire.client.dialects.detection import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.named import Activation, NativeDialect
+from skillwire.client.dialects.requests import read_content
 from skillwire.client.dialects.sep2076 import NamedSkill, Sep2076Dialect
-from skillwire.client.refresh import Refresh, compare
+from skillwire.client.entry_table import Refresh, compare
 from skillwire.client.shapes import as_list, as_object
 from skillwire.errors import (
     FormatError,

@@ -15,8 +15,8 @@ import httpx2
 
 from skillwire.client.failures import as_ours
 from skillwire.client.http import bounded_client
-from skillwire.client.pipes import each_line, running
 from skillwire.client.shapes import as_object
+from skillwire.client.stdio import each_line, running
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 
     from skillwire.client.meter import Meter
-    from skillwire.client.pipes import Child
     from skillwire.client.servers import CommandServer, UrlServer
+    from skillwire.client.stdio import Child
     from skillwire.conform.evidence import Message
 
 _SESSION = "mcp-session-id"

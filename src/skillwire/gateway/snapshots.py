@@ -27,8 +27,7 @@ from skillwire.catalog.cursor import page_of
 from skillwire.catalog.manifest import children_in
 from skillwire.catalog.snapshot import no_directory, no_file
 from skillwire.catalog.wrapper import WrapperCatalog
-from skillwire.client.entry_table import root_of
-from skillwire.client.refresh import is_same
+from skillwire.client.entry_table import is_same, root_of
 from skillwire.errors import (
     FormatError,
     LimitError,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.client.refresh import is_same
+from skillwire.client.entry_table import is_same
 from skillwire.errors import (
     ApprovalError,
     FormatError,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 import anyio
 
 from skillwire.catalog.directory import DirectoryCatalog
+from skillwire.client.entry_table import is_same
 from skillwire.client.link import ServerLink
-from skillwire.client.refresh import is_same
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire.catalog.changes import Change
+    from skillwire.client.connect import ConnectTarget
     from skillwire.client.dialects.contract import Children
-    from skillwire.client.opening import ConnectTarget
     from skillwire.client.remote import CatalogState
     from skillwire.limits import Limits
     from skillwire.skill import Diagnostic, SkillEntry

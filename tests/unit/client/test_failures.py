@@ -6,9 +6,9 @@ import httpx2
 import pytest
 
 from rules import rule
+from skillwire.client.connect import connect
 from skillwire.client.failures import CONNECTING, as_ours
 from skillwire.client.meter import Meter
-from skillwire.client.opening import connect
 from skillwire.errors import NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
 

@@ -6,8 +6,7 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal, TypeAlias
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.content import read_content
-from skillwire.client.pages import each_page
+from skillwire.client.dialects.requests import each_page, read_content
 from skillwire.client.shapes import as_object, as_size
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, SkillwireError
 from skillwire.skill.diagnostics import KINDS, Diagnostic

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio import to_thread
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.content import check_size, read_content, read_if_there
 from skillwire.client.dialects.contract import Children, Dialect, root_of
 from skillwire.client.dialects.plain import entry_from_skill_md
+from skillwire.client.dialects.requests import check_size, read_content, read_if_exists
 from skillwire.client.shapes import as_list, as_object, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -141,7 +141,7 @@ class IndexDialect(Dialect):
         return None
 
     async def _load(self) -> dict[SkillUri, IndexedSkill]:
-        data = await read_if_there(self.connection, INDEX_URI, self.limits.max_index_bytes)
+        data = await read_if_exists(self.connection, INDEX_URI, self.limits.max_index_bytes)
         if data is None:
             raise ProtocolError("index-missing", f"the server has no {INDEX_URI}", _OTHER_DIALECT, rule="I1")
         skills: dict[SkillUri, IndexedSkill] = {}

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from skillwire.client.dialects.contract import Dialect, root_of
-from skillwire.client.pages import each_page
+from skillwire.client.dialects.requests import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.content import read_content, read_if_there
 from skillwire.client.dialects.contract import Dialect, root_of
-from skillwire.client.pages import each_page
+from skillwire.client.dialects.requests import each_page, read_content, read_if_exists
 from skillwire.client.shapes import as_list, as_object, as_size, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -98,7 +97,7 @@ class PlainDialect(Dialect):
 
     async def _manifest(self, root: SkillUri) -> tuple[Resource, ...] | None:
         uri = format_uri(f"{root.path}/{MANIFEST}", root.scheme)
-        data = await read_if_there(self.connection, uri, self.limits.max_index_bytes)
+        data = await read_if_exists(self.connection, uri, self.limits.max_index_bytes)
         return (
             None if data is None or not is_manifest(data, self.limits) else parse_manifest(data, root, self.limits)
         )

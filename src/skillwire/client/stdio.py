@@ -44,7 +44,7 @@ _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream
 
 
 @asynccontextmanager
-async def open_pipes(
+async def open_stdio(
     command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
 ) -> AsyncGenerator[TransportStreams]:
     """Start ``command`` and speak to it in the SDK's messages."""

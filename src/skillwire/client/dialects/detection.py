@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.content import read_if_there
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.index import INDEX_URI, IndexDialect, parse_index
 from skillwire.client.dialects.named import NativeDialect, required_arguments
 from skillwire.client.dialects.plain import PlainDialect
+from skillwire.client.dialects.requests import read_if_exists
 from skillwire.client.dialects.sep2076 import Sep2076Dialect
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError
@@ -79,7 +79,7 @@ async def _serves_extension(connection: Connection) -> bool:
 
 
 async def _has_index(connection: Connection) -> bool:
-    data = await read_if_there(connection, INDEX_URI, connection.limits.max_index_bytes)
+    data = await read_if_exists(connection, INDEX_URI, connection.limits.max_index_bytes)
     if data is None:
         return False
     try:

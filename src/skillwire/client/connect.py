@@ -16,9 +16,9 @@ from mcp_types import Implementation, NotificationParams, ResourceListChangedNot
 from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
 from skillwire.client.http import bounded_client, open_http
-from skillwire.client.pipes import open_pipes
 from skillwire.client.servers import CommandServer, UrlServer, parse_server
 from skillwire.client.skills import Listing, SkillsClient
+from skillwire.client.stdio import open_stdio
 from skillwire.errors import SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.model import READ_RESOURCE_TOOL, build_catalog
@@ -112,7 +112,7 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> Ope
 
 def _transport(place: ServerPlace, connection: Connection) -> Transport:
     if isinstance(place, CommandServer):
-        return open_pipes(place.command, place.env, place.cwd, connection.meter)
+        return open_stdio(place.command, place.env, place.cwd, connection.meter)
     client = bounded_client(place.headers, connection.meter)
     return open_http(place.url, client, connection.limits)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rules import rule
-from skillwire.client.refresh import compare, is_same
+from skillwire.client.entry_table import compare, is_same
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry
 
