@@ -368,12 +368,12 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "store/rows.py",
+        "store/sqlite.py",
         "tests/contracts/test_store_contract.py tests/contracts/test_store_questions.py",
         (
             "sqlite-denial-ends-an-approval-of-other-content",
-            'REMOVE_CONTENTS = f"{REMOVE} AND contents = ?"',
-            "REMOVE_CONTENTS = f\"{REMOVE} AND contents != ? || 'x'\"",
+            '_REMOVE_CONTENTS = f"{_REMOVE} AND contents = ?"',
+            "_REMOVE_CONTENTS = f\"{_REMOVE} AND contents != ? || 'x'\"",
         ),
         (
             "sqlite-grants-to-another-approval",

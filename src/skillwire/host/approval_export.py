@@ -20,8 +20,7 @@ from skillwire.skill.approval import Approval, file_digests, fingerprint, frontm
 from skillwire.skill.digest import is_digest
 from skillwire.skill.received import parse_entry
 from skillwire.skill.uri import parse_uri, skill_root
-from skillwire.store.contract import DECISIONS, LogLine
-from skillwire.store.paging import newest_line
+from skillwire.store.contract import DECISIONS, LogLine, newest_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -25,8 +25,7 @@ from skillwire.skill.approval import (
     fingerprint,
     has_contents,
 )
-from skillwire.store.contract import LogLine
-from skillwire.store.paging import newest_line
+from skillwire.store.contract import LogLine, newest_line
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -1,1 +1,1 @@
-"""What outlives a process: one contract, and every implementation of it."""
+"""Data that outlives a process: one contract and its implementations, and the cache of verified files."""

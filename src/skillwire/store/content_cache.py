@@ -1,18 +1,20 @@
-"""The cache: verified content of skills from servers, by digest, on disk, private to the user (C1–C3).
+"""The cache of verified files from servers: on disk, by digest, private to the user (C1–C3).
 
-- Only a ``VerifiedFile`` enters, and bytes leave only if they hash to the digest that is asked for (C1, V1). What
-  is damaged is removed and fetched again. A hit says that bytes are the same, not that they are good (V6).
-- It refuses to lie inside or above a folder that hosts scan for skills (C2). Nothing in it has a name that a
-  server chose, none of its files is called ``SKILL.md``, and whoever asks has to say from which origin.
-- A path is made of the origin's label, the URI and the digest; one origin never sees what another put, and
-  removing an origin takes all of its content out of sight in one step (C3).
-- Only the user can open it; that is checked whenever it is used. A link is never followed.
-- A file appears whole, by a rename, or not at all: two hosts may use one cache, and be killed at any moment.
-  There are no locks between processes; each step is one that the file system makes whole.
-- It is bounded, and what was used longest ago goes first. A cache that cannot be used costs time, never a load:
-  ``get`` and ``put`` log that and go on. What a person asks for (the other methods) fails with ``StoreError``.
+- Only a ``VerifiedFile`` is added. Bytes are returned only if they hash to the requested digest (C1, V1). A
+  damaged file is removed and fetched again. A cache hit means that the bytes are the same, not that they are safe
+  (V6).
+- The cache must not be inside or above a folder that hosts scan for skills (C2). No server chooses a file name in
+  it, and no file is called ``SKILL.md``.
+- A path consists of the origin's label, the URI and the digest. One origin never gets the files of another, and
+  removing an origin hides all of its files in one step (C3).
+- Only the user can open the cache; this is checked at every use. Links are never followed.
+- A file is written under a temporary name and then renamed, so that two hosts can use one cache and can be killed
+  at any time. There are no locks between processes; each step is atomic in the file system.
+- The size is bounded, and the least recently used files are removed first. If the cache cannot be used, loading a
+  skill only takes longer: ``get`` and ``put`` log the problem. The other methods, which serve commands of the
+  user, raise ``StoreError``.
 
-    root/o-<label>/<sha256 of the URI>-<digest>     what is kept; its modification time is when it was last used
+    root/o-<label>/<sha256 of the URI>-<digest>     a file; its modification time is the time of its last use
     root/o-<label>/tmp-<random>                     being written
     root/gone-<random>                              being removed
 """
@@ -45,10 +47,10 @@ if TYPE_CHECKING:
     from skillwire.skill.verify import VerifiedFile
 
 DEFAULT_MAX_BYTES = 512 * MIB
-DEFAULT_MAX_FILES = 65_536  # small files are cheap in bytes, not on disk
-LARGEST_SHARE = 8  # one file takes at most this part of the bound; by default more than any file we read
-_SLACK_SHARE = 16  # written by one process before it counts again what all of them wrote
-_LEFTOVER_SECONDS = 3600  # nobody writes one file for so long
+DEFAULT_MAX_FILES = 65_536  # small files take more space on disk than their bytes
+LARGEST_SHARE = 8  # a file may take 1/8 of the bound; by default that is more than any file we read
+_SLACK_SHARE = 16  # a process writes 1/16 of the bound before it counts the files of all processes again
+_LEFTOVER_SECONDS = 3600  # writing one file never takes so long
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 
 _ROOT = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -58,15 +60,19 @@ _ORIGIN = re.compile(r"[oh]-(?:[a-z0-9-]|_[0-9a-f]{2})*\Z")
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
 _UNREADABLE = (errno.ELOOP, errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)  # ELOOP: it is a link
-_MOVING = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)  # others write into a folder, or remove it too
-_LONGEST_NAME = 200  # file systems take 255 bytes
+_MOVING = (
+    errno.ENOTEMPTY,
+    errno.EEXIST,
+    errno.ENOENT,
+)  # another process writes into the folder, or removes it too
+_LONGEST_NAME = 200  # file systems allow 255 bytes
 
 log = logging.getLogger("skillwire.host")
 
 
 @dataclass(frozen=True, slots=True)
 class CacheUsage:
-    """How much is kept: files, their bytes, and the bytes of each origin by its label."""
+    """The number of files, their total size in bytes, and the bytes of each origin by its label."""
 
     files: int
     bytes: int
@@ -75,7 +81,7 @@ class CacheUsage:
 
 @dataclass(frozen=True, slots=True)
 class DamagedFile:
-    """A file that was removed: whose it was, which digest it should have had, and what was wrong with it."""
+    """A damaged file that was removed: its origin, its expected digest, and what was wrong."""
 
     origin: str
     digest: str
@@ -91,10 +97,10 @@ class _Kept:
 
 
 class ContentCache:
-    """Verified content on disk, below ``root``, which is made if it is missing.
+    """Verified files on disk, below ``root``, which is created if it is missing.
 
-    ``forbidden`` are the folders that hosts scan for skills. ``StoreError`` if ``root`` is in a wrong place
-    (``cache-misplaced``), not private (``cache-unsafe``) or cannot be made (``cache-unusable``).
+    ``forbidden`` are the folders that hosts scan for skills. Raises ``StoreError`` if ``root`` is in a wrong place
+    (``cache-misplaced``), not private (``cache-unsafe``) or cannot be created (``cache-unusable``).
     """
 
     def __init__(
@@ -111,16 +117,16 @@ class ContentCache:
         self._max_files = max_files
         self._max_file_bytes = max_bytes // LARGEST_SHARE
         self._room = threading.Lock()
-        self._bytes_left = self._files_left = 0  # nothing may be written before what is there was counted
+        self._bytes_left = self._files_left = 0  # 0: the first write counts the existing files
         with self._open():
             pass
 
     def get(self, origin: str, uri: str, digest: str) -> bytes | None:
-        """What ``origin`` served at ``uri``, if it is here and hashes to ``digest`` (C1). Marks it as used."""
+        """The file of ``origin`` at ``uri``, if it is cached and hashes to ``digest`` (C1). Marks it as used."""
         if not is_digest(digest):
             return None
         place, name = _folder_name(origin), _file_name(uri, digest)
-        if not os.path.lexists(f"{self._root}/{place}/{name}"):  # what is not there is told at once
+        if not os.path.lexists(f"{self._root}/{place}/{name}"):  # a miss is common, and this is its cheapest test
             return None
         try:
             with self._open() as root, open_folder(root, (place,)) as folder:
@@ -132,7 +138,7 @@ class ContentCache:
             return None
 
     def put(self, origin: str, file: VerifiedFile) -> None:
-        """Keep ``file``, if there is room for it. Never raises for the disk's sake: the content is verified."""
+        """Add ``file``, unless it is too large. An error of the disk is logged and not raised."""
         size = len(file.data)
         if size > self._max_file_bytes or self.get(origin, file.uri, file.digest) is not None:
             return
@@ -144,18 +150,18 @@ class ContentCache:
                 with open_folder(root, (folder_name,)) as folder:
                     _write(folder, _file_name(file.uri, file.digest), file.data)
         except FileNotFoundError:
-            log.debug("a file is not kept: its origin was removed meanwhile")
+            log.debug("a file is not cached: its origin was removed meanwhile")
         except (OSError, StoreError) as error:
-            log.warning("a file of %d bytes is not kept in the cache: %s", size, _reason(error))
+            log.warning("a file of %d bytes cannot be cached: %s", size, _reason(error))
 
     def remove_origin(self, origin: str) -> int:
-        """Remove everything that ``origin`` served (C3); how many bytes that were.
+        """Remove all files of ``origin`` (C3); the number of bytes.
 
-        The folder leaves its name first: from then on nobody finds its content, also if we are killed now. Who was
-        writing into it goes on writing into what is being removed.
+        The folder is renamed first, so that its files cannot be found even if this process is killed now. A
+        process that is writing into it continues in the renamed folder.
         """
         name, gone = _folder_name(origin), f"gone-{secrets.token_hex(16)}"
-        with self._open() as root, _failing("cache-unremoved", "an origin's content cannot be removed"):
+        with self._open() as root, _failing("cache-unremoved", "the files of an origin cannot be removed"):
             try:
                 os.rename(name, gone, src_dir_fd=root, dst_dir_fd=root)
             except FileNotFoundError:
@@ -165,7 +171,7 @@ class ContentCache:
             return freed
 
     def usage(self) -> CacheUsage:
-        """How much is kept now. Files that are being written or removed do not count."""
+        """The current size. Files that are being written or removed do not count."""
         files, by_origin = 0, dict[str, int]()
         with self._open() as root, _failing("cache-unusable", "the cache cannot be counted"):
             for kept in _scan(root):
@@ -175,7 +181,7 @@ class ContentCache:
         return CacheUsage(files, sum(by_origin.values()), by_origin)
 
     def verify(self) -> list[DamagedFile]:
-        """Hash everything again (C1); what was damaged, and is removed."""
+        """Hash every file again (C1), remove the damaged ones, and return them."""
         damaged: list[DamagedFile] = []
         with self._open() as root, _failing("cache-unusable", "the cache cannot be verified"):
             for name in _folders(root):
@@ -184,7 +190,8 @@ class ContentCache:
         return damaged
 
     def prune(self, max_bytes: int | None = None, *, now: float) -> int:
-        """Remove what was used longest ago until the rest fits, and what killed processes left; the bytes freed.
+        """Remove the least recently used files until the rest fits, and files of killed processes; the bytes
+        freed.
 
         ``now`` is in seconds since 1970. A host calls this when it starts.
         """
@@ -197,23 +204,23 @@ class ContentCache:
 
     @contextmanager
     def _open(self) -> Generator[int]:
-        """The root, private as it has to be. Made again if somebody cleared it away."""
+        """Open the root, and check that it is private. It is created again if it was removed."""
         try:
             descriptor = self._open_or_make()
         except OSError as error:
             if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                raise _unsafe("is not a folder, or a link to one", "remove what stands there") from error
+                raise _unsafe("is a link, or is not a folder", "remove it") from error
             raise StoreError(
                 "cache-unusable",
-                f"the cache's folder cannot be opened: {error.strerror}",
+                f"the folder of the cache cannot be opened: {error.strerror}",
                 "choose a folder for the cache that you can write to",
             ) from error
         try:
             status = os.fstat(descriptor)
             if status.st_uid != os.geteuid():
-                raise _unsafe("belongs to another user", "choose another folder for it")
+                raise _unsafe("belongs to another user", "choose another folder for the cache")
             if stat.S_IMODE(status.st_mode) & 0o077:
-                raise _unsafe("can be opened by other users", "chmod 700 it, after a look at what is in it")
+                raise _unsafe("can be opened by other users", "check its files, then run: chmod 700 on it")
             yield descriptor
         finally:
             os.close(descriptor)
@@ -237,7 +244,7 @@ class ContentCache:
         if found.digest != digest:
             _discard(folder, name, "its bytes have another digest")
             return None
-        with suppress(OSError):  # removed meanwhile, or a disk that is read-only: the bytes are right
+        with suppress(OSError):  # removed meanwhile, or a read-only disk: the bytes are still valid
             os.utime(name, dir_fd=folder, follow_symlinks=False)
         return data
 
@@ -258,9 +265,9 @@ class ContentCache:
                 yield DamagedFile(label, digest, reason)
 
     def _make_room(self, root: int, size: int) -> None:
-        """Count what all processes wrote whenever this one used up its slack, and evict what is too much.
+        """Count the files of all processes each time this one has written its slack, and remove what is too much.
 
-        So the bound is kept by one process, and passed by several for a moment, each by no more than its slack.
+        So one process keeps the bound. Several together may exceed it for a moment, each by at most its slack.
         """
         with self._room:
             if size > self._bytes_left or self._files_left < 1:
@@ -276,7 +283,7 @@ class ContentCache:
 
 
 def check_place(root: Path, forbidden: Sequence[Path]) -> None:
-    """C2: not inside a folder that hosts scan, not above one, and nowhere that somebody might scan later."""
+    """C2: raise ``StoreError`` for a folder inside or above one that hosts scan, or that they might scan later."""
     for place in _spellings(root):
         if "skills" in place:
             raise _misplaced("is in a folder named 'skills'")
@@ -288,13 +295,13 @@ def check_place(root: Path, forbidden: Sequence[Path]) -> None:
 
 
 def _spellings(path: Path) -> set[tuple[str, ...]]:
-    """A path as it was given and as it is, both as a disk that ignores case and Unicode forms takes them."""
+    """A path as given and with links resolved, both as on a disk that ignores case and Unicode forms."""
     whole = (Path(os.path.abspath(path)), Path(os.path.realpath(path)))
     return {tuple(unicodedata.normalize("NFC", part).casefold() for part in each.parts) for each in whole}
 
 
 def _folder_name(origin: str) -> str:
-    """A name for any label: different for different labels, also where case and Unicode forms do not count."""
+    """The folder name of a label, unique even on a disk that ignores case and Unicode forms."""
     raw = origin.encode(errors="surrogatepass")
     name = "".join(chr(byte) if byte in _PLAIN else f"_{byte:02x}" for byte in raw[: _LONGEST_NAME + 1])
     if len(name) <= _LONGEST_NAME:
@@ -304,10 +311,10 @@ def _folder_name(origin: str) -> str:
 
 
 def _label(folder: str) -> str:
-    """The label of a folder; of one that was too long for a name, the name."""
+    """The label of a folder; the folder name itself for a label that was too long."""
     if folder.startswith("o-"):
         raw = _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), folder[2:].encode())
-        with suppress(UnicodeDecodeError):  # a folder that is not ours
+        with suppress(UnicodeDecodeError):  # not a folder of this cache
             return raw.decode(errors="surrogatepass")
     return folder
 
@@ -325,7 +332,7 @@ def _make_folder(root: int, name: str) -> None:
         os.mkdir(name, _PRIVATE_FOLDER, dir_fd=root)
     except FileExistsError:
         if not _is_folder(root, name):
-            _discard(root, name, "it is no folder")
+            _discard(root, name, "it is not a folder")
             os.mkdir(name, _PRIVATE_FOLDER, dir_fd=root)
 
 
@@ -334,7 +341,7 @@ def _is_folder(parent: int, name: str) -> bool:
 
 
 def _write(folder: int, name: str, data: bytes) -> None:
-    """The name appears when all bytes are written. Not synced: what is torn or lost is fetched again (C1)."""
+    """Write a temporary file and rename it. It is not synced: a torn or lost file is fetched again (C1)."""
     temporary = f"tmp-{secrets.token_hex(16)}"
     try:
         descriptor = os.open(temporary, _NEW, _PRIVATE_FILE, dir_fd=folder)
@@ -362,7 +369,7 @@ def _scan(root: int) -> Iterator[_Kept]:
 
 
 def _kept_in(root: int, name: str) -> Iterator[_Kept]:
-    """The files in one folder. What disappears while we look was not there."""
+    """The files in one folder. Files that disappear meanwhile are skipped."""
     with suppress(FileNotFoundError):
         if not _is_folder(root, name):
             return
@@ -381,7 +388,7 @@ def _regular_files(folder: int) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def _evict(root: int, kept: list[_Kept], max_bytes: int, max_files: int) -> list[_Kept]:
-    """Remove what was used longest ago until the rest fits; the rest. What another process removed is gone too."""
+    """Remove the least recently used files until the rest fits; return the rest."""
     oldest_last = sorted(kept, key=lambda file: (file.used_ns, file.name), reverse=True)
     total = sum(file.size for file in kept)
     while oldest_last and (total > max_bytes or len(oldest_last) > max_files):
@@ -404,7 +411,7 @@ def _remove_leftovers(root: int, now: float) -> None:
 
 
 def _remove(folder: int, name: str) -> None:
-    """Whatever has that name, and all that is in it. A process that still writes there is outlasted."""
+    """Remove a file or a folder. Try again while another process writes into the folder."""
     patience = 100
     with suppress(FileNotFoundError):
         while _is_folder(folder, name):
@@ -418,17 +425,17 @@ def _remove(folder: int, name: str) -> None:
 
 
 def _discard(folder: int, name: str, reason: str) -> None:
-    log.warning("damage in the cache: %s is removed, %s", name, reason)
+    log.warning("removing the damaged file %s from the cache: %s", name, reason)
     with suppress(OSError):
         _remove(folder, name)
 
 
 def _damage(error: OSError | LimitError) -> str:
-    """What is wrong with a file. An error that says nothing about the file is raised again."""
+    """Describe what is wrong with a file. An error that is not about the file is raised again."""
     if isinstance(error, LimitError):
-        return "it is larger than anything kept here"
+        return "it is larger than the cache allows"
     if isinstance(error, NotRegularError):
-        return "it is no regular file"
+        return "it is not a regular file"
     if error.errno in _UNREADABLE:
         return f"it cannot be read ({error.strerror})"
     raise error
@@ -443,13 +450,13 @@ def _failing(reference: str, message: str) -> Generator[None]:
     try:
         yield
     except OSError as error:
-        raise StoreError(reference, f"{message}: {error.strerror}", "look at the cache's folder") from error
+        raise StoreError(reference, f"{message}: {error.strerror}", "check the folder of the cache") from error
 
 
 def _misplaced(reason: str) -> StoreError:
-    hint = "choose a folder for the cache that no host looks for skills in"
-    return StoreError("cache-misplaced", f"the cache's folder {reason}", hint, rule="C2")
+    hint = "choose a folder that no host scans for skills"
+    return StoreError("cache-misplaced", f"the folder of the cache {reason}", hint, rule="C2")
 
 
 def _unsafe(reason: str, hint: str) -> StoreError:
-    return StoreError("cache-unsafe", f"the cache's folder {reason}", hint, rule="C1")
+    return StoreError("cache-unsafe", f"the folder of the cache {reason}", hint, rule="C1")

@@ -1,19 +1,22 @@
-"""What a host remembers between runs: origins, entries last seen, approvals, grants, and what happened.
+"""The contract of a store: origins, entries last seen, approvals, grants, questions, and a log of events.
 
-One contract; ``tests/contracts/test_store_contract.py`` holds every implementation to it:
+Every implementation passes ``tests/contracts/test_store_contract.py``:
 
-- Each call is one transaction: it happened as a whole or not at all, also if the process is killed.
-- Two processes may use one store at once; a writer waits for the other for a while, then ``StoreError``.
-- The log only grows. Nothing here decides anything: rules live in ``skill/``, choices in ``host/``.
-- Times are seconds since 1970 and are passed in; no clock is read here.
+- Each call is one transaction: it takes effect completely or not at all, even if the process is killed.
+- Several processes may use one store at once. A writer waits for another one for a while, then ``StoreError``.
+- The log is append-only.
+- A store makes no decisions. Rules are in ``skill/``, choices in ``host/``.
+- Times are seconds since 1970. They are passed in; a store reads no clock.
 
-Questions are how processes reach a person who is elsewhere: whoever asks puts one, and renews it while they live;
-whoever has the person before them answers it. A decision about a content answers every question about it.
+A question is a request for approval that another process can answer. The process that needs the approval adds the
+question and renews it while it waits. The process that the user works with answers it. A decision about a content
+answers every question about that content.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
@@ -21,18 +24,20 @@ from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Callable, Collection, Mapping, Sequence
 
     from skillwire.skill.approval import Approval, Contents
     from skillwire.skill.entry import SkillEntry
     from skillwire.skill.hidden import HiddenFind
 
 MOST_QUESTIONS: Final = 200
-"""That are open at once."""
+"""The number of questions that may be open at once."""
 LARGEST_QUESTION: Final = 4 * MIB
-"""In bytes, as it is kept."""
+"""The size of a stored question, in bytes."""
 KEPT_SECONDS: Final = 3600.0
-"""How long an answer waits for an asker who was not heard of."""
+"""How long an answer is kept after its question expired."""
+LOG_PAGE: Final = 500
+"""The number of lines that ``log_pages`` reads at once."""
 
 Happening: TypeAlias = Literal[
     "approved",
@@ -50,12 +55,12 @@ Happening: TypeAlias = Literal[
 
 
 DECISIONS: Final[tuple[Happening, ...]] = ("approved", "denied", "revoked", "enabled")
-"""What people decide about skills."""
+"""The events in which a user decides about a skill."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredOrigin:
-    """An origin that a person added: its label, and how to reach it (a folder, or an ``mcpServers`` entry)."""
+    """An origin that a user added: its label, and its settings (a folder, or an ``mcpServers`` entry)."""
 
     label: str
     settings: Mapping[str, Any]
@@ -64,9 +69,9 @@ class StoredOrigin:
 
 @dataclass(frozen=True, slots=True)
 class SeenEntries:
-    """What an origin listed when it was last asked.
+    """The last listing of an origin.
 
-    ``asked`` has the fuller entries of skills that were listed short and asked for since.
+    ``asked`` has entries that were requested later, for skills whose listed entry has less detail.
     """
 
     entries: tuple[SkillEntry, ...]
@@ -77,7 +82,7 @@ class SeenEntries:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """One thing that happened: what, to which skill of which origin, by whom, when, and facts about it."""
+    """One event: its kind, the skill and its origin, the user or program that caused it, the time, and facts."""
 
     what: Happening
     origin: str
@@ -90,11 +95,11 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What an agent or a gateway asks a person who is elsewhere, as a host's ``ApprovalRequest`` says it.
+    """A host's ``ApprovalRequest``, stored so that a user can answer it in another process.
 
-    ``kind``, ``target`` and ``lasts`` are those of the request; ``by`` names the asker, for people. Whoever asks
-    is alive until ``waits_until``, and says so again before. ``hidden`` and ``diff`` are what the asker knows of
-    the content, if it was read for a person already (V5): the one who answers may not be able to read it.
+    ``kind``, ``target`` and ``lasts`` are those of the request; ``by`` is the name of the asking process, for
+    display. The question expires at ``waits_until`` unless it is renewed. ``hidden`` and ``diff`` are findings in
+    the content, if the asking process has read it (V5): the answering process may not be able to read it.
     """
 
     id: str
@@ -111,13 +116,13 @@ class Question:
 
     @property
     def content(self) -> str:
-        """The fingerprint of the content that it is about; empty if nothing about it can be verified (V7)."""
+        """The fingerprint of the content; empty if nothing about it can be verified (V7)."""
         return fingerprint_of(self.entry)
 
 
 @dataclass(frozen=True, slots=True)
 class Answered:
-    """A person's answer to a question. ``recorded``: it is also in the store, as an approval or a denial."""
+    """A user's answer to a question. ``recorded``: the store also has it as an approval or a denial."""
 
     yes: bool
     by: str
@@ -129,7 +134,7 @@ class Answered:
 
 
 class Store(ABC):
-    """The memory of a host."""
+    """The data of hosts and gateways that outlives a process."""
 
     @abstractmethod
     async def put_origin(self, origin: StoredOrigin) -> None:
@@ -137,58 +142,58 @@ class Store(ABC):
 
     @abstractmethod
     async def remove_origin(self, label: str) -> bool:
-        """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays.
+        """Remove an origin, its entries and its approvals; whether it existed. The log stays.
 
-        Entries and approvals under ``label#…`` go too: no label has a ``#``, so they are about this origin.
+        Entries and approvals under ``label#…`` are removed too: no label contains ``#``, so they belong to this
+        origin.
         """
 
     @abstractmethod
     async def origins(self) -> Sequence[StoredOrigin]:
-        """Every origin, by label."""
+        """All origins, sorted by label."""
 
     @abstractmethod
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
-        """Remember what an origin lists, in place of everything that was remembered about it."""
+        """Store the listing of an origin, and replace the earlier one."""
 
     @abstractmethod
     async def add_entry(self, label: str, entry: SkillEntry) -> None:
-        """Add to ``asked`` of what an origin listed last: the fuller entry of one skill."""
+        """Add a requested entry to ``asked`` of the last listing."""
 
     @abstractmethod
     async def entries(self, label: str) -> SeenEntries | None:
-        """What an origin listed last, if it was ever asked."""
+        """The last listing of an origin, if there is one."""
 
     @abstractmethod
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
-        """Remember an approval, in place of an earlier one for the same skill, and log it, in one step.
+        """Store an approval, replace the earlier one of the same skill, and log it; whether it was stored.
 
-        Open questions of the kind ``load`` about exactly this content, or about files that were not known yet
-        (V5), are answered by it, in the same step.
-        With ``after``, only if that is the number of the skill's newest decision still, 0 if it has none: whoever
-        decided just now is not overruled. Whether it was stored.
+        The same transaction answers open questions of the kind ``load`` about this content, and about content that
+        was unknown when the question was asked (V5).
+
+        With ``after``, the approval is stored only if ``after`` is still the number of the skill's newest decision
+        (0 if it has none), so that it does not overrule a later decision.
         """
 
     @abstractmethod
     async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
-        """Log a person's no to exactly this content of the line's skill; an approval of it goes. One step.
+        """Log that a user declined this content of the line's skill, and remove an approval of the same content.
 
-        Open questions of the kind ``load`` about exactly this content, or about files that were not known yet
-        (V5), are answered by it, in the same step.
-        ``after``, and what is returned, are those of ``put_approval``.
+        Questions, ``after`` and the result are as in ``put_approval``.
         """
 
     @abstractmethod
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
-        """Give exactly ``approval`` other grants, and log it, in one step; whether it was still there.
+        """Replace the grants of ``approval`` and log it; whether it was still stored.
 
-        One that somebody else revoked or renewed meanwhile is not brought back.
+        An approval that was revoked or replaced meanwhile is not restored.
         """
 
     @abstractmethod
     async def remove_approval(self, origin: str, uri: str, line: LogLine, *, only: Approval | None = None) -> bool:
-        """Forget an approval and its grants, and log it, in one step; whether there was one.
+        """Remove an approval and its grants, and log it; whether it existed.
 
-        With ``only``, exactly that one: a newer approval of the same skill stays.
+        With ``only``, remove only this approval: a newer one of the same skill stays.
         """
 
     @abstractmethod
@@ -197,17 +202,17 @@ class Store(ABC):
 
     @abstractmethod
     async def approvals(self, origin: str | None = None) -> Sequence[Approval]:
-        """Every approval, by origin and URI."""
+        """All approvals, sorted by origin and URI."""
 
     @abstractmethod
     async def log(self, line: LogLine) -> None:
-        """Add a line."""
+        """Append a line."""
 
     @abstractmethod
     async def log_news(self, lines: Sequence[LogLine]) -> int:
-        """Add those lines that say another thing than the newest of their kind about their skill; how many.
+        """Append the lines whose facts differ from the newest line of the same kind and skill; how many.
 
-        In one step: what two processes note at once is there once.
+        In one transaction, so that two processes do not log the same event twice.
         """
 
     @abstractmethod
@@ -222,54 +227,76 @@ class Store(ABC):
         about: str = "",
         before: int | None = None,
     ) -> Sequence[LogLine]:
-        """The newest lines, newest first: of an origin, a skill, these happenings, below this number.
+        """The newest lines, newest first: of an origin, a skill, these kinds, with a number below ``before``.
 
-        ``by`` and ``about`` are parts of who did it and of the URI, in capitals or not.
+        ``by`` and ``about`` are substrings of ``LogLine.by`` and of the URI; case does not matter.
         """
 
     @abstractmethod
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
-        """The newest line ``approved``, ``denied``, ``revoked`` or ``enabled`` of each skill, by origin and URI.
+        """The newest line of each skill that is ``approved``, ``denied``, ``revoked`` or ``enabled``.
 
-        Of those about reading a skill: not what a policy decided, nor what was said about tools or other origins.
+        Sorted by origin and URI. Only decisions of users about loading a skill count, not those of a policy, about
+        tools, or about other origins.
         """
 
     @abstractmethod
     async def put_question(self, question: Question) -> None:
-        """Ask. Questions whose askers are gone are forgotten. What has that id already stays as it is.
+        """Add a question, and remove expired ones. A question with the same id is not replaced.
 
-        ``LimitError`` if too many are open, or it is too large.
+        ``LimitError`` if too many questions are open, or this one is too large.
         """
 
     # ``key`` is the id of a question.
 
     @abstractmethod
     async def renew_question(self, key: str, until: float) -> bool:
-        """The asker still waits, until then; whether the question is still there."""
+        """Let a question wait until ``until``; whether it still exists."""
 
     @abstractmethod
     async def questions(self, now: float) -> Sequence[Question]:
-        """What is open, and whose asker is alive, in the order of asking."""
+        """The open questions that have not expired, the oldest first."""
 
     @abstractmethod
     async def answer_question(self, key: str, answered: Answered) -> bool:
-        """Answer; whether that was the answer. ``False`` if the question is gone, or had one: the first counts."""
+        """Answer a question; ``False`` if it does not exist any more, or already has an answer."""
 
     @abstractmethod
     async def answer_to(self, key: str) -> Answered | None:
-        """What was answered, if anything."""
+        """The answer to a question, if there is one."""
 
     @abstractmethod
     async def withdraw_question(self, key: str) -> Answered | None:
-        """Take a question back; the answer, if it had one. Nobody can answer it afterwards."""
+        """Remove a question, so that it can no longer be answered; its answer, if it had one."""
 
     @abstractmethod
     async def version(self) -> int:
-        """Another number than before if anything in the store changed since, whoever changed it. Cheap.
+        """A number that differs after every change by any process. Cheap.
 
-        That an asker still waits is no change: whoever shows questions looks at ``waits_until``.
+        ``renew_question`` does not count as a change: a program that shows questions checks ``waits_until``.
         """
 
     @abstractmethod
     async def close(self) -> None:
-        """Let go of whatever is held open."""
+        """Close files and connections."""
+
+
+async def log_pages(
+    store: Store, *, before: int | None = None, **filters: Any
+) -> AsyncGenerator[Sequence[LogLine]]:
+    """All lines that ``Store.lines`` finds with these filters, newest first, page by page. No page is empty."""
+    while lines := await store.lines(limit=LOG_PAGE, before=before, **filters):
+        yield lines
+        if len(lines) < LOG_PAGE:
+            return
+        before = lines[-1].number
+
+
+async def newest_line(store: Store, fits: Callable[[LogLine], bool], **filters: Any) -> LogLine | None:
+    """The newest line that ``Store.lines`` finds with these filters and that fits."""
+    async with aclosing(log_pages(store, **filters)) as pages:
+        async for lines in pages:
+            for line in lines:
+                if fits(line):
+                    return line
+    return None

@@ -1,7 +1,7 @@
-"""A store that ends with the process: for tests, and for a host that shall leave nothing behind.
+"""A store in memory: for tests, and for a host that must not write to the disk.
 
-It keeps the contract of the others, as far as one process goes. What was put is copied, so that nobody changes it
-from outside; facts and settings are JSON here too.
+It fulfils the contract within one process. Facts and settings are copied as JSON, so that a caller cannot change
+stored values.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from skillwire.store.contract import (
     Store,
     StoredOrigin,
 )
-from skillwire.store.questions import question_as_text, too_many
+from skillwire.store.documents import question_to_text, too_many_questions
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 class MemoryStore(Store):
-    """Everything in dictionaries. No method waits, so that each call is one step."""
+    """Everything is in dictionaries. No method awaits anything, so each call is atomic."""
 
     def __init__(self) -> None:
         self._origins: dict[str, StoredOrigin] = {}
@@ -50,7 +50,7 @@ class MemoryStore(Store):
         self._version += 1
 
     async def remove_origin(self, label: str) -> bool:
-        """Forget an origin, what it listed and what was approved of it; whether there was one. The log stays."""
+        """Remove an origin, its entries and its approvals; whether it existed. The log stays."""
         self._version += 1
         for key in [key for key in self._entries if f"{key}#".startswith(f"{label}#")]:
             del self._entries[key]
@@ -59,16 +59,16 @@ class MemoryStore(Store):
         return self._origins.pop(label, None) is not None
 
     async def origins(self) -> Sequence[StoredOrigin]:
-        """Every origin, by label."""
+        """All origins, sorted by label."""
         return [_copy_of_origin(self._origins[label]) for label in sorted(self._origins)]
 
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
-        """Remember what an origin lists."""
+        """Store the listing of an origin, and replace the earlier one."""
         self._entries[label] = seen
         self._version += 1
 
     async def add_entry(self, label: str, entry: SkillEntry) -> None:
-        """Add the fuller entry of one skill."""
+        """Add a requested entry to the listing of an origin."""
         seen = self._entries.get(label)
         if seen is not None:
             others = (each for each in seen.asked if each.uri != entry.uri)
@@ -76,11 +76,11 @@ class MemoryStore(Store):
             self._version += 1
 
     async def entries(self, label: str) -> SeenEntries | None:
-        """What an origin listed last, if it was ever asked."""
+        """The last listing of an origin, if there is one."""
         return self._entries.get(label)
 
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
-        """Remember an approval, in place of an earlier one for the same skill, and log it (A1, A4)."""
+        """Store an approval, replace the earlier one of the same skill, and log it (A1, A4)."""
         if after not in (None, self._newest_decision(line)):
             return False
         await self.log(line)
@@ -89,7 +89,7 @@ class MemoryStore(Store):
         return True
 
     async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
-        """Log a person's no to exactly this content; an approval of it goes, and whoever asks is answered (A2)."""
+        """Log that a user declined this content, remove its approval, and answer open questions about it (A2)."""
         if after not in (None, self._newest_decision(line)):
             return False
         await self.log(line)
@@ -100,7 +100,7 @@ class MemoryStore(Store):
         return True
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
-        """Give exactly ``approval`` other grants; whether it was still there (A4, A5)."""
+        """Replace the grants of ``approval``; whether it was still stored (A4, A5)."""
         if self._approvals.get((approval.origin, approval.uri)) != approval:
             return False
         await self.log(line)
@@ -108,7 +108,7 @@ class MemoryStore(Store):
         return True
 
     async def remove_approval(self, origin: str, uri: str, line: LogLine, *, only: Approval | None = None) -> bool:
-        """Forget an approval and its grants; whether there was one. Only then is there anything to log (A2)."""
+        """Remove an approval and its grants, and log it; whether it existed (A2)."""
         known = self._approvals.get((origin, uri))
         if known is None or (only is not None and known != only):
             return False
@@ -121,16 +121,16 @@ class MemoryStore(Store):
         return self._approvals.get((origin, uri))
 
     async def approvals(self, origin: str | None = None) -> Sequence[Approval]:
-        """Every approval, by origin and URI."""
+        """All approvals, sorted by origin and URI."""
         return [self._approvals[key] for key in sorted(self._approvals) if origin in (None, key[0])]
 
     async def log(self, line: LogLine) -> None:
-        """Add a line."""
+        """Append a line."""
         self._log.append(replace(_copy_of_line(line), number=len(self._log) + 1))
         self._version += 1
 
     async def log_news(self, lines: Sequence[LogLine]) -> int:
-        """Add the lines that are news; how many."""
+        """Append the lines that differ from the newest of their kind; how many."""
         before = len(self._log)
         for line in lines:
             newest = await self.lines(limit=1, origin=line.origin, uri=line.uri, what=(line.what,))
@@ -163,7 +163,7 @@ class MemoryStore(Store):
         return [_copy_of_line(line) for line in islice(wanted, max(0, min(limit, len(self._log))))]
 
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
-        """The newest decision about each skill, by origin and URI."""
+        """The newest decision about each skill, sorted by origin and URI."""
         newest = {
             (line.origin, line.uri): line
             for line in self._log
@@ -172,33 +172,33 @@ class MemoryStore(Store):
         return [_copy_of_line(newest[key]) for key in sorted(newest)]
 
     async def put_question(self, question: Question) -> None:
-        """Ask, if there is room."""
-        question_as_text(question)  # as large as elsewhere
+        """Add a question, and remove those that expired."""
+        question_to_text(question)  # the same size limit as in a database
         for key, known in list(self._questions.items()):
             kept = KEPT_SECONDS if key in self._answers else 0.0
             if known.waits_until + kept <= question.asked_at:
                 await self.withdraw_question(key)
         if len(self._questions) - len(self._answers) >= MOST_QUESTIONS:
-            raise too_many()
+            raise too_many_questions()
         self._questions.setdefault(question.id, question)
         self._version += 1
 
     async def renew_question(self, key: str, until: float) -> bool:
-        """The asker still waits; whether the question is still there."""
+        """Extend the time that a question waits; whether it still exists."""
         if key not in self._questions:
             return False
         self._questions[key] = replace(self._questions[key], waits_until=until)
         return True
 
     async def questions(self, now: float) -> Sequence[Question]:
-        """What is open, and whose asker is alive, in the order of asking."""
+        """The open questions that have not expired, the oldest first."""
         return sorted(
             (each for each in self._questions.values() if self._is_open(each, now)),
             key=lambda question: (question.asked_at, question.id),
         )
 
     async def answer_question(self, key: str, answered: Answered) -> bool:
-        """Answer; whether that was the answer: the first counts."""
+        """Answer a question; whether this was its first answer."""
         question = self._questions.get(key)
         if question is None or not self._is_open(question, answered.at):
             return False
@@ -207,24 +207,24 @@ class MemoryStore(Store):
         return True
 
     async def answer_to(self, key: str) -> Answered | None:
-        """What was answered, if anything."""
+        """The answer to a question, if there is one."""
         return self._answers.get(key)
 
     async def withdraw_question(self, key: str) -> Answered | None:
-        """Take a question back; the answer, if it had one."""
+        """Remove a question; its answer, if it had one."""
         self._questions.pop(key, None)
         self._version += 1
         return self._answers.pop(key, None)
 
     async def version(self) -> int:
-        """Another number if anything changed."""
+        """A number that differs after every change."""
         return self._version
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no file is open."""
 
     def _newest_decision(self, about: LogLine) -> int:
-        """The number of the newest decision about the same skill; 0 if there is none."""
+        """The number of the newest decision about the skill of a line; 0 if there is none."""
         place = about.origin, about.uri
         newest = (line for line in reversed(self._log) if _is_decision(line) and (line.origin, line.uri) == place)
         return next((line.number for line in newest), 0)
@@ -235,12 +235,15 @@ class MemoryStore(Store):
     def _answer_all(
         self, line: LogLine, contents: Contents, *, yes: bool, grants: frozenset[str] = frozenset()
     ) -> None:
-        """A decision about a content answers whoever asks about it."""
+        """Answer the open questions about ``contents``."""
         note = str(line.facts.get("note", ""))
         about = ("load", line.origin, line.uri)
         for key, each in self._questions.items():
             is_about = (each.kind, each.origin, each.entry.uri) == about
-            if is_about and each.content in ("", fingerprint(contents)):  # some ask before they know it (V5)
+            if is_about and each.content in (
+                "",
+                fingerprint(contents),
+            ):  # empty: it was unknown when the question was asked (V5)
                 self._answers.setdefault(key, Answered(yes, line.by, line.at, grants, note=note, recorded=True))
 
 

@@ -1,8 +1,7 @@
-"""Fetched content on its way into the cache, written in batches.
+"""A queue of fetched files that are written to the content cache in batches.
 
-Writing each file at once would take turns of the event loop from readers. A file that is not written yet is read
-from memory: it was verified a moment ago. If too much is waiting, further files are not cached; the next request
-fetches them again.
+Writing each file immediately would slow down readers. A file that is not written yet is read from the queue: it is
+verified already. If the queue is full, further files are not cached; the next request fetches them again.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ log = logging.getLogger("skillwire.cache")
 
 
 class WriteBehind:
-    """The content of one origin, in ``cache`` or waiting to be written. ``run`` writes."""
+    """The files of one origin, in ``cache`` or in the queue. ``run`` writes the queue to the cache."""
 
     def __init__(self, label: str, cache: ContentCache) -> None:
         self._label = label
@@ -51,7 +50,7 @@ class WriteBehind:
         return await read_cached(self._cache, self._label, file) if waiting is None else waiting.data
 
     def put(self, file: VerifiedFile) -> None:
-        """Cache ``file`` soon."""
+        """Add ``file`` to the queue."""
         key = (file.uri, file.digest)
         is_too_much = self._waiting and self._waiting_bytes + len(file.data) > _MAX_WAITING_BYTES
         if not is_too_much and key not in self._waiting:

@@ -10,7 +10,7 @@ import pytest
 
 from skillwire.errors import StoreError
 from skillwire.store.migrations import APPLICATION_ID, MIGRATIONS, migrate, read_version, transaction
-from skillwire.store.rows import DECIDING
+from skillwire.store.sqlite import DECIDING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

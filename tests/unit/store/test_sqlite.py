@@ -16,9 +16,8 @@ from rules import rule
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.store import sqlite as module
+from skillwire.store import sqlite_file
 from skillwire.store.contract import LogLine, SeenEntries
-from skillwire.store.failures import explained
 from skillwire.store.migrations import MIGRATIONS
 from skillwire.store.sqlite import SqliteStore
 
@@ -397,9 +396,9 @@ async def test_switching_to_wal_waits_for_others(path: Path, monkeypatch: pytest
         if len(pauses) == 3:
             other.execute("COMMIT")
 
-    use_wal = module._use_wal
-    monkeypatch.setattr(module, "_use_wal", hold)
-    monkeypatch.setattr(module.time, "sleep", pause)
+    use_wal = sqlite_file._use_wal
+    monkeypatch.setattr(sqlite_file, "_use_wal", hold)
+    monkeypatch.setattr(sqlite_file.time, "sleep", pause)
     with closing(other):
         async with opened(path) as store:
             assert connection_of(store).execute("PRAGMA journal_mode").fetchone() == ("wal",)
@@ -411,7 +410,7 @@ async def test_a_switch_to_wal_that_others_never_allow_ends_as_busy(
     path: Path, monkeypatch: pytest.MonkeyPatch, lock: str
 ) -> None:
     put_file(path)
-    monkeypatch.setattr(module, "migrate", lambda connection: None)
+    monkeypatch.setattr(sqlite_file, "migrate", lambda connection: None)
     with raw(path) as other:
         other.execute("CREATE TABLE t (x)")
         other.execute(f"BEGIN {lock}")
@@ -463,7 +462,7 @@ async def test_an_error_of_the_disk_becomes_an_error_of_the_store(
         return fail
 
     for code, reference in references.items():
-        monkeypatch.setattr(module.os, "mkdir", failing(code))
+        monkeypatch.setattr(sqlite_file.os, "mkdir", failing(code))
         assert (await refusal(path)).reference == reference
 
 
@@ -476,11 +475,11 @@ async def test_an_error_of_the_disk_becomes_an_error_of_the_store(
         ("SQLITE_CANTOPEN", "store-unusable"),
     ],
 )
-def test_a_failure_of_the_disk_is_told_in_words(code: str, reference: str) -> None:
+def test_a_failure_of_the_disk_has_a_plain_message(code: str, reference: str) -> None:
     """A full disk has several codes, and none of them is shown."""
     error = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorcode, error.sqlite_errorname = getattr(sqlite3, code), code
-    with pytest.raises(StoreError) as caught, explained("host.sqlite3"):
+    with pytest.raises(StoreError) as caught, sqlite_file.translated_errors("host.sqlite3"):
         raise error
     assert caught.value.reference == reference
     assert caught.value.hint

@@ -108,7 +108,7 @@ async def test_a_file_has_every_line_however_many_there_are(
     state: Path, server: HostileServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Piece by piece, with none twice; on whatever page the person was."""
-    monkeypatch.setattr("skillwire.store.paging.PIECE", 7)
+    monkeypatch.setattr("skillwire.store.contract.LOG_PAGE", 7)
     async with at_desk(state, {"acme": server}) as at:
         for number in range(20):
             what = "loaded" if number % 2 else "read"
