@@ -111,8 +111,8 @@ VERIFICATION = [
         ),
     ),
     *rows(
-        "skill/received.py",
-        "tests/unit/skill/test_received.py",
+        "skill/entry.py",
+        "tests/unit/skill/test_entry_parse.py",
         (
             "received-accepts-files-outside",
             "if not _is_plain(uri, plain_root) and not _is_inside(root, uri):",
@@ -651,7 +651,7 @@ GATEWAY = [
 
 INSTALLING = [
     *rows(
-        "skill/members.py",
+        "skill/archive.py",
         "tests/unit/skill/test_archive.py",
         ("members-collide-by-case", "if known != mine or path in self._files:", "if path in self._files:"),
         ("members-come-twice", "if known != mine or path in self._files:", "if known != mine:"),

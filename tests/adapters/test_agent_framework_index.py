@@ -20,7 +20,7 @@ from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, Skills
 from skillwire.catalog.local import local_catalog
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.server.run import build_server
-from skillwire.skill.packing import pack
+from skillwire.skill.archive import pack
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
-from skillwire.skill.packing import pack
+from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.memory import MemoryStore
 from skillwire.store.sqlite import SqliteStore

@@ -11,7 +11,7 @@ import pytest
 from host.stage import entry_of
 from rules import rule
 from skillwire.skill.approval import EXECUTE
-from skillwire.skill.window import TRANSITIONS, Event, State, Window, draw_table
+from skillwire.skill.window import TRANSITIONS, Event, State, Window
 from trees import skill_md
 
 STATES: tuple[State, ...] = get_args(State)
@@ -34,6 +34,17 @@ EXPECTED: dict[Event, dict[State, State]] = {
 
 def window(state: State) -> Window:
     return Window("acme", ENTRY, frozenset({EXECUTE, "Bash"}), state)
+
+
+def draw_table() -> str:
+    """The table in Markdown, for the documentation."""
+    states: tuple[State, ...] = get_args(State)
+    events: tuple[Event, ...] = get_args(Event)
+    lines = ["| event | " + " | ".join(states) + " |", "|---" * (len(states) + 1) + "|"]
+    lines += [
+        f"| {event} | " + " | ".join(TRANSITIONS[state, event] for state in states) + " |" for event in events
+    ]
+    return "\n".join(lines)
 
 
 @rule("W1", "W2", "W3", "A2")

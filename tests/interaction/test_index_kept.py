@@ -17,9 +17,8 @@ from interaction.test_access import ACCESS, TOKENS, caller, running
 from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, MemoryCatalog, Mount, Skill, SkillFile, SkillMeta, Skills
 from skillwire.server.run import build_server
-from skillwire.skill.archive import unpack
+from skillwire.skill.archive import pack, unpack
 from skillwire.skill.digest import digest_of
-from skillwire.skill.packing import pack
 from trees import skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:

@@ -21,9 +21,8 @@ from skillwire.client.dialects.index import parse_index_entry
 from skillwire.errors import FormatError
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills
-from skillwire.skill.archive import archive_format, unpack_tree
+from skillwire.skill.archive import archive_format, pack, unpack_tree
 from skillwire.skill.digest import digest_of
-from skillwire.skill.packing import pack
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

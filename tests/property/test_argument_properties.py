@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules import rule
-from skillwire.skill.arguments import fill_in
+from skillwire.skill.declarations import fill_in
 
 NAMES = st.sampled_from(["a", "b", "order", "x.y", "x-y", "_"])
 VALUES = st.dictionaries(

@@ -16,8 +16,7 @@ from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of, is_digest
-from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, fold
-from skillwire.skill.received import parse_entry
+from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, fold, parse_entry
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 SEGMENT = st.text(

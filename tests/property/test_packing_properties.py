@@ -11,8 +11,7 @@ from property.budget import FEWER
 from property.test_archive_properties import PATH, trees
 from rules import rule
 from skillwire.errors import FormatError, LimitError
-from skillwire.skill.archive import ArchiveFormat, unpack
-from skillwire.skill.packing import pack
+from skillwire.skill.archive import ArchiveFormat, pack, unpack
 
 if TYPE_CHECKING:
     from random import Random

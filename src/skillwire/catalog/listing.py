@@ -13,8 +13,7 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChil
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.errors import FormatError
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry
-from skillwire.skill.received import parse_entry
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, parse_entry
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:

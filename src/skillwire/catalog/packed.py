@@ -19,9 +19,8 @@ from anyio import lowlevel, to_thread
 
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
-from skillwire.skill.archive import ArchiveFormat
+from skillwire.skill.archive import ArchiveFormat, pack
 from skillwire.skill.digest import digest_of
-from skillwire.skill.packing import pack
 from skillwire.skill.uri import parse_uri
 from skillwire.skill.verify import verify_file
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.declared import check_declared
+from skillwire.skill.declarations import check_declared
 from skillwire.skill.diagnostics import Diagnostic, from_error
 from skillwire.skill.entry import DEFAULT_META, SkillEntry, SkillMeta, build_entry, fold
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md

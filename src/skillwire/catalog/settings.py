@@ -20,7 +20,7 @@ from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import DEFAULT_META, Audience, SkillMeta
 
 if TYPE_CHECKING:
-    from skillwire.skill.values import Json
+    from skillwire.skill.frontmatter import Json
 
 SETTINGS_FILE = "skillwire.toml"
 UNLISTED = SkillMeta(listed=False)

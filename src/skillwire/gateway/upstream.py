@@ -25,8 +25,8 @@ from skillwire.errors import (
 )
 from skillwire.gateway.provenance import format_time, with_provenance
 from skillwire.skill.diagnostics import Diagnostic
+from skillwire.skill.entry import invalid_entry
 from skillwire.skill.frontmatter import description_problems, is_name
-from skillwire.skill.received import invalid_entry
 from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from skillwire.errors import FormatError, SkillwireError
 from skillwire.host.approvals import ASKED_TO, noted
 from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
 from skillwire.skill.digest import is_digest
-from skillwire.skill.received import parse_entry
+from skillwire.skill.entry import parse_entry
 from skillwire.skill.uri import parse_uri, skill_root
 from skillwire.store.contract import DECISIONS, LogLine, newest_line
 

@@ -22,7 +22,7 @@ from skillwire.errors import NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.sdk_compat import call_without_client
 from skillwire.server.skill_files import lists_file
-from skillwire.skill.declared import read_declared
+from skillwire.skill.declarations import read_declared
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.wire.extension import Freshness
 from skillwire.wire.templates import matches_template
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
     from skillwire.server.dialect import Answer, Served
-    from skillwire.skill.declared import Dependencies
+    from skillwire.skill.declarations import Dependencies
 
     ReadPage = Callable[[str, dict[str, Any]], Awaitable[Answer]]
     IsFile = Callable[[str], Awaitable[bool]]

@@ -19,8 +19,7 @@ from skillwire.server.dependencies import Offers, find_missing, missing_error
 from skillwire.server.dialect import Answer, Dialect, meta_only, validated
 from skillwire.server.notifications import listen_for_skills
 from skillwire.server.skill_files import SkillFiles
-from skillwire.skill.arguments import fill_in, parse_arguments
-from skillwire.skill.declared import read_declared
+from skillwire.skill.declarations import fill_in, parse_arguments, read_declared
 from skillwire.wire import sep2076 as wire
 from skillwire.wire.errors import rpc_errors
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST, Freshness

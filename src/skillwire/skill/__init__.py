@@ -18,10 +18,10 @@ from skillwire.skill.entry import Partial as Partial
 from skillwire.skill.entry import Resource as Resource
 from skillwire.skill.entry import SkillEntry as SkillEntry
 from skillwire.skill.entry import build_entry as build_entry
+from skillwire.skill.entry import parse_entry as parse_entry
+from skillwire.skill.frontmatter import Json as Json
 from skillwire.skill.frontmatter import SkillDocument as SkillDocument
 from skillwire.skill.frontmatter import parse_skill_md as parse_skill_md
-from skillwire.skill.received import parse_entry as parse_entry
 from skillwire.skill.uri import SkillUri as SkillUri
 from skillwire.skill.uri import format_uri as format_uri
 from skillwire.skill.uri import parse_uri as parse_uri
-from skillwire.skill.values import Json as Json

@@ -1,11 +1,14 @@
-"""A packed skill, unpacked in memory (I2, I3).
+"""Packs a skill into one archive and unpacks one in memory (I2, I3, B5).
 
-Nothing of an archive is believed: every name is checked before its bytes are read, and bytes are counted while
-they come out, so that neither a header's lie nor a bomb gets further than the bounds. Nothing is written anywhere;
-what comes out is files as bytes, which of them are executable, and folders, or an error that names the member.
+Unpacking trusts nothing in the archive. Each name is checked before its bytes are read, and bytes are counted
+while they are decompressed, so neither a false header nor a bomb exceeds the limits. Nothing is written to disk.
+The result is the files as bytes, which of them are executable, and the folders; or an error that names the member.
+All other modes, owners and times are dropped, including setuid bits. Links are refused even if they stay inside.
 
-Everything else of modes, owners and times is dropped, setuid bits with them. A link is refused even where it would
-stay inside: a skill is files.
+Packing is deterministic: the same files make the same bytes, and so the same digest, on every machine and with
+every version of Python and zlib. Names are sorted, times are fixed, only the executable bit of a mode is kept, and
+nothing is compressed. Compressors differ between versions, and so do the headers that ``tarfile`` writes, so both
+formats are written here byte by byte (docs/adr/0008). ``pack`` refuses every name that ``unpack`` would refuse.
 """
 
 from __future__ import annotations
@@ -14,18 +17,20 @@ import gzip
 import tarfile
 import zipfile
 from io import BytesIO
+from struct import pack as binary
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple, Self, TypeAlias, cast
+from zlib import crc32
 
-from skillwire.errors import FormatError, SkillwireError
+from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.members import MAX_EXTENDED, MAX_EXTENDED_COST, ZIP_HEADER, Members, refused, too_much
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
+from skillwire.skill.entry import fold
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator, Mapping
 
-    # Its name, whether it is a folder, its mode, its size, and how to open it.
-    _Member: TypeAlias = tuple[str, bool, int, int, Callable[[], IO[bytes]]]
+    # Name, whether it is a folder, mode, size, and a function that opens it.
+    _PackedMember: TypeAlias = tuple[str, bool, int, int, Callable[[], IO[bytes]]]
 
 ArchiveFormat = Literal["tar.gz", "zip"]
 _MEDIA_TYPES: dict[str, ArchiveFormat] = {
@@ -38,7 +43,7 @@ _MEDIA_TYPES: dict[str, ArchiveFormat] = {
 _SUFFIXES: dict[str, ArchiveFormat] = {".tar.gz": "tar.gz", ".tgz": "tar.gz", ".zip": "zip"}
 _CHUNK = 64 * 1024
 _TAR_OVERHEAD = 2048
-_GZIP_HEADER = b"\x1f\x8b\x08"
+_GZIP_MAGIC = b"\x1f\x8b\x08"
 _TAR_EXTENDED = (
     tarfile.XHDTYPE,
     tarfile.XGLTYPE,
@@ -51,11 +56,26 @@ _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
 _ZIP_LOCAL_SIZE = 30
 _ZIP_ENCRYPTED = 1
-_ZIP_UTF8 = 0x800
 _ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others, output cannot be bounded
 _REGULAR = (0, 0o100000)
 _DIRECTORY = 0o040000
 _EXECUTABLE = 0o100
+MAX_EXTENDED = 4 * 1024  # bytes of a tar header that describes another; a longer name is refused anyway
+MAX_EXTENDED_COST = 500_000_000  # of all of them, squared: 10,000 of 200 bytes, or a second of searching
+ZIP_HEADER = b"PK\x01\x02"  # of one member in a zip's directory
+_MAX_ZIP_MEMBERS = 0xFFFF  # above, a zip needs another layout
+
+_BLOCK = 512  # of a tar file
+_NAME, _PREFIX = 100, 155  # bytes of a name in a plain header
+_FILE, _FOLDER, _EXTENDED = b"0", b"5", b"x"
+_GZIP_HEADER = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x00\xff"  # deflate, no time, no system
+_MAX_STORED = 0xFFFF
+
+_ZIP_VERSION = 20
+_ZIP_UTF8 = 0x800
+_ZIP_DATE = 0x0021  # 1 January 1980, where the format's time begins
+_ZIP_FOLDER = 0x10  # as DOS says it
+_ZIP_UNIX = 3 << 8
 
 
 class Unpacked(NamedTuple):
@@ -119,6 +139,78 @@ def unpack_tree(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMIT
     return Unpacked(unpacking.files, frozenset(unpacking.executables), frozenset(unpacking.folders))
 
 
+# ── names of members ───────────────────────────────────────────────────────────────────────────────────
+
+
+class Members:
+    """The names that one archive has so far."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._count = 0
+        self._names: dict[str, str] = {}  # fold -> path, for every file and folder (B5)
+        self._files: set[str] = set()
+
+    def claim(self, name: str, *, is_directory: bool) -> str:
+        """The path of a further member, if there may be one of that name; empty for the root itself."""
+        self._count += 1
+        if self._count > self._limits.max_resources:
+            raise too_much(f"the archive has more than {self._limits.max_resources} members")
+        path = _safe_path(name)
+        if not path and not is_directory:
+            raise refused(f"{name!r:.200} is a file where the root is")
+        if path:
+            self._claim(path, is_directory)
+        return path
+
+    def _claim(self, path: str, is_directory: bool) -> None:
+        """B5: no two names that a disk could take for one, and no file where a folder is."""
+        segments = path.split("/")
+        for depth in range(1, len(segments)):
+            folder = "/".join(segments[:depth])
+            if self._names.setdefault(fold(folder), f"{folder}/") != f"{folder}/":
+                raise refused(f"{path!r:.200} collides with another name", rule="B5")
+        mine = f"{path}/" if is_directory else path
+        known = self._names.setdefault(fold(path), mine)
+        if known != mine or path in self._files:
+            raise refused(f"{path!r:.200} collides with {known!r:.200}", rule="B5")
+        if not is_directory:
+            self._files.add(path)
+
+
+def _safe_path(name: str) -> str:
+    """The path of a member; empty for the root itself. Whatever could point elsewhere is refused."""
+    path = name if name == "/" else name.removesuffix("/")
+    while path.startswith("./"):
+        path = path[2:]
+    if path in ("", "."):
+        return ""
+    if len(path) > DEFAULT_LIMITS.max_uri_length or path.count("/") >= DEFAULT_LIMITS.max_depth:
+        raise refused(f"{name!r:.200} is too long or too deep")
+    if path[1:2] == ":":
+        raise refused(f"{name!r:.200} names a drive")
+    for segment in path.split("/"):
+        problem = segment_problem(segment)
+        if problem:
+            raise refused(f"{name!r:.200} {problem}")
+    return path
+
+
+def refused(message: str, rule: str = "I3", hint: str = "whoever packed it has to pack it anew") -> FormatError:
+    """What is in the archive may not be there."""
+    hint = f"nothing was unpacked; {hint}"
+    return FormatError("archive-refused", message, hint, rule=rule)
+
+
+def too_much(message: str) -> LimitError:
+    """There is more in the archive than we take."""
+    hint = "nothing was unpacked; ask for the files one by one, or raise Limits"
+    return LimitError("archive-too-large", message, hint, rule="I3")
+
+
+# ── unpacking ──────────────────────────────────────────────────────────────────────────────────────────
+
+
 class _Unpacking:
     """What has come out so far, and whether there may be more."""
 
@@ -171,9 +263,9 @@ class _Bounded:
         return chunk
 
 
-def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_Member]:
+def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_PackedMember]:
     """Members as they stand in the stream; what is neither file nor folder is refused before it is looked into."""
-    if data.count(_GZIP_HEADER) > limits.max_resources:  # each costs time, also if it unpacks to nothing
+    if data.count(_GZIP_MAGIC) > limits.max_resources:  # each costs time, also if it unpacks to nothing
         raise too_much(f"the archive is compressed in more than {limits.max_resources} pieces")
     stream = _Bounded(
         cast("IO[bytes]", gzip.GzipFile(fileobj=BytesIO(data))), room + limits.max_resources * _TAR_OVERHEAD
@@ -218,7 +310,7 @@ def _header_kind() -> type[tarfile.TarInfo]:
     return Header
 
 
-def _zip_members(data: bytes, limits: Limits) -> Iterator[_Member]:
+def _zip_members(data: bytes, limits: Limits) -> Iterator[_PackedMember]:
     if data.count(ZIP_HEADER) > limits.max_resources:  # counted before the library makes an object of each
         raise too_much(f"the archive has more than {limits.max_resources} members")
     with zipfile.ZipFile(BytesIO(data)) as archive:
@@ -264,3 +356,137 @@ def _opened(stream: IO[bytes] | None) -> IO[bytes]:
     if stream is None:
         raise refused("a member has no content")
     return stream
+
+
+# ── packing ────────────────────────────────────────────────────────────────────────────────────────────
+
+
+class _Member(NamedTuple):
+    """A file, or a folder, whose name ends in a slash."""
+
+    name: str
+    data: bytes
+    mode: int
+    is_folder: bool = False
+
+
+def pack(
+    files: Mapping[str, bytes],
+    form: ArchiveFormat,
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    executables: Collection[str] = (),
+    empty_folders: Collection[str] = (),
+) -> bytes:
+    """``files``, by their path in the skill, as an archive: ``SKILL.md`` at the root, no folder around it.
+
+    ``FormatError`` or ``LimitError`` if nobody with the same ``limits`` would unpack it.
+    """
+    if sum(map(len, files.values())) > min(limits.max_skill_bytes, limits.max_archive_bytes):
+        raise too_much("the skill is larger than an archive may be")
+    members = [_Member(name, data, 0o755 if name in executables else 0o644) for name, data in files.items()]
+    members = sorted([*members, *(_Member(f"{name}/", b"", 0o755, True) for name in empty_folders)])
+    names = Members(limits)
+    for member in members:
+        path = names.claim(member.name, is_directory=member.is_folder)
+        if (f"{path}/" if member.is_folder else path) != member.name:
+            raise refused(f"{member.name!r:.200} is not how a path is written")
+    if SKILL_MD not in files:
+        raise refused("there is no SKILL.md at the root", rule="I2")
+    data = _zipped(members, limits) if form == "zip" else _gzipped(b"".join(_tarred(members)))
+    if len(data) > limits.max_archive_bytes:
+        raise too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")
+    return data
+
+
+# ── packing as tar and gzip ────────────────────────────────────────────────────────────────────────────
+
+
+def _tarred(members: list[_Member]) -> Iterator[bytes]:
+    cost = 0
+    for name, data, mode, is_folder in members:
+        encoded = name.encode()
+        place = _split(encoded) if name.isascii() else None
+        if place is None:  # longer than a plain header holds, or not ASCII: another header says it
+            record = _record(b"path=" + encoded + b"\n")
+            cost += len(record) ** 2
+            if len(record) > MAX_EXTENDED or cost > MAX_EXTENDED_COST:
+                raise too_much("names of files are too long to be packed")
+            yield _header(b"././@PaxHeader", b"", len(record), _EXTENDED, 0o644)
+            yield from _padded(record)
+            place = name.encode("ascii", "replace")[:_NAME], b""
+        yield _header(*place, len(data), _FOLDER if is_folder else _FILE, mode)
+        yield from _padded(data)
+    yield bytes(2 * _BLOCK)
+
+
+def _split(name: bytes) -> tuple[bytes, bytes] | None:
+    """A name, and the folders before it, as they fit into a plain header."""
+    if len(name) <= _NAME:
+        return name, b""
+    slash = name.rfind(b"/", 0, _PREFIX + 1)
+    if slash <= 0 or len(name) - slash - 1 > _NAME:
+        return None
+    return name[slash + 1 :], name[:slash]
+
+
+def _header(name: bytes, prefix: bytes, size: int, kind: bytes, mode: int) -> bytes:
+    numbers = b"%07o\0" % mode + b"0000000\0" * 2 + b"%011o\0" % size + b"%011o\0" % 0
+    begin = name.ljust(_NAME, b"\0") + numbers
+    end = kind + bytes(100) + b"ustar\x0000" + bytes(64) + b"0000000\0" * 2 + prefix.ljust(_PREFIX, b"\0")
+    end = end.ljust(_BLOCK - len(begin) - 8, b"\0")
+    return begin + b"%06o\0 " % (sum(begin) + sum(end) + 8 * ord(" ")) + end
+
+
+def _padded(data: bytes) -> tuple[bytes, bytes]:
+    return data, bytes(-len(data) % _BLOCK)
+
+
+def _record(content: bytes) -> bytes:
+    """A line of an extended header. It begins with its own length, the digits of that included."""
+    length = len(content) + 1
+    while len(b"%d" % length) + 1 + len(content) != length:
+        length = len(b"%d" % length) + 1 + len(content)
+    return b"%d " % length + content
+
+
+def _gzipped(data: bytes) -> bytes:
+    """A gzip file whose blocks are stored as they are."""
+    parts = [_GZIP_HEADER]
+    for start in range(0, len(data), _MAX_STORED):
+        block = data[start : start + _MAX_STORED]
+        is_last = start + _MAX_STORED >= len(data)
+        parts += binary("<BHH", is_last, len(block), len(block) ^ 0xFFFF), block
+    return b"".join([*parts, binary("<LL", crc32(data), len(data))])
+
+
+# ── packing as zip ─────────────────────────────────────────────────────────────────────────────────────
+
+
+def _zipped(members: list[_Member], limits: Limits) -> bytes:
+    if len(members) > _MAX_ZIP_MEMBERS:
+        raise too_much("there are more files than a zip holds")
+    parts: list[bytes] = []
+    directory: list[bytes] = []
+    offset = 0
+    for name, data, mode, is_folder in members:
+        facts = _zip_facts(name, data)
+        local = b"PK\x03\x04" + facts + name.encode()
+        parts += local, data
+        attributes = (0o040000 | mode) << 16 | _ZIP_FOLDER if is_folder else (0o100000 | mode) << 16
+        made_by, rest = binary("<H", _ZIP_UNIX | _ZIP_VERSION), binary("<HHHLL", 0, 0, 0, attributes, offset)
+        directory.append(ZIP_HEADER + made_by + facts + rest + name.encode())
+        offset += len(local) + len(data)
+    entries = b"".join(directory)
+    end = b"PK\x05\x06" + binary("<HHHHLLH", 0, 0, len(members), len(members), len(entries), offset, 0)
+    packed = b"".join([*parts, entries, end])
+    if packed.count(ZIP_HEADER) > limits.max_resources:  # a zip inside has members too
+        raise too_much("there are more members than we unpack")
+    return packed
+
+
+def _zip_facts(name: str, data: bytes) -> bytes:
+    """What both headers of a member say: version, flags, how packed, when, checksum, sizes, lengths."""
+    flags, size = (0 if name.isascii() else _ZIP_UTF8), len(data)
+    when = (0, _ZIP_DATE)
+    return binary("<HHHHHLLLHH", _ZIP_VERSION, flags, 0, *when, crc32(data), size, size, len(name.encode()), 0)

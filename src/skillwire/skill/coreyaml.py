@@ -29,10 +29,12 @@ from yaml.events import (
 )
 
 from skillwire.errors import FormatError
-from skillwire.skill.values import Json, Position
+from skillwire.skill.diagnostics import Position
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from skillwire.skill.frontmatter import Json
 
 _WORDS: dict[str, Json] = {
     "": None, "~": None, "null": None, "Null": None, "NULL": None,

@@ -15,6 +15,13 @@ if TYPE_CHECKING:
 Severity = Literal["error", "warning"]
 
 
+class Position(NamedTuple):
+    """A place in a text, counted from 1."""
+
+    line: int
+    column: int
+
+
 class Kind(NamedTuple):
     """What one reference stands for."""
 

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.values import Json, Position
+from skillwire.skill.diagnostics import Diagnostic, Position
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -24,6 +23,10 @@ _NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*\Z")
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
 MAX_COMPATIBILITY = 500
+
+
+Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | None"
+"""A value that frontmatter can hold."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,14 +20,16 @@ from skillwire.skill.frontmatter import find_frontmatter
 from skillwire.skill.hidden import (
     HiddenKind,
     HiddenText,
+    find_hidden_characters,
+    one_line,
+    without_hidden,
+)
+from skillwire.skill.hidden_html import (
     count_name_parts,
     count_words,
-    find_hidden_characters,
     find_hidden_html,
     has_address_words,
     is_long_alt,
-    one_line,
-    without_hidden,
 )
 from skillwire.skill.uri import SKILL_MD
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from skillwire.skill.entry import SkillEntry
-    from skillwire.skill.values import Json
+    from skillwire.skill.frontmatter import Json
 
 _RUNNABLE = (
     ".py", ".sh", ".bash", ".zsh", ".fish", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".ps1", ".bat",

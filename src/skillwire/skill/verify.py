@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from skillwire.skill.entry import Resource, SkillEntry
-    from skillwire.skill.values import Json
+    from skillwire.skill.frontmatter import Json
 
 STALE = frozenset({"digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted"})
 """Mismatches that a fresh entry may explain: the skill has changed (V3)."""

@@ -12,7 +12,7 @@ words are gone.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from skillwire.skill.entry import SkillEntry
@@ -78,14 +78,3 @@ class Window:
     def permits(self, grant: str) -> bool:
         """Whether a person granted ``grant`` to this very content (A4, A5)."""
         return self.state in ("open", "quoted") and grant in self.grants
-
-
-def draw_table() -> str:
-    """The table in Markdown, for the documentation."""
-    states: tuple[State, ...] = get_args(State)
-    events: tuple[Event, ...] = get_args(Event)
-    lines = ["| event | " + " | ".join(states) + " |", "|---" * (len(states) + 1) + "|"]
-    lines += [
-        f"| {event} | " + " | ".join(TRANSITIONS[state, event] for state in states) + " |" for event in events
-    ]
-    return "\n".join(lines)

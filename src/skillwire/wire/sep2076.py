@@ -13,7 +13,7 @@ from mcp_types import PaginatedRequestParams, RequestParams
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.declared import Dependencies, read_declared
+from skillwire.skill.declarations import Dependencies, read_declared
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_uri, resolve_reference, skill_root
 from skillwire.wire import meta
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from skillwire.skill import Resource, SkillEntry
-    from skillwire.skill.declared import Argument, Declared
+    from skillwire.skill.declarations import Argument, Declared
 
 CAPABILITY = "skills"
 _LONGEST_DESCRIPTION, _LONGEST_LINE = 1024, 4096

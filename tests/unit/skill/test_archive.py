@@ -17,8 +17,14 @@ from archives import pack_tar_gz, pack_zip, tar_member, tar_of, zip_of
 from rules import rule
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.archive import ArchiveFormat, archive_format, archive_root, unpack
-from skillwire.skill.members import MAX_EXTENDED, MAX_EXTENDED_COST
+from skillwire.skill.archive import (
+    MAX_EXTENDED,
+    MAX_EXTENDED_COST,
+    ArchiveFormat,
+    archive_format,
+    archive_root,
+    unpack,
+)
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -6,12 +6,16 @@ The expected values were checked against the npm package ``yaml`` (a YAML 1.2 re
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import pytest
 
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.skill.coreyaml import Json, Position, YamlDocument, parse_yaml_mapping
+from skillwire.skill.coreyaml import Position, YamlDocument, parse_yaml_mapping
+
+if TYPE_CHECKING:
+    from skillwire.skill import Json
 
 
 def read(text: str, max_depth: int = 32) -> dict[str, Json]:

@@ -7,7 +7,7 @@ import re
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.check import SkillText, check_body, check_text
-from skillwire.skill.declared import check_declared
+from skillwire.skill.declarations import check_declared
 from skillwire.skill.diagnostics import KINDS, Diagnostic, from_error
 from skillwire.skill.frontmatter import check_frontmatter, parse_skill_md
 

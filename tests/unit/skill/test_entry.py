@@ -10,8 +10,7 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry, fold
-from skillwire.skill.received import parse_entry
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, SkillMeta, build_entry, fold, parse_entry
 
 SKILL_MD = b"---\nname: refunds\ndescription: Refund an order.\n---\nDo it.\n"
 FRONTMATTER = {"name": "refunds", "description": "Refund an order.", "x": [1, None, {"y": True}]}

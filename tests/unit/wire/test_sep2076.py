@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from rules import rule
-from skillwire.skill.declared import Dependencies, read_declared
+from skillwire.skill.declarations import Dependencies, read_declared
 from skillwire.skill.entry import DYNAMIC, Resource, SkillEntry, SkillMeta
 from skillwire.wire import meta
 from skillwire.wire.sep2076 import dependencies_of, files_of, get_result, listed_skill, parse_dependencies

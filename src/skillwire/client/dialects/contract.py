@@ -10,7 +10,7 @@ from skillwire.client.dialects.requests import each_page, read_content
 from skillwire.client.shapes import as_object, as_size
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, SkillwireError
 from skillwire.skill.diagnostics import KINDS, Diagnostic
-from skillwire.skill.received import invalid_entry
+from skillwire.skill.entry import invalid_entry
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 from skillwire.wire.extension import DIRECTORY_READ, EXTENSION_ID
 from skillwire.wire.media import DIRECTORY

@@ -13,8 +13,8 @@ from skillwire.client.dialects.contract import Dialect
 from skillwire.client.dialects.requests import each_page
 from skillwire.client.shapes import as_list, as_object
 from skillwire.errors import FormatError, ProtocolError
+from skillwire.skill.entry import invalid_entry, parse_entry
 from skillwire.skill.frontmatter import is_name
-from skillwire.skill.received import invalid_entry, parse_entry
 from skillwire.skill.uri import parse_uri
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 

@@ -23,8 +23,7 @@ from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolErr
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.digest import digest_of, parse_digest
-from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
+from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, parse_uri, refuse_file, skill_root
 from skillwire.skill.verify import verify_file
 
@@ -231,7 +230,7 @@ def parse_index_entry(item: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> 
             rule="I1",
         )
     skill = _newer(item) if isinstance(item.get("frontmatter"), dict) else _older(item)
-    check_frontmatter(skill.entry.frontmatter, limits)
+    check_frontmatter_size(skill.entry.frontmatter, limits)
     return skill
 
 

@@ -19,11 +19,10 @@ from skillwire.client.dialects.requests import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.declared import ARGUMENT_NAME
+from skillwire.skill.declarations import ARGUMENT_NAME
 from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import Partial, Resource, SkillEntry
+from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
 from skillwire.skill.frontmatter import MAX_NAME
-from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
 from skillwire.skill.uri import NAMED_SCHEME, SKILL_MD, parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_LIST
 from skillwire.wire.meta import ACTIVATION, DIGEST, SIZE, URI
@@ -126,7 +125,7 @@ def named_entry(
     frontmatter = {"description": "", **item}
     if not isinstance(frontmatter["description"], str):
         raise invalid_entry("'description' is not text", "P1")
-    check_frontmatter(frontmatter, limits)
+    check_frontmatter_size(frontmatter, limits)
     given = {**dict.fromkeys(required_arguments(item)), **(arguments or {})}
     return SkillEntry(uri_of(name), frontmatter, Partial(files, names or {}, given), whole_frontmatter=False)
 

@@ -16,9 +16,8 @@ from skillwire.client.shapes import as_list, as_object, as_size, as_text, parse_
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import parse_digest
-from skillwire.skill.entry import Partial, Resource, SkillEntry
+from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.received import check_frontmatter, check_name, invalid_entry
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_path, parse_uri, skill_root
 from skillwire.skill.verify import verify_file
 
@@ -185,6 +184,6 @@ def _entry(uri: str, item: dict[str, Any], files: list[Resource], limits: Limits
     root = skill_root(parse_uri(uri))
     frontmatter = {"name": root.segments[-1], "description": as_text(item.get("description"))}
     check_name(root.segments[-1], "I4")
-    check_frontmatter(frontmatter, limits)
+    check_frontmatter_size(frontmatter, limits)
     inside = tuple(sorted(file for file in files if is_within(root, parse_uri(file.uri))))
     return SkillEntry(uri, frontmatter, Partial(inside), whole_frontmatter=False)

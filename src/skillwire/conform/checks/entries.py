@@ -14,8 +14,8 @@ from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.checks.context import NO_CURSOR, NOWHERE, ListedSkill, expect_refusal, walk
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, MIB
+from skillwire.skill.entry import parse_entry
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter
-from skillwire.skill.received import parse_entry
 from skillwire.skill.uri import SKILL_MD, is_within, parse_uri, skill_root
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 

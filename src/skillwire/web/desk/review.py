@@ -33,9 +33,9 @@ if TYPE_CHECKING:
     from skillwire.host.names import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, ContentChange
+    from skillwire.skill.frontmatter import Json
     from skillwire.skill.model import TokenEstimate
     from skillwire.skill.review import Review
-    from skillwire.skill.values import Json
     from skillwire.store.contract import LogLine
     from skillwire.web.desk.decisions import State
     from skillwire.web.desk.diff_view import ChangeKind

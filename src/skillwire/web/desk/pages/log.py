@@ -16,8 +16,7 @@ from urllib.parse import urlencode
 from starlette.responses import StreamingResponse
 from starlette.routing import Route
 
-from skillwire.store.contract import Happening
-from skillwire.store.paging import pieces_of_log
+from skillwire.store.contract import Happening, log_pages
 from skillwire.web.desk.responses import HEADERS, page_response
 from skillwire.web.desk.urls import skill_url
 
@@ -85,7 +84,7 @@ async def export_lines(store: Store, choice: LogChoice, *, as_csv: bool) -> Asyn
     """All matching lines, newest first, as chunks of a file."""
     if as_csv:
         yield _table([_COLUMNS])
-    async for lines in pieces_of_log(store, **choice.filters):
+    async for lines in log_pages(store, **choice.filters):
         yield _table(map(_cells, lines)) if as_csv else _json_lines(lines)
 
 

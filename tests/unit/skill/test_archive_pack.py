@@ -16,9 +16,8 @@ import pytest
 from rules import rule
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.skill.archive import ArchiveFormat, archive_format, archive_root, archive_uri, unpack
+from skillwire.skill.archive import ArchiveFormat, archive_format, archive_root, archive_uri, pack, unpack
 from skillwire.skill.digest import digest_of
-from skillwire.skill.packing import pack
 from trees import files_of, skill_md, small_tree
 
 if TYPE_CHECKING:

@@ -1,0 +1,365 @@
+"""Finds text in HTML that a browser does not show (B6).
+
+The tables below list what is certainly shown: elements, attributes with their values, and style declarations.
+Everything else is reported with its kind and its text. Hidden characters: ``hidden.py``. Hidden parts of Markdown:
+``markdown.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import unquote
+
+from skillwire.skill.hidden import HiddenKind, HiddenText, one_line
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+# What is not shown of HTML, and tags. Each of the first ends where its piece of HTML does, if not before.
+_MARKUP = re.compile(
+    r"""<!--(?P<comment>.*?)(?:-->|\Z)
+      | <\?(?P<instruction>.*?)(?:\?>|\Z)
+      | <!\[CDATA\[(?P<cdata>.*?)(?:\]\]>|\Z)
+      | <!(?P<declaration>[^>]*)(?:>|\Z)
+      | </(?P<bogus>[^A-Za-z>][^>]*)(?:>|\Z)
+      | <(?P<close>/?)(?P<name>[A-Za-z][^\s/>]*)
+        (?P<attributes>(?:=\s*+(?:"[^"]*+"|'[^']*+')|[^>])*+)(?P<end>>?)""",
+    re.DOTALL | re.VERBOSE,
+)
+_MARKUP_KINDS = {
+    "comment": HiddenKind.COMMENT,
+    "instruction": HiddenKind.INSTRUCTION,
+    "cdata": HiddenKind.CDATA,
+    "declaration": HiddenKind.DECLARATION,
+    "bogus": HiddenKind.COMMENT,
+}
+_ATTRIBUTE = re.compile(r"""([^\s/=>][^\s/=>]*)(?:\s*+=\s*+(?:"([^"]*)"|'([^']*)'|([^\s>]*)))?""")
+# The first summary, as long as it is plain.
+_SUMMARY = re.compile(
+    r"\A\s*+<summary>(?:[^<]|</?(?:b|strong|i|em|code|kbd|h[1-6]|br)\s*/?>)*+</summary\s*>", re.IGNORECASE
+)
+_VOID = frozenset(
+    {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
+)
+# What HTML knows, in two lists. The content of the first is in sight, whatever surrounds it. Nothing is certain of
+# the others: controls, drawings and formulas, what scripts open, what browsers have given up. An element
+# of neither is a placeholder or a mark for the model: browsers show its content, and not its name.
+_SHOWN = frozenset(
+    """a abbr acronym address article aside b bdi big blockquote body br caption center cite code col colgroup
+    data dd del details dfn div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header
+    hgroup hr html i img ins kbd label legend li main mark nav nobr ol output p picture pre q rt ruby s samp
+    search section small source span strike strong sub summary sup table tbody td tfoot th thead time tr tt u
+    ul var wbr""".split()  # noqa: SIM905 - a list of this length is read as words
+)
+_UNRENDERED = frozenset(
+    """applet area audio base basefont bdo bgsound blink button canvas command datalist dialog dir embed
+    fencedframe frame frameset head iframe image input isindex keygen link listing map marquee math menu
+    menuitem meta meter multicol nextid noembed noframes noscript object optgroup option param plaintext
+    portal progress rb rp rtc script select selectedcontent slot spacer style svg template textarea title
+    track video xmp""".split()  # noqa: SIM905 - as above
+)
+# These hold text only: a tag inside means nothing.
+_RAW = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "textarea", "title", "xmp"})
+# Attributes, and the values they have. Any other attribute, and any other value, says something to a model only.
+_ALLOWED = {
+    name: re.compile(pattern, re.IGNORECASE)
+    for names, pattern in (
+        ("open reversed nowrap noshade compact hidden popover", "auto|until-found|"),
+        ("width height border cellpadding cellspacing hspace vspace", r"\d{1,4}(?:\.\d{1,2})?(?:px|em|%)?"),
+        ("colspan rowspan span start value size tabindex", r"[-+]?\d{1,4}"),
+        ("align valign", "left|right|center|middle|justify|top|bottom|baseline|abs(?:middle|bottom)|text-?top"),
+        ("dir", "ltr|rtl|auto"),
+        ("lang hreflang xml:lang", r"[a-z]{2,3}(?:-[a-z]{4})?(?:-(?:[a-z]{2}|\d{3}))?"),
+        ("type", r"1|a|i|disc|circle|square|(?:image|text|application)/[a-z0-9.+-]{2,20}"),
+        ("rel", r"(?:(?:nofollow|noopener|noreferrer|external|ugc|license|author|me)\s*+)*"),
+        ("target", "_blank|_self|_parent|_top"),
+        ("loading", "lazy|eager"),
+        ("decoding", "async|sync|auto"),
+        ("scope", "(?:row|col)(?:group)?"),
+        ("clear", "left|right|all|both|none"),
+        ("role", "presentation|none|img|note|table|list|listitem|row|cell|heading|group|region|main|navigation"),
+        ("aria-hidden", "true|false"),
+        ("markdown", "1|0|block|span"),
+        ("datetime", r"[\d:.+TZ -]{1,32}"),
+        ("media", r"\((?:prefers-color-scheme:\s?(?:dark|light)|(?:min|max)-width:\s?\d{1,4}px)\)"),
+    )
+    for name in names.split()
+}
+_ADDRESSES = frozenset({"href", "src", "srcset", "cite"})
+_SOURCE = re.compile(r"\s*+(\S++)(?:\s++[\d.]{1,6}[wx])?(?:,|\s*\Z)")
+_NAMES = frozenset({"id", "name", "class", "for"})
+_NAME_PART = re.compile(r"[A-Z]*[a-z]+|[A-Z]+|[^\W\dA-Za-z_]+")
+_LONGEST_NAME = 32
+_MOST_PARTS = 3
+_MOST_CLASSES = 6
+_COLOURS = frozenset({"background", "bgcolor", "color"})
+_FEW_WORDS = 2
+_MANY_WORDS = 3
+_MORE_WORDS = 4
+_MANY_NAMES = 6
+_MOST_ALT_WORDS = 8
+_MOST_ADDRESS_WORDS = 8
+_WORD = re.compile(r"[^\W\d_]{2,}")
+_ADDRESS_PART = re.compile(r"[/?#&=;:]")
+_SEPARATOR = re.compile(r"[\W_]+")
+_HIDING_CLASS = re.compile(
+    r"(?:[a-z]+[-_:])?(?:hidden|invisible|hide|d-none|display-none|off-?screen|sr[-_]?only|opacity-0"
+    r"|text-(?:transparent|white|black|current|\w+-\d+)|[wh]-0|size-0|overflow-hidden|collapse|clip"
+    r"|screen-?reader(?:-text|-only)?|visually-?hidden|a11y-hidden)"
+)
+# A list of declarations that can hide nothing. Anything else counts as hiding: colours, positions, filters,
+# functions, variables, escapes, and what no browser knows.
+_SIZE = r"(?:0|auto|\d{1,2}(?:px|pt|%)|(?:\d|\d?\.\d{1,3})r?em)"  # of the space around: small, not negative
+_LARGE = r"(?:auto|(?:1[6-9]|[2-9]\d|[1-9]\d{2,3})px|(?:[2-9]|[1-9]\d)(?:\.\d+)?r?em|(?:[2-9]\d|100)%)"
+_LINE = r"(?:none|solid|dashed|dotted|double|inset|outset|ridge|groove)"
+_EDGE = rf"(?:0|(?:\d|1\d)(?:px|pt)?|thin|medium|{_LINE}|[#][0-9a-f]{{3,6}}|black|gray|grey|silver)"
+_SIDE = r"(?:-(?:top|bottom|left|right))?"
+_FONT = r"""(?:serif|sans-serif|monospace|system-ui|arial|helvetica|georgia|verdana|menlo|monaco|consolas|courier
+    |['"]?(?:courier\ new|times\ new\ roman)['"]?)"""
+_HARMLESS = re.compile(
+    rf"""text-align(?:-last)?:(?:left|right|center|justify|start|end)
+    |vertical-align:(?:top|middle|bottom|baseline|sub|super|text-top|text-bottom)
+    |float:(?:left|right|none) |clear:(?:left|right|both|none)
+    |(?:max-|min-)?(?:width|height):{_LARGE} |max-width:none |min-(?:width|height):0
+    |margin{_SIDE}:{_SIZE}(?:\ {_SIZE}){{0,3}} |padding{_SIDE}:{_SIZE}(?:\ {_SIZE}){{0,3}}
+    |border{_SIDE}:{_EDGE}(?:\ {_EDGE}){{0,2}} |border-radius:{_SIZE}
+    |border-collapse:(?:collapse|separate) |border-spacing:{_SIZE} |table-layout:auto
+    |font-weight:(?:normal|bold|bolder|lighter|[1-9]00) |font-style:(?:normal|italic|oblique)
+    |font-size:(?:1[0-9]|[2-6]\d)(?:px|pt)|font-size:(?:0\.[7-9]\d?|[1-4](?:\.\d+)?)r?em|font-size:(?:[7-9]\d|[1-3]\d\d)%
+    |font-size:(?:small|medium|large|x-large|smaller|larger)
+    |font-family:{_FONT}(?:,\ ?{_FONT}){{0,5}}
+    |text-decoration:(?:none|underline|line-through) |text-transform:(?:none|uppercase|lowercase|capitalize)
+    |list-style(?:-type)?:(?:none|disc|circle|square|decimal|lower-alpha|upper-alpha|lower-roman|upper-roman)
+    |white-space:(?:normal|nowrap|pre|pre-wrap|pre-line)
+    |display:(?:block|inline|inline-block|flex|inline-flex|list-item|table|table-row|table-cell|inline-table)
+    """,
+    re.VERBOSE,
+)
+_BLANKS = re.compile(r"\s*([:,;])\s*|\s+")
+
+
+def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[HiddenText]:
+    """What a browser does not show of ``pieces`` of HTML, each with its place in ``text``.
+
+    A hidden element may begin in one piece and end in another. What is hidden inside it is not told again.
+    """
+    hiding: _Hiding | None = None
+    rows = _Rows(text)
+    for piece in pieces:
+        offset, html = piece
+        for match in _MARKUP.finditer(html):
+            group = match.lastgroup or ""
+            if group in _MARKUP_KINDS:
+                yield HiddenText(_MARKUP_KINDS[group], offset + match.start(), one_line(match[group]))
+                continue
+            tag = _read_tag(match, offset)
+            kind = None if tag.closes else _hiding_kind(tag)
+            if not match["end"]:
+                yield HiddenText(HiddenKind.UNCLOSED_TAG, tag.start, one_line(match[0]))
+            elif tag.closes or HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # those are told whole
+                yield from rows.after(tag, offset + match.end())
+                yield from _hidden_attributes(tag)
+            if hiding is not None:
+                hiding = hiding.after(tag)
+                if not hiding.depth:
+                    yield from hiding.told(text, piece, match.start())
+                    hiding = None
+            elif kind is not None and tag.name in _VOID:
+                if tag.pairs:
+                    yield HiddenText(kind, tag.start, one_line(match[0]))
+            elif kind is not None:
+                hiding = _Hiding(kind, tag, piece, match.end())
+    yield from rows.told()
+    if hiding is not None:
+        yield from hiding.told(text, (len(text), ""), 0)
+
+
+def count_words(text: str) -> int:
+    """How many words of letters ``text`` has; hyphens and the like separate them."""
+    return len(_WORD.findall(text))
+
+
+def has_address_words(address: str) -> bool:
+    """Whether an address says more than where something is. No page shows it."""
+    plain = unquote(address)
+    if len(address.split()) >= _MANY_WORDS or len(plain.split()) >= _MORE_WORDS or plain.startswith("data:"):
+        return True
+    for part in _ADDRESS_PART.split(plain):
+        if sum(len(word) > 1 and word.isalpha() for word in _SEPARATOR.split(part)) > _MOST_ADDRESS_WORDS:
+            return True
+    return False
+
+
+def count_name_parts(name: str) -> int:
+    """Of how many words an identifier is made, also with capitals between them."""
+    return len(_NAME_PART.findall(name))
+
+
+def is_long_alt(words: str) -> bool:
+    """Whether the text in place of an image is more than a name for it."""
+    return count_words(words) > _MOST_ALT_WORDS
+
+
+class _Tag(NamedTuple):
+    name: str
+    start: int
+    closes: bool
+    attributes: dict[str, str]
+    pairs: list[tuple[str, str]]  # also those that a browser ignores, since their name came before
+
+
+class _Hiding(NamedTuple):
+    """An element that is not shown, where its content begins, and how many elements of its name are open."""
+
+    kind: HiddenKind
+    tag: _Tag
+    piece: tuple[int, str]
+    begins: int
+    depth: int = 1
+
+    def after(self, tag: _Tag) -> _Hiding:
+        if tag.name != self.tag.name:
+            return self
+        if tag.closes:
+            return self._replace(depth=self.depth - 1)
+        return self if tag.name in _RAW else self._replace(depth=self.depth + 1)
+
+    def told(self, text: str, last: tuple[int, str], end: int) -> Iterator[HiddenText]:
+        offset, html = self.piece
+        inside = html[self.begins : end]
+        if last is not self.piece:
+            inside = html[self.begins :] + text[offset + len(html) : last[0]] + last[1][:end]
+        said = one_line(_SUMMARY.sub("", inside) if self.kind is HiddenKind.CLOSED else inside)
+        if self.kind is HiddenKind.UNRENDERED:
+            said = " ".join((*map(_say, self.tag.pairs), *([said] if said else ())))
+        elif self.kind is HiddenKind.HIDDEN_STYLE and not said:  # it may cover something
+            said = one_line(html[self.tag.start - offset : self.begins])
+        if said:
+            yield HiddenText(self.kind, self.tag.start, said)
+
+
+class _Rows:
+    """What tags in a row say, with nothing shown between them: one is a placeholder or an anchor, many speak."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._start = self._end = -1
+        self._words: list[str] = []  # of tags that no browser knows
+        self._names: list[str] = []  # identifiers and addresses
+
+    def after(self, tag: _Tag, end: int) -> Iterator[HiddenText]:
+        if self._end >= 0 and (tag.name == "img" or self._text[self._end : tag.start].strip()):
+            yield from self.told()
+        is_known = tag.name in _SHOWN or tag.name in ("http:", "https:") or "@" in tag.name
+        if tag.closes or (is_known and not tag.pairs):
+            self._end = end if self._end >= 0 else -1
+            return
+        if self._end < 0:
+            self._start = tag.start
+        self._end = end
+        if is_known:
+            self._names += [value for name, value in tag.pairs if name in _NAMES or name in ("href", "cite")]
+        else:
+            self._words.append(" ".join((tag.name, *(name for name, _ in tag.pairs))))
+
+    def told(self) -> Iterator[HiddenText]:
+        words, names = self._words, self._names
+        self._words, self._names, self._end = [], [], -1
+        said = " ".join(words)
+        one_tag = any(len(said.split()) >= _MANY_WORDS for said in words)
+        if one_tag or len(words) >= _MORE_WORDS or count_words(said) > _MORE_WORDS:
+            yield HiddenText(HiddenKind.TAG_WORDS, self._start, said)
+        if len(names) >= _MANY_NAMES:
+            yield HiddenText(HiddenKind.ATTRIBUTE, self._start, one_line(" ".join(names)))
+
+
+def _read_tag(match: re.Match[str], offset: int) -> _Tag:
+    pairs = [
+        (name.lower(), unescape("".join(values))) for name, *values in _ATTRIBUTE.findall(match["attributes"])
+    ]
+    attributes = dict(reversed(pairs))  # of two, a browser takes the first
+    return _Tag(match["name"].lower(), offset + match.start(), bool(match["close"]), attributes, pairs)
+
+
+def _say(pair: tuple[str, str]) -> str:
+    name, value = pair
+    return f"{name}={one_line(value)}" if value.strip() else name
+
+
+def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
+    """What the attributes of a tag say, beside what belongs there."""
+    found: list[str] = []
+    seen: set[str] = set()
+    is_unknown = tag.name not in _SHOWN and tag.name not in _UNRENDERED
+    for name, value in tag.pairs:
+        if name in seen or tag.closes:  # a browser ignores both
+            found.append(_say((name, value)))
+        elif name == "alt" and tag.name == "img":
+            if is_long_alt(value):
+                yield HiddenText(HiddenKind.ALT, tag.start, one_line(value))
+        elif name in _ADDRESSES:
+            if any(map(has_address_words, _addresses(name, value))):
+                yield HiddenText(HiddenKind.LINK_WORDS, tag.start, one_line(unquote(value)))
+        elif is_unknown and not value.strip():
+            pass  # told with the tag's name
+        elif not _is_allowed(name, value):
+            found.append(_say((name, value)))
+        seen.add(name)
+    if found and not (is_unknown and count_words(" ".join(found)) < _MORE_WORDS):
+        yield HiddenText(HiddenKind.ATTRIBUTE, tag.start, " ".join(found))
+
+
+def _addresses(name: str, value: str) -> list[str]:
+    """The addresses in ``srcset``, or all of it where it is no such list."""
+    sources = _SOURCE.findall(value) if name == "srcset" else []
+    return sources if sources and not _SOURCE.sub("", value).strip() else [value]
+
+
+def _is_allowed(name: str, value: str) -> bool:
+    if name == "style":  # it hides, or not; but it may also be prose
+        return all(
+            count_words(said) < _MORE_WORDS
+            for each in value.split(";")
+            if not is_plain_style(each)
+            for said in each.split(":")
+        )
+    if name in _COLOURS:
+        return len(value.split()) == 1 and len(value) <= _LONGEST_NAME and count_name_parts(value) <= _MOST_PARTS
+    if name in _NAMES:
+        names = value.split()
+        words = sum(len(word) > 1 and word.isalpha() for word in names)
+        return (
+            len(names) <= (_MOST_CLASSES if name == "class" else 1)
+            and words < _MORE_WORDS
+            and all(map(_is_short_name, names))
+        )
+    if name not in _ALLOWED:
+        return name == "title" and value == ""
+    return value.lower() == name or _ALLOWED[name].fullmatch(value.strip()) is not None
+
+
+def _is_short_name(name: str) -> bool:
+    return len(name.encode(errors="replace")) <= _LONGEST_NAME and count_name_parts(name) <= _MOST_PARTS
+
+
+def _hiding_kind(tag: _Tag) -> HiddenKind | None:
+    attributes = tag.attributes
+    if not attributes.keys().isdisjoint(("hidden", "popover")):
+        return HiddenKind.HIDDEN_ATTRIBUTE
+    if tag.name in _UNRENDERED:
+        return HiddenKind.UNRENDERED
+    if not is_plain_style(attributes.get("style", "")) or not attributes.keys().isdisjoint(_COLOURS):
+        return HiddenKind.HIDDEN_STYLE
+    if any(map(_HIDING_CLASS.fullmatch, attributes.get("class", "").lower().split())):
+        return HiddenKind.HIDDEN_CLASS
+    if tag.name == "details" and ("open" not in attributes or "name" in attributes):
+        return HiddenKind.CLOSED
+    return None
+
+
+def is_plain_style(style: str) -> bool:
+    """Whether every declaration of ``style`` is known to hide nothing."""
+    plain = _BLANKS.sub(lambda match: match[1] or " ", style.strip().lower())
+    return all(_HARMLESS.fullmatch(each.strip()) for each in plain.split(";") if each)
