@@ -190,8 +190,8 @@ OPENING = [
 # Who sees what
 
 VISIBILITY = rows(
-    "catalog/visible.py",
-    "tests/unit/catalog/test_visible.py",
+    "catalog/visibility.py",
+    "tests/unit/catalog/test_visibility.py",
     (
         "visible-prefix-is-compared-as-text",
         "        if path in prefixes:\n",
@@ -712,6 +712,10 @@ INSTALLING = [
             "if any(names >= bare for bare in _BARE_REPOSITORIES):",
             "if any(names == bare for bare in _BARE_REPOSITORIES):",
         ),
+    ),
+    *rows(
+        "catalog/skill_content.py",
+        "tests/unit/catalog/test_export.py",
         (
             "pulling-what-is-listed-in-part",
             'if not entry.is_complete or "digest" in entry.gaps:',

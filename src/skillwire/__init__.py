@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.generated import GeneratedCatalog as GeneratedCatalog
     from skillwire.catalog.memory import MemoryCatalog as MemoryCatalog
     from skillwire.catalog.memory import Skill as Skill
-    from skillwire.catalog.package import PackageCatalog as PackageCatalog
+    from skillwire.catalog.package import package_catalog as package_catalog
     from skillwire.client.connect import Discovered as Discovered
     from skillwire.client.connect import SkillsExtension as SkillsExtension
     from skillwire.client.connect import connect as connect
@@ -107,7 +107,6 @@ _HOMES = {
     "NamedSkill": "client.dialects.sep2076",
     "NotFoundError": "errors",
     "OriginError": "errors",
-    "PackageCatalog": "catalog.package",
     "Page": "catalog.contract",
     "Partial": "skill.entry",
     "Policy": "host.approvals",
@@ -146,6 +145,7 @@ _HOMES = {
     "discover_and_build_catalog": "client.connect",
     "estimate_tokens": "skill.model",
     "list_many": "client.connect",
+    "package_catalog": "catalog.package",
 }
 
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll] - a test compares both lists

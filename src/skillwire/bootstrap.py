@@ -11,12 +11,11 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
-from skillwire.catalog.archive import ArchiveCatalog, is_archive
+from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.collisions import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
-from skillwire.catalog.local import local_catalog
 from skillwire.catalog.scan_cache import load_cached
 from skillwire.errors import ApprovalError, FormatError, NotFoundError
 from skillwire.skill.uri import DEFAULT_SCHEME

@@ -17,7 +17,7 @@ from archives import pack_tar_gz, pack_zip
 from http_server import serving_http
 from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, Skills
-from skillwire.catalog.local import local_catalog
+from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.server.run import build_server
 from skillwire.skill.archive import pack

@@ -24,9 +24,9 @@ from skillwire import (
     discover_and_build_catalog,
     list_many,
 )
-from skillwire.catalog import verifying
+from skillwire.catalog import verification
 from skillwire.catalog.contract import DirectoryChild, Page
-from skillwire.catalog.verifying import verify_catalog
+from skillwire.catalog.verification import verify_catalog
 from skillwire.cli.list import print_problems
 from skillwire.cli.ls import list_directory
 from skillwire.cli.printer import Printer
@@ -235,7 +235,7 @@ async def test_endless_directories_of_many_skills_cost_no_more_than_those_of_one
     server: HostileServer, is_silent: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """``verify`` reads no directory any more after one with too many entries, or that took too long."""
-    monkeypatch.setattr(verifying, "_SECONDS_PER_SKILL", 0.0)
+    monkeypatch.setattr(verification, "_SECONDS_PER_SKILL", 0.0)
     for number in range(10):
         server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}")})
 

@@ -19,11 +19,11 @@ from skillwire import (
     GeneratedCatalog,
     MemoryCatalog,
     Mount,
-    PackageCatalog,
     Skill,
+    package_catalog,
 )
 from skillwire.catalog.mapped import MappedCatalog, UriMap
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.connect import connect
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
@@ -104,7 +104,7 @@ def package(tmp_path: Path, names: Iterator[str]) -> Sample:
     write_tree(tmp_path / name / "skills", small_tree())
     (tmp_path / name / "__init__.py").touch()
     sys.path.insert(0, str(tmp_path))
-    return Sample(PackageCatalog(name), unchangeable, unchangeable)
+    return Sample(package_catalog(name), unchangeable, unchangeable)
 
 
 def zipped_package(tmp_path: Path, names: Iterator[str]) -> Sample:
@@ -115,7 +115,7 @@ def zipped_package(tmp_path: Path, names: Iterator[str]) -> Sample:
         for path, data in small_tree().items():
             file.writestr(f"{name}/skills/{path}", data)
     sys.path.insert(0, str(archive))
-    return Sample(PackageCatalog(name), unchangeable, unchangeable)
+    return Sample(package_catalog(name), unchangeable, unchangeable)
 
 
 def archives(tmp_path: Path, names: Iterator[str]) -> Sample:

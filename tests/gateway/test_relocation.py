@@ -11,7 +11,7 @@ from adversarial.named_servers import speak_native, speak_sep2076
 from gateway.stage import client_of, flat_skill, gateway_of, source, until
 from rules import rule
 from skillwire import MemoryCatalog, NotFoundError, VerificationError
-from skillwire.catalog.verifying import verify_catalog
+from skillwire.catalog.verification import verify_catalog
 from skillwire.gateway import provenance
 from skillwire.server.endpoints import Dialects
 from skillwire.server.run import build_server

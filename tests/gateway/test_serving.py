@@ -15,8 +15,8 @@ from gateway.stage import SECONDS, client_of, flat_skill, gateway_of, hostile, p
 from http_server import serving_http
 from rules import rule
 from skillwire import FormatError, MemoryCatalog, NotFoundError, UpstreamError, VerificationError
-from skillwire.catalog.verifying import verify_catalog
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.verification import verify_catalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.remote import RemoteCatalog
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills

@@ -14,7 +14,7 @@ from host.short import speak_manifest
 from host.stage import make_dynamic
 from rules import rule
 from skillwire import NotFoundError
-from skillwire.catalog.verifying import verify_catalog
+from skillwire.catalog.verification import verify_catalog
 from skillwire.gateway import provenance
 from skillwire.gateway.snapshots import snapshot_label
 from skillwire.host.skill_host import open_cache, open_store

@@ -9,8 +9,8 @@ import httpx2
 
 from http_server import serving_app
 from pages import Page, dangers
+from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import Catalog
-from skillwire.catalog.local import local_catalog
 from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 from skillwire.server.run import build_server

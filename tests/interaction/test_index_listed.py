@@ -16,7 +16,7 @@ from mcp import Client
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import RemoteCatalog, connect
-from skillwire.catalog.packed import FORMS
+from skillwire.catalog.packer import FORMS
 from skillwire.client.dialects.index import parse_index_entry
 from skillwire.errors import FormatError
 from skillwire.server.run import build_server

@@ -13,7 +13,7 @@ import pytest
 from interaction.page_stage import PNG, TREE, call, got, is_empty, serving, shown_skills
 from rules import rule
 from skillwire import MemoryCatalog, SkillMeta
-from skillwire.catalog.local import local_catalog
+from skillwire.catalog.archive import local_catalog
 from skillwire.limits import MIB
 from skillwire.web.headers import FILE_HEADERS
 from trees import skill_md, write_tree

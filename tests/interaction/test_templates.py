@@ -15,7 +15,7 @@ from http_server import serving_http
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import Dialects, FormatError, MemoryCatalog, Skill
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.skills import SkillsClient
 from skillwire.server.run import build_server
 from skillwire.server.skills import Skills

@@ -6,9 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from property.budget import FEWER
-from skillwire.catalog.persistent_map import Layered
 from skillwire.catalog.records import Found, SkillRecord
-from skillwire.catalog.snapshot import Snapshot
+from skillwire.catalog.snapshot import PersistentMap, Snapshot
 from skillwire.skill.entry import SkillEntry, SkillMeta
 
 PATHS = st.sampled_from(["a", "A", "a/b", "A/b", "a/B", "c", "c/d", "C/d", "e-f"])
@@ -57,7 +56,7 @@ def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
 def test_a_layered_mapping_equals_a_plain_one(steps: list[dict[str, int | None]]) -> None:
     """Also when a layer has grown beyond the thousand keys at which it is folded into the base."""
     plain = {f"more-{number}": number for number in range(997)}
-    mapping = Layered[int]().changed(plain)
+    mapping = PersistentMap[int]().changed(plain)
     for step in steps:
         before, kept = mapping, dict(plain)
         mapping = mapping.changed(step)

@@ -16,6 +16,7 @@ from anyio import to_thread
 
 from skillwire.catalog.changes import Change
 from skillwire.catalog.contract import ReadyArchive, SkillFile
+from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.memory import find_skills
 from skillwire.catalog.records import Found
 from skillwire.catalog.safe_open import open_root, read_file_at
@@ -201,3 +202,15 @@ def _name_of(skill_md: bytes, limits: Limits) -> str | None:
     except FormatError:  # found again, and reported, when the skill is looked at
         return None
     return name if isinstance(name, str) and not segment_problem(name) else None
+
+
+def local_catalog(
+    path: str | os.PathLike[str],
+    *,
+    scheme: str = DEFAULT_SCHEME,
+    limits: Limits = DEFAULT_LIMITS,
+    describe: Describe = as_the_folder_says,
+) -> ArchiveCatalog | DirectoryCatalog:
+    """The catalog of the archive or folder at ``path``. Nothing is read yet."""
+    kind = ArchiveCatalog if is_archive(path) else DirectoryCatalog
+    return kind(path, scheme=scheme, limits=limits, describe=describe)

@@ -10,8 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.archive import ArchiveCatalog, is_archive
-from skillwire.catalog.local import local_catalog
+from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.safe_open import open_folder, open_root, read_file_at
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits

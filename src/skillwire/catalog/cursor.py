@@ -14,15 +14,15 @@ from collections import OrderedDict
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeVar
 
-from skillwire.catalog.contract import Page
+from skillwire.catalog.contract import DirectoryChild, Page
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.uri import format_uri, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from skillwire.catalog.contract import DirectoryChild
-    from skillwire.skill.uri import SkillUri
+    from skillwire.skill import SkillEntry, SkillUri
 
 T = TypeVar("T")
 
@@ -91,6 +91,24 @@ class DirectoryPages:
             while len(self._kept) > 1 and sum(map(len, self._kept.values())) > self._most:
                 self._kept.popitem(last=False)
         return page
+
+
+def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]:
+    """The direct children of the directory ``place``, by name."""
+    children: dict[str, DirectoryChild] = {}
+    depth = len(place.segments)
+    for file in entry.files:
+        parsed = parse_uri(file.uri)
+        if parsed.scheme != place.scheme or parsed.segments[:depth] != place.segments:
+            continue
+        if len(parsed.segments) == depth + 1:
+            name = parsed.segments[depth]
+            children[name] = DirectoryChild(file.uri, name, is_directory=False, size=file.size)
+        elif len(parsed.segments) > depth:
+            name = parsed.segments[depth]
+            folder = format_uri(f"{place.path}/{name}", place.scheme)
+            children.setdefault(name, DirectoryChild(folder, name, is_directory=True))
+    return children
 
 
 def clamp_limit(limit: int) -> int:

@@ -16,67 +16,17 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.records import collisions
-from skillwire.errors import FormatError, LimitError, UpstreamError, VerificationError
-from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.errors import FormatError, UpstreamError
 from skillwire.skill.entry import fold
-from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
-from skillwire.skill.verify import verify_file, verify_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
-    from skillwire.catalog.contract import Catalog
-    from skillwire.skill import SkillEntry
+    from collections.abc import Collection, Mapping
 
 # git~1 is .git on old Windows disks; .fslckout and _fossil_ are files.
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj", ".sl", ".fslckout", "_fossil_"})
 _RUN_LATER = frozenset({".venv", "venv", "site-packages", "dist-packages", "node_modules", ".husky", ".githooks"})
 # Git takes a folder with these for a repository. With "commondir" the other two may lie elsewhere.
 _BARE_REPOSITORIES = ({"head", "objects", "refs"}, {"head", "commondir"})
-
-
-async def read_verified(
-    catalog: Catalog,
-    entry: SkillEntry,
-    *,
-    limits: Limits = DEFAULT_LIMITS,
-    on_file: Callable[[int], None] | None = None,
-) -> dict[str, bytes]:
-    """Every file of ``entry`` by its path inside the skill, verified."""
-    _check_promises(entry, limits)
-    depth = len(skill_root(parse_uri(entry.uri)).segments)
-    files: dict[str, bytes] = {}
-    for count, resource in enumerate(entry.files, 1):
-        data = (await catalog.read_file(resource.uri)).data
-        path = "/".join(parse_uri(resource.uri).segments[depth:])
-        if path == SKILL_MD:
-            verify_skill(entry, data, limits)
-        files[path] = verify_file(entry, resource.uri, data, limits).data
-        if on_file is not None:
-            on_file(count)
-    return files
-
-
-def _check_promises(entry: SkillEntry, limits: Limits) -> None:
-    if not entry.is_complete or "digest" in entry.gaps:
-        missing = (
-            "its bytes are made when they are read"
-            if entry.is_dynamic
-            else "its server does not promise all files"
-        )
-        raise VerificationError(
-            "skill-unverifiable",
-            f"{entry.uri!r:.300} cannot be verified as a whole: {missing}",
-            "ask the server's makers for digests of every file",
-            rule="V7",
-        )
-    if len(entry.files) > limits.max_resources or entry.size > limits.max_skill_bytes:
-        raise LimitError(
-            "skill-too-large",
-            f"{entry.uri!r:.300} has {len(entry.files)} files and {entry.size} bytes, more than we pull",
-            "raise Limits.max_skill_bytes if you trust the server that far",
-            rule="B1",
-        )
 
 
 def check_folder(folder: Path, label: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Self
 
 from skillwire.catalog.contract import SkillFile
 from skillwire.catalog.records import Found, LocalFile, SkillSource, make_found
@@ -49,6 +49,16 @@ class MemoryCatalog(SnapshotCatalog):
         self._tree: dict[str, bytes] = {}
         self._metas: dict[str, SkillMeta] = {}
         self._put_all(list(skills), "")
+
+    @classmethod
+    def from_tree(
+        cls, tree: dict[str, bytes], *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS
+    ) -> Self:
+        """A catalog of every skill in a tree of files. A skill that breaks a rule becomes a problem."""
+        catalog = cls(scheme=scheme, limits=limits)
+        found = find_skills(tree, scheme=scheme, limits=limits)
+        catalog._adopt(tree, {}, *catalog._snapshot.updated((), found))
+        return catalog
 
     def put(self, skill: Skill) -> None:
         """Add a skill or replace the one at its path. ``FormatError``, and no change, if it cannot be served."""

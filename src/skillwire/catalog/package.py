@@ -11,9 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.catalog.ignore import is_ignored
-from skillwire.catalog.memory import MemoryCatalog, find_skills
-from skillwire.catalog.wrapper import WrapperCatalog
+from skillwire.catalog.memory import MemoryCatalog
+from skillwire.catalog.records import is_ignored
 from skillwire.errors import LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME, segment_problem
@@ -23,38 +22,10 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
 
-class PackageCatalog(WrapperCatalog):
-    """The skills in ``folder`` of the package ``package``: ``PackageCatalog("acme_server", "skills")``."""
-
-    def __init__(
-        self,
-        package: str,
-        folder: str = "skills",
-        *,
-        scheme: str = DEFAULT_SCHEME,
-        limits: Limits = DEFAULT_LIMITS,
-    ) -> None:
-        root = _resource(package, folder)
-        if isinstance(root, Path):
-            super().__init__(DirectoryCatalog(root, scheme=scheme, limits=limits))
-        else:
-            super().__init__(_ZippedCatalog(root, scheme, limits))
-
-    async def follow(self) -> None:
-        """Watch nothing: an installed package is replaced with a restart."""
-
-
-class _ZippedCatalog(MemoryCatalog):
-    """A tree that is not on disk, read once."""
-
-    def __init__(self, root: Traversable, scheme: str, limits: Limits) -> None:
-        super().__init__(scheme=scheme, limits=limits)
-        tree = dict(_read_tree(root, limits))
-        found = find_skills(tree, scheme=scheme, limits=limits)
-        self._adopt(tree, {}, *self._snapshot.updated((), found))
-
-
-def _resource(package: str, folder: str) -> Traversable:
+def package_catalog(
+    package: str, folder: str = "skills", *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS
+) -> DirectoryCatalog | MemoryCatalog:
+    """The skills in ``folder`` of the package ``package``: ``package_catalog("acme_server", "skills")``."""
     try:
         root = files(package)
     except ModuleNotFoundError as error:
@@ -69,7 +40,9 @@ def _resource(package: str, folder: str) -> Traversable:
             f"the package {package!r} has no folder {folder!r}",
             "list the folder in the package's build settings, so that its wheel contains it",
         )
-    return root
+    if isinstance(root, Path):
+        return DirectoryCatalog(root, scheme=scheme, limits=limits)
+    return MemoryCatalog.from_tree(dict(_read_tree(root, limits)), scheme=scheme, limits=limits)
 
 
 def _read_tree(root: Traversable, limits: Limits) -> Iterator[tuple[str, bytes]]:

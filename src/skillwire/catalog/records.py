@@ -5,6 +5,7 @@ Pure. A folder on disk, a tree in memory and a package all become ``Found`` valu
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -18,6 +19,24 @@ from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Set
+
+# Version control, caches, files of editors and operating systems, credentials. Everything else in a skill's folder
+# is served, including dotfiles. Ignored names are reported (``Catalog.ignored``).
+_IGNORED_FOLDERS = frozenset(
+    {
+        ".git", ".hg", ".svn", ".bzr", ".jj", "CVS", "_darcs",
+        "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv", "node_modules",
+        ".idea", ".vscode", ".vs", ".history",
+        "__MACOSX", ".Spotlight-V100", ".Trashes", ".fseventsd", "$RECYCLE.BIN", "System Volume Information",
+        ".ssh", ".aws", ".gnupg",
+    }
+)  # fmt: skip
+_IGNORED_FILES = re.compile(
+    r"\.git|\.DS_Store|\._.*|Thumbs\.db|[Dd]esktop\.ini|\.directory|Icon\r"  # systems
+    r"|.*~|\.#.*|#.*#|\..*\.sw[a-p]|\.netrwhist|4913"  # editors (4913 is vim's write test)
+    r"|.*\.py[co]"
+    r"|\.env|\.env\.(?:local|production)|\.netrc|\.pypirc|\.npmrc|id_(?:rsa|dsa|ecdsa|ed25519)"  # credentials
+)
 
 
 class Stamp(NamedTuple):
@@ -141,3 +160,8 @@ def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _named(problem: Diagnostic, skill: str) -> Diagnostic:
     return problem if problem.skill else replace(problem, skill=skill)
+
+
+def is_ignored(name: str, *, is_folder: bool) -> bool:
+    """Whether a file or folder of this name is never part of a skill."""
+    return name in _IGNORED_FOLDERS if is_folder else _IGNORED_FILES.fullmatch(name) is not None

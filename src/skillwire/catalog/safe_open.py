@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.ignore import is_ignored
-from skillwire.catalog.records import LocalFile, Stamp
+from skillwire.catalog.records import LocalFile, Stamp, is_ignored
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.ignore import is_ignored
-from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, make_found
+from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, is_ignored, make_found
 from skillwire.catalog.safe_open import (
     NotRegularError,
     hash_file_at,

@@ -9,25 +9,64 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page
 from skillwire.catalog.cursor import page_of
-from skillwire.catalog.persistent_map import Layered
 from skillwire.errors import NotFoundError, SkillwireError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import DEFAULT_META, fold
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from skillwire.catalog.records import Found, LocalFile, SkillRecord
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
 
-    _Holds = set[str] | Layered[Found]
+V = TypeVar("V")
+
+_MAX_LAYER = 1000  # keys
+
+
+class PersistentMap(Generic[V]):
+    """An immutable mapping of text to values other than ``None``. A changed copy costs what changed.
+
+    Copies share one large base. Differences from it are in a small layer. When the layer has grown, the next copy
+    gets a new base.
+    """
+
+    __slots__ = ("_base", "_layer")
+
+    def __init__(self, base: Mapping[str, V] | None = None, layer: Mapping[str, V | None] | None = None) -> None:
+        self._base = base or {}
+        self._layer = layer or {}
+
+    def get(self, key: str) -> V | None:
+        """The value at ``key``, or ``None``."""
+        return self._layer[key] if key in self._layer else self._base.get(key)
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and self.get(key) is not None
+
+    def values(self) -> Iterator[V]:
+        """Every value. Goes through everything."""
+        for key, value in self._base.items():
+            if key not in self._layer:
+                yield value
+        yield from (value for value in self._layer.values() if value is not None)
+
+    def changed(self, changes: Mapping[str, V | None]) -> PersistentMap[V]:
+        """A copy with ``changes``; ``None`` takes a key away."""
+        if not changes:
+            return self
+        layer = {**self._layer, **changes}
+        if len(layer) <= _MAX_LAYER:
+            return PersistentMap(self._base, layer)
+        whole: dict[str, V | None] = {**self._base, **layer}
+        return PersistentMap({key: value for key, value in whole.items() if value is not None})
 
 
 class Snapshot:
@@ -36,8 +75,9 @@ class Snapshot:
     __slots__ = ("_found", "_names", "_order", "keys", "mark")
 
     def __init__(self) -> None:
-        self._found: Layered[Found] = Layered()
-        self._names: Layered[tuple[str, ...]] = Layered()  # fold(path) -> paths of skills; several collide (B5)
+        self._found: PersistentMap[Found] = PersistentMap()
+        # fold(path) -> paths of skills; several paths collide (B5)
+        self._names: PersistentMap[tuple[str, ...]] = PersistentMap()
         self._order: list[str] = []  # every path of _found, sorted
         self.keys: list[str] = []  # the paths that are listed, sorted
         self.mark = object()  # tells this picture from others, for who does not want to hold all of it
@@ -173,7 +213,7 @@ def _differs(before: SkillRecord, after: SkillRecord) -> bool:
     return before.folders != after.folders or before.executables != after.executables
 
 
-def _resorted(keys: list[str], paths: Iterable[str], before: _Holds, after: _Holds) -> list[str]:
+def _resorted(keys: list[str], paths: Iterable[str], before: Container[str], after: Container[str]) -> list[str]:
     """``keys``, sorted, with each of ``paths`` in it only if it is in ``after``."""
     gone = [path for path in paths if path in before and path not in after]
     come = [path for path in paths if path in after and path not in before]

@@ -19,7 +19,7 @@ from anyio.streams.buffered import BufferedByteReceiveStream
 from anyio.to_thread import run_sync
 
 from skillwire.catalog import watcher
-from skillwire.catalog.ignore import is_ignored
+from skillwire.catalog.records import is_ignored
 from skillwire.errors import UpstreamError
 from skillwire.limits import MIB
 

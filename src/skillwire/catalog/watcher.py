@@ -16,10 +16,14 @@ import signal
 import sys
 from typing import TYPE_CHECKING, Protocol
 
-# Private, for two reasons: the public functions report only after their first timeout that the watch is in place,
-# and `awatch` cannot be cancelled before that timeout, so every server would stop half a second late.
-from watchfiles._rust_notify import RustNotify
-from watchfiles._rust_notify import WatchfilesRustInternalError as NameNotTextError
+# This file is the only one that uses private names of watchfiles. The reasons: the public functions report only
+# after their first timeout that the watch is in place, and `awatch` cannot be cancelled before that timeout, so
+# every server would stop half a second late.
+try:
+    from watchfiles._rust_notify import RustNotify
+    from watchfiles._rust_notify import WatchfilesRustInternalError as NameNotTextError
+except ImportError as error:
+    raise ImportError("this version of watchfiles has no RustNotify; install watchfiles>=1.1,<2") from error
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -46,7 +46,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _pull(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.catalog.export import check_destination, read_verified, write_skill
+    from skillwire.catalog.export import check_destination, write_skill
+    from skillwire.catalog.skill_content import read_verified
     from skillwire.cli.printer import counted, size_of, visible
     from skillwire.cli.resolve import find_skill
 

@@ -33,7 +33,7 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Draw the tree."""
-    from skillwire.catalog.local import local_catalog  # late: only once the words are understood
+    from skillwire.catalog.archive import local_catalog  # late: only once the words are understood
     from skillwire.cli import drawing
 
     catalog = local_catalog(arguments.path)

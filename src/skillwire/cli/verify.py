@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.catalog.verifying import Failure, VerifyReport
+    from skillwire.catalog.verification import Failure, VerifyReport
     from skillwire.cli.parsing import Verbs
     from skillwire.cli.printer import Printer
 
@@ -62,7 +62,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 async def verify_and_print(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
     """Verify one catalog; the exit code."""
-    from skillwire.catalog.verifying import verify_catalog
+    from skillwire.catalog.verification import verify_catalog
 
     with printer.progress("Checking", "files") as count:
         report = await verify_catalog(catalog, on_file=count)

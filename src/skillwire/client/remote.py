@@ -28,8 +28,7 @@ import anyio
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import DirectoryPages, page_of
-from skillwire.catalog.manifest import children_in
+from skillwire.catalog.cursor import DirectoryPages, children_in, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.client.dialects.contract import problem_of
 from skillwire.client.entry_table import EntryTable, is_same, root_of

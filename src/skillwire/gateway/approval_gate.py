@@ -31,8 +31,7 @@ from skillwire.catalog.contract import (
     ReadyArchive,
     SkillFile,
 )
-from skillwire.catalog.cursor import page_of
-from skillwire.catalog.manifest import children_in
+from skillwire.catalog.cursor import children_in, page_of
 from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
 from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.client.entry_table import root_of

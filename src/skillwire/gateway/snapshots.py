@@ -23,8 +23,7 @@ from anyio import to_thread
 
 from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import page_of
-from skillwire.catalog.manifest import children_in
+from skillwire.catalog.cursor import children_in, page_of
 from skillwire.catalog.snapshot import no_directory, no_file
 from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.client.entry_table import is_same, root_of

@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.export import check_tree, read_verified
+from skillwire.catalog.export import check_tree
+from skillwire.catalog.skill_content import read_verified
 from skillwire.errors import SkillwireError, VerificationError
 from skillwire.install.lock import parse_name
 from skillwire.limits import DEFAULT_LIMITS

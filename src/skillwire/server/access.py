@@ -32,7 +32,7 @@ from anyio import to_thread
 from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 
-from skillwire.catalog.visible import VisibleCatalog, is_under
+from skillwire.catalog.visibility import VisibleCatalog, is_under
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.server.notifications import everything
 from skillwire.skill.uri import parse_path, parse_uri

@@ -16,7 +16,7 @@ import anyio
 from anyio import lowlevel
 from mcp_types import ReadResourceRequestParams
 
-from skillwire.catalog.packed import FORMS, Packer
+from skillwire.catalog.packer import FORMS, Packer
 from skillwire.catalog.snapshot import no_file
 from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
 from skillwire.server.dialect import Answer, Dialect, is_modern

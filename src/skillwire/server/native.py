@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.current import read_current
+from skillwire.catalog.skill_content import read_current
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.activation import Activations, ActiveSkills, already_active

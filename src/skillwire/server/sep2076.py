@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
 
-from skillwire.catalog.current import read_current
+from skillwire.catalog.skill_content import read_current
 from skillwire.errors import ProtocolError
 from skillwire.server.dependencies import Offers, find_missing, missing_error
 from skillwire.server.dialect import Answer, Dialect, meta_only, validated

@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
 
+from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.collisions import Mount
 from skillwire.catalog.combined import CombinedCatalog
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.generated import GeneratedCatalog
-from skillwire.catalog.local import local_catalog
 from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError

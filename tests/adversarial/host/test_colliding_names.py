@@ -12,7 +12,8 @@ from adversarial.host.origin import CANARY, HostileOrigin, assert_nothing_got_ou
 from host.stage import ALLOW, NO, Person, StagedHost
 from rules import rule
 from skillwire import FormatError
-from skillwire.catalog.export import read_verified, write_skill
+from skillwire.catalog.export import write_skill
+from skillwire.catalog.skill_content import read_verified
 from skillwire.client.remote import RemoteCatalog
 from trees import skill_md, write_tree
 

@@ -10,7 +10,8 @@ import pytest
 
 from rules import rule
 from skillwire import MemoryCatalog, Skill
-from skillwire.catalog.export import read_verified, write_skill, write_tree
+from skillwire.catalog.export import write_skill, write_tree
+from skillwire.catalog.skill_content import read_verified
 from skillwire.errors import FormatError, VerificationError
 from skillwire.install.transaction import open_swap
 from skillwire.skill.entry import DYNAMIC, Partial

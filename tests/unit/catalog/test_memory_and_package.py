@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rules import rule
-from skillwire import FormatError, MemoryCatalog, NotFoundError, PackageCatalog, Skill, SkillMeta
+from skillwire import FormatError, MemoryCatalog, NotFoundError, Skill, SkillMeta, package_catalog
 from trees import skill_md
 
 pytestmark = pytest.mark.anyio
@@ -64,5 +64,5 @@ async def test_another_scheme_carries_skills_too() -> None:
 )
 def test_a_package_without_skills_is_refused(package: str, folder: str) -> None:
     with pytest.raises(NotFoundError) as caught:
-        PackageCatalog(package, folder)
+        package_catalog(package, folder)
     assert caught.value.hint

@@ -9,7 +9,7 @@ import pytest
 from rules import rule
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.catalog.names import Names
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import NotFoundError
 from skillwire.skill.entry import SkillMeta, build_entry
 

@@ -11,7 +11,7 @@ from rules import rule
 from skillwire.catalog.check import Checker
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.settings import SETTINGS_FILE, parse_settings
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.cli.banner import say_what_is_served
 from skillwire.cli.printer import Printer
 from skillwire.server.skills import Skills

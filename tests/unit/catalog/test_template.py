@@ -19,7 +19,7 @@ from skillwire import (
     UpstreamError,
 )
 from skillwire.catalog.template import TemplateCatalog
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from trees import skill_md, write_tree
 

@@ -20,7 +20,7 @@ from skillwire import (
     StoreError,
     UpstreamError,
 )
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.limits import Limits
 from skillwire.search import fts5
 from skillwire.search.index import SearchIndex

@@ -15,14 +15,14 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 
 import anyio
-from anyio import lowlevel, to_thread
+from anyio import to_thread
 
+from skillwire.catalog.skill_content import read_verified
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.skill.archive import ArchiveFormat, pack
 from skillwire.skill.digest import digest_of
 from skillwire.skill.uri import parse_uri
-from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ class Packer:
         async with self._turn:  # many may ask for one; it is packed once, and few large ones are held at a time
             data = self._kept.get(key)
             if data is None:
-                files = await self._read(catalog, entry)
+                files = await read_verified(catalog, entry, limits=self._limits)
                 data = await _run(entry.size, lambda: _pack_or_none(files, tree, form, self._limits))
             if data is not None:
                 self._keep(key, data)
@@ -79,7 +79,7 @@ class Packer:
         return (
             entry.is_complete
             and not entry.gaps
-            and entry.size <= self._limits.max_archive_bytes
+            and entry.size <= min(self._limits.max_archive_bytes, self._limits.max_skill_bytes)
             and len(entry.files) <= self._limits.max_resources
             and await catalog.is_local(entry.uri)
         )
@@ -95,7 +95,7 @@ class Packer:
         known = self._digests.get(key)
         if known is None:
             try:
-                files = await self._read(catalog, entry)
+                files = await read_verified(catalog, entry, limits=self._limits)
             except SkillwireError:  # unreadable, or no longer what the entry says: not remembered
                 return {}
             known = await _run(entry.size, lambda: _digests_of(files, tree, self._limits))
@@ -126,17 +126,6 @@ class Packer:
             if not has_children:
                 empty.append(parse_uri(folder).path[begin:])
         return _Tree(frozenset(executables), tuple(sorted(empty)))
-
-    async def _read(self, catalog: Catalog, entry: SkillEntry) -> dict[str, bytes]:
-        """Every file of the skill, compared with the entry."""
-        begin = len(entry.path) + 1
-        files: dict[str, bytes] = {}
-        for resource in entry.files:
-            await lowlevel.checkpoint()  # a catalog that answers at once would keep everybody else waiting
-            file = await catalog.read_file(resource.uri)
-            verified = verify_file(entry, resource.uri, file.data, self._limits)
-            files[parse_uri(resource.uri).path[begin:]] = verified.data
-        return files
 
     def _keep(self, key: tuple[bytes, ArchiveFormat], data: bytes) -> None:
         self._room += len(self._kept.pop(key, b""))

@@ -22,8 +22,8 @@ from skillwire import (
     VerificationError,
     connect,
 )
-from skillwire.catalog.packed import FORMS, Packer
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.packer import FORMS, Packer
+from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.run import build_server
 from skillwire.skill.archive import unpack

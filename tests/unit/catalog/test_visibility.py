@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, NotFoundError, Skill
-from skillwire.catalog.visible import VisibleCatalog
+from skillwire.catalog.visibility import VisibleCatalog
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
