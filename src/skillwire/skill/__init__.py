@@ -1,13 +1,17 @@
-"""The rules of the format, pure: bytes in, values out. No IO, no clock, no SDK.
+"""The rules of the format as pure functions: bytes in, values out. No I/O, no clock, no SDK.
 
-frontmatter · coreyaml   what a SKILL.md says (F1–F6)
-uri                      where things are, and what stays inside what (U1–U7)
-digest · entry · received   what is claimed about a skill (E1–E5)
-verify                   what makes a claim true (V1, V2, V4)
-archive                  a packed skill, unpacked in memory (I2, I3)
-model                    what a model is told of skills
-check · markdown · hidden   what is wrong with its text (U6, B6)
-diagnostics              every kind of problem, with its rule
+frontmatter · coreyaml    SKILL.md and its YAML (F1–F6)
+declarations              fields for dialects that know skills by name, and their arguments (P1–P3, P6)
+uri                       URIs and containment (U1–U7)
+digest · entry            entries: the claims of a server about a skill (E1–E5)
+verify                    comparison of bytes with an entry (V1, V2, V4)
+approval · review         what an approval covers, and the facts a person sees before deciding (A1–A6)
+window                    when a model may act on a skill (W1–W3)
+archive                   packing and unpacking (I2, I3)
+model                     skill lists for models
+check · markdown          problems in a skill's text (U6)
+hidden · hidden_html      text that people do not see and models read (B6)
+diagnostics               every kind of problem, with its rule
 """
 
 from skillwire.skill.diagnostics import KINDS as KINDS

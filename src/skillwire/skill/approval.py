@@ -1,11 +1,11 @@
-"""Approval of exactly one content of one skill of one origin (A1–A6).
+"""Approvals. Each covers exactly one content of one skill of one origin (A1–A6).
 
 An approval is bound to the full set of (URI, digest) that the person saw, and to a hash of the entry's
-frontmatter: the description and the tools that a person read belong to what they approved (A6). If a file was
-changed, added or removed, or the frontmatter changed, the approval does not cover the skill. Only a complete entry
-has such a set: what cannot be verified is never covered by a persisted approval (V7).
+frontmatter, because the person also read the description and the requested tools (A6). If a file is changed, added
+or removed, or the frontmatter changes, the approval does not cover the skill. Only a complete entry has such a
+set, so a stored approval never covers a skill that cannot be verified (V7).
 
-Grants are separate decisions: tools that the skill asks for (``allowed-tools``), and running code. Approving a
+Grants are separate decisions: the tools that the skill requests (``allowed-tools``), and running code. Approving a
 skill grants nothing (A4, A5).
 """
 
@@ -28,13 +28,13 @@ Contents: TypeAlias = frozenset[tuple[str, str]]
 """(URI, digest) of every file, and of the frontmatter, whose URI is that of ``SKILL.md`` with ``#frontmatter``."""
 _FRONTMATTER = "#frontmatter"
 EXECUTE = "execute"
-"""The grant that lets code run while the model acts on a skill (A5); every other grant is a tool's."""
+"""The grant that lets code run while the model acts on a skill (A5). Every other grant is for a tool."""
 _TOOL = "tool:"
 
 
 @dataclass(frozen=True, slots=True)
 class Approval:
-    """Who said yes, when, to what."""
+    """A person's approval of one content of a skill."""
 
     origin: str
     uri: str
@@ -63,9 +63,9 @@ class ContentChange:
 
 
 def tool_grant(tool: str) -> str:
-    """The grant of a tool: its name, or ``tool:NAME`` where the name alone would mean another grant.
+    """The grant for a tool: its name, or ``tool:NAME`` if the name alone would mean another grant.
 
-    A skill chooses the names of the tools that it asks for, so none may be read as ``EXECUTE``.
+    A skill chooses the names of the tools that it requests, so no name may be read as ``EXECUTE``.
     """
     return _TOOL + tool if tool == EXECUTE or tool.startswith(_TOOL) else tool
 
@@ -76,17 +76,17 @@ def granted_tool(grant: str) -> str | None:
 
 
 def has_contents(entry: SkillEntry) -> bool:
-    """Whether ``entry`` says of all its files what they are, so that a yes can be bound to it (A1, V7)."""
+    """Whether ``entry`` has a digest for every file, so that an approval can be bound to it (A1, V7)."""
     return entry.is_complete and "digest" not in entry.gaps
 
 
 def contents_of(entry: SkillEntry) -> Contents:
-    """The set that an approval of ``entry`` is bound to; ``VerificationError`` if it promises none."""
+    """The set that an approval of ``entry`` is bound to. ``VerificationError`` if digests are missing."""
     if not has_contents(entry):
         raise VerificationError(
             "approval-unbound",
-            f"{entry.uri!r:.300} does not promise what its files are, so that an approval would bind to nothing",
-            "it can be used once, by an explicit choice, and is asked about again each time",
+            f"the entry of {entry.uri!r:.300} does not have digests of all files, so it cannot be approved",
+            "approve a single use; each further use needs a new approval",
             rule="V7",
         )
     return claimed_contents(entry)
@@ -108,9 +108,9 @@ def frontmatter_digest(contents: Contents) -> str:
 
 
 def claimed_contents(entry: SkillEntry) -> Contents:
-    """Whatever ``entry`` says of the skill: its frontmatter, and the files that have digests.
+    """The frontmatter of ``entry``, and its files that have digests.
 
-    Enough to decline a skill; only ``contents_of`` is enough to approve one.
+    This is enough to decline a skill. Approving one needs ``contents_of``.
     """
     canonical = json.dumps(entry.frontmatter, sort_keys=True, separators=(",", ":"))
     files = {file.uri: file.digest for file in entry.files if file.digest is not None}
@@ -118,7 +118,7 @@ def claimed_contents(entry: SkillEntry) -> Contents:
 
 
 def fingerprint_of(entry: SkillEntry) -> str:
-    """The fingerprint that an approval of ``entry`` would have; empty if there is nothing to bind one to (V7)."""
+    """The fingerprint that an approval of ``entry`` would have. Empty if it cannot be approved (V7)."""
     return fingerprint(contents_of(entry)) if has_contents(entry) else ""
 
 
@@ -129,21 +129,19 @@ def covers(approval: Approval, origin: str, entry: SkillEntry) -> bool:
 
 
 def agrees(contents: Contents, listed: SkillEntry) -> bool:
-    """Whether ``listed`` says less than all of a skill, and nothing in it is other than ``contents``.
+    """Whether ``listed`` describes only part of a skill, and that part agrees with ``contents``.
 
-    Older dialects list skills so. That such a listing says nothing about a file proves nothing about it (L2).
+    Older dialects list skills this way. A file that is missing from such a listing may still exist (L2).
     """
     if listed.is_complete or listed.is_dynamic:
         return False
-    said = {parse_uri(file.uri): file.digest for file in listed.files if file.digest is not None}
-    return (
-        not said
-        or said.items() <= {parse_uri(uri): digest for uri, digest in file_digests(contents).items()}.items()
-    )
+    claimed = {parse_uri(file.uri): file.digest for file in listed.files if file.digest is not None}
+    known = {parse_uri(uri): digest for uri, digest in file_digests(contents).items()}
+    return claimed.items() <= known.items()
 
 
 def change_since(approval: Approval, entry: SkillEntry) -> ContentChange:
-    """How the skill differs from what ``approval`` is for."""
+    """How the skill differs from the approved content."""
     before = file_digests(approval.contents)
     now = {file.uri: file.digest for file in entry.files}
     return ContentChange(
@@ -155,6 +153,6 @@ def change_since(approval: Approval, entry: SkillEntry) -> ContentChange:
 
 
 def fingerprint(contents: Contents) -> str:
-    """A digest over the whole set, whatever its order."""
+    """A digest over the whole set, independent of its order."""
     text = "".join(f"{uri}\0{digest}\n" for uri, digest in sorted(contents))
     return digest_of(text.encode())

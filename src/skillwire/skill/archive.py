@@ -51,35 +51,35 @@ _TAR_EXTENDED = (
     tarfile.GNUTYPE_LONGNAME,
     tarfile.GNUTYPE_LONGLINK,
 )
-_GLOBAL_COST = 64 * 1024  # for each byte: a global one is applied to every member behind it
+_GLOBAL_COST = 64 * 1024  # for each byte: a global header applies to every later member
 _ZIP_END = b"PK\x05\x06"
 _ZIP_END_SIZE = 22
 _ZIP_LOCAL_SIZE = 30
 _ZIP_ENCRYPTED = 1
-_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # of the others, output cannot be bounded
+_ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)  # the output of other methods cannot be bounded
 _REGULAR = (0, 0o100000)
 _DIRECTORY = 0o040000
 _EXECUTABLE = 0o100
-MAX_EXTENDED = 4 * 1024  # bytes of a tar header that describes another; a longer name is refused anyway
-MAX_EXTENDED_COST = 500_000_000  # of all of them, squared: 10,000 of 200 bytes, or a second of searching
-ZIP_HEADER = b"PK\x01\x02"  # of one member in a zip's directory
-_MAX_ZIP_MEMBERS = 0xFFFF  # above, a zip needs another layout
+MAX_EXTENDED = 4 * 1024  # bytes of one extended tar header; longer names are refused anyway
+MAX_EXTENDED_COST = 500_000_000  # sum of their squared sizes: 10,000 headers of 200 bytes, or a second of parsing
+ZIP_HEADER = b"PK\x01\x02"  # begins a member in the central directory of a zip file
+_MAX_ZIP_MEMBERS = 0xFFFF  # more members need the zip64 layout
 
-_BLOCK = 512  # of a tar file
-_NAME, _PREFIX = 100, 155  # bytes of a name in a plain header
+_BLOCK = 512  # bytes of a tar block
+_NAME, _PREFIX = 100, 155  # bytes in a plain tar header
 _FILE, _FOLDER, _EXTENDED = b"0", b"5", b"x"
 _GZIP_HEADER = b"\x1f\x8b\x08\x00" + bytes(4) + b"\x00\xff"  # deflate, no time, no system
 _MAX_STORED = 0xFFFF
 
 _ZIP_VERSION = 20
 _ZIP_UTF8 = 0x800
-_ZIP_DATE = 0x0021  # 1 January 1980, where the format's time begins
-_ZIP_FOLDER = 0x10  # as DOS says it
+_ZIP_DATE = 0x0021  # 1 January 1980, the earliest date of the format
+_ZIP_FOLDER = 0x10  # the DOS attribute
 _ZIP_UNIX = 3 << 8
 
 
 class Unpacked(NamedTuple):
-    """What is in an archive: the files by their path, which of them are executable, and the folders it names."""
+    """The content of an archive: files by path, the paths of executable files, and the folders it names."""
 
     files: dict[str, bytes]
     executables: frozenset[str]
@@ -87,7 +87,7 @@ class Unpacked(NamedTuple):
 
 
 def archive_format(uri: str, media_type: str | None) -> ArchiveFormat:
-    """I2: by the media type, then by the suffix."""
+    """The format of an archive (I2), by its media type, else by its suffix."""
     known = _MEDIA_TYPES.get((media_type or "").partition(";")[0].strip().lower())
     if known is not None:
         return known
@@ -97,18 +97,18 @@ def archive_format(uri: str, media_type: str | None) -> ArchiveFormat:
     raise FormatError(
         "archive-unknown",
         f"{uri!r:.300} ({media_type!r:.80}) is neither a .tar.gz nor a .zip",
-        "the server has to pack skills as application/gzip or application/zip",
+        "the server must pack skills as application/gzip or application/zip",
         rule="I2",
     )
 
 
 def archive_uri(skill_path: str, form: ArchiveFormat, scheme: str = DEFAULT_SCHEME) -> str:
-    """I2: where the archive of the skill at ``skill_path`` is."""
+    """The URI of the archive of the skill at ``skill_path`` (I2)."""
     return format_uri(f"{skill_path}.{form}", scheme)
 
 
 def archive_root(uri: str) -> str:
-    """The URI of the skill that the archive at ``uri`` holds: the same without the suffix."""
+    """The URI of the skill in the archive at ``uri``: the same without the suffix."""
     for suffix in _SUFFIXES:
         if uri.lower().endswith(suffix):
             return uri[: -len(suffix)]
@@ -116,12 +116,12 @@ def archive_root(uri: str) -> str:
 
 
 def unpack(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> dict[str, bytes]:
-    """The files in an archive by their path, ``SKILL.md`` at the root among them."""
+    """The files in an archive by path. ``SKILL.md`` is at the root."""
     return unpack_tree(data, form, limits).files
 
 
 def unpack_tree(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMITS) -> Unpacked:
-    """The same, and what else an archive says of files: which are executable, and which folders there are."""
+    """The files in an archive, which of them are executable, and the folders."""
     if len(data) > limits.max_archive_bytes:
         raise too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")
     unpacking = _Unpacking(len(data), limits)
@@ -131,10 +131,10 @@ def unpack_tree(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMIT
             unpacking.add(*member)
     except SkillwireError:
         raise
-    except Exception as error:  # on broken headers both libraries raise whatever their code runs into
-        raise refused("the archive is damaged, or of a kind we do not read") from error
+    except Exception as error:  # both libraries raise many kinds of errors for broken headers
+        raise refused("the archive is damaged, or of an unsupported kind") from error
     if SKILL_MD not in unpacking.files:
-        hint = "pack what is in the skill's folder, not the folder: cd my-skill && zip -r ../my-skill.zip ."
+        hint = "pack the files of the skill without their folder: cd my-skill && zip -r ../my-skill.zip ."
         raise refused("the archive has no SKILL.md at its root", rule="I2", hint=hint)
     return Unpacked(unpacking.files, frozenset(unpacking.executables), frozenset(unpacking.folders))
 
@@ -143,7 +143,7 @@ def unpack_tree(data: bytes, form: ArchiveFormat, limits: Limits = DEFAULT_LIMIT
 
 
 class Members:
-    """The names that one archive has so far."""
+    """The member names of one archive so far, and which further ones are allowed (I3, B5)."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -152,19 +152,19 @@ class Members:
         self._files: set[str] = set()
 
     def claim(self, name: str, *, is_directory: bool) -> str:
-        """The path of a further member, if there may be one of that name; empty for the root itself."""
+        """Check and record a further member. Returns its path, which is empty for the root itself."""
         self._count += 1
         if self._count > self._limits.max_resources:
             raise too_much(f"the archive has more than {self._limits.max_resources} members")
         path = _safe_path(name)
         if not path and not is_directory:
-            raise refused(f"{name!r:.200} is a file where the root is")
+            raise refused(f"{name!r:.200} is a file in place of the root")
         if path:
             self._claim(path, is_directory)
         return path
 
     def _claim(self, path: str, is_directory: bool) -> None:
-        """B5: no two names that a disk could take for one, and no file where a folder is."""
+        """Refuse two names that are equal on some disk, and a file with the name of a folder (B5)."""
         segments = path.split("/")
         for depth in range(1, len(segments)):
             folder = "/".join(segments[:depth])
@@ -179,7 +179,7 @@ class Members:
 
 
 def _safe_path(name: str) -> str:
-    """The path of a member; empty for the root itself. Whatever could point elsewhere is refused."""
+    """The path of a member, empty for the root itself. Refuses every name that could point outside."""
     path = name if name == "/" else name.removesuffix("/")
     while path.startswith("./"):
         path = path[2:]
@@ -196,15 +196,15 @@ def _safe_path(name: str) -> str:
     return path
 
 
-def refused(message: str, rule: str = "I3", hint: str = "whoever packed it has to pack it anew") -> FormatError:
-    """What is in the archive may not be there."""
+def refused(message: str, rule: str = "I3", hint: str = "the archive must be packed again") -> FormatError:
+    """The error for forbidden content in an archive."""
     hint = f"nothing was unpacked; {hint}"
     return FormatError("archive-refused", message, hint, rule=rule)
 
 
 def too_much(message: str) -> LimitError:
-    """There is more in the archive than we take."""
-    hint = "nothing was unpacked; ask for the files one by one, or raise Limits"
+    """The error for an archive that exceeds a limit."""
+    hint = "nothing was unpacked; read the files one by one, or raise Limits"
     return LimitError("archive-too-large", message, hint, rule="I3")
 
 
@@ -212,13 +212,13 @@ def too_much(message: str) -> LimitError:
 
 
 class _Unpacking:
-    """What has come out so far, and whether there may be more."""
+    """The files unpacked so far, and how many more bytes are allowed."""
 
     def __init__(self, packed: int, limits: Limits) -> None:
         self.files: dict[str, bytes] = {}
         self.executables: set[str] = set()
         self.folders: set[str] = set()
-        self.room = min(limits.max_skill_bytes, max(packed, 1024) * limits.max_archive_ratio)
+        self.room = self._limit = min(limits.max_skill_bytes, max(packed, 1024) * limits.max_archive_ratio)
         self._members = Members(limits)
 
     def add(self, name: str, is_directory: bool, mode: int, size: int, read: Callable[[], IO[bytes]]) -> None:
@@ -229,7 +229,7 @@ class _Unpacking:
         with read() as stream:
             self.files[path] = self._read(stream, path)
         if len(self.files[path]) != size:
-            raise refused(f"{path!r:.200} has another size than its header says")
+            raise refused(f"the size of {path!r:.200} differs from its header")
         if mode & _EXECUTABLE:
             self.executables.add(path)
 
@@ -238,19 +238,19 @@ class _Unpacking:
         while chunk := stream.read(min(_CHUNK, self.room + 1)):
             self.room -= len(chunk)
             if self.room < 0:
-                raise too_much(f"the archive unpacks to more than we accept (at {path!r:.200})")
+                raise too_much(f"the archive unpacks to more than {self._limit} bytes (at {path!r:.200})")
             chunks.append(chunk)
         return b"".join(chunks)
 
 
 class _Bounded:
-    """A stream that ends in an error instead of going on for ever: headers can be bombs too."""
+    """A stream that fails when it exceeds a limit: headers can be bombs too."""
 
     def __init__(self, stream: IO[bytes], room: int) -> None:
         self._stream = stream
         self._room = room
         self._count = 0
-        self.filled = 0  # where the zeros begin that the stream ends in, as far as it was read
+        self.filled = 0  # offset after the last byte that is not zero, so far
 
     def read(self, count: int) -> bytes:
         chunk = self._stream.read(min(count, self._room + 1 - self._count))
@@ -259,13 +259,13 @@ class _Bounded:
             self.filled = self._count + content
         self._count += len(chunk)
         if self._count > self._room:
-            raise too_much("the archive unpacks to more than we accept")
+            raise too_much(f"the archive unpacks to more than {self._room} bytes")
         return chunk
 
 
 def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_PackedMember]:
-    """Members as they stand in the stream; what is neither file nor folder is refused before it is looked into."""
-    if data.count(_GZIP_MAGIC) > limits.max_resources:  # each costs time, also if it unpacks to nothing
+    """The members in the order of the stream. Refuses any that is neither a file nor a folder."""
+    if data.count(_GZIP_MAGIC) > limits.max_resources:  # each costs time, even if it unpacks to nothing
         raise too_much(f"the archive is compressed in more than {limits.max_resources} pieces")
     stream = _Bounded(
         cast("IO[bytes]", gzip.GzipFile(fileobj=BytesIO(data))), room + limits.max_resources * _TAR_OVERHEAD
@@ -281,16 +281,16 @@ def _tar_members(data: bytes, room: int, limits: Limits) -> Iterator[_PackedMemb
                 member.size,
                 lambda member=member: _opened(archive.extractfile(member)),
             )
-        while stream.read(_CHUNK):  # to the checksum, which stands at the very end
+        while stream.read(_CHUNK):  # up to the checksum at the very end
             pass
-        if stream.filled > archive.offset:  # the library takes a header that it cannot read for the end
-            raise refused("the archive has a broken header, or data behind its end")
+        if stream.filled > archive.offset:  # the library treats a header that it cannot read as the end
+            raise refused("the archive has a broken header, or data after its end")
 
 
 def _header_kind() -> type[tarfile.TarInfo]:
-    """Headers of one tar file, with a bound on those that describe others.
+    """A header class for one tar file, with a limit for extended headers.
 
-    The library reads such a header whole; before Python 3.11.10 it searches it in time that grows with its square.
+    The library reads an extended header whole. Before Python 3.11.10, parsing one takes quadratic time.
     """
     cost = 0
 
@@ -304,14 +304,14 @@ def _header_kind() -> type[tarfile.TarInfo]:
             if header.type in _TAR_EXTENDED:
                 cost += header.size * (_GLOBAL_COST if header.type == tarfile.XGLTYPE else header.size)
                 if not 0 <= header.size <= MAX_EXTENDED or cost > MAX_EXTENDED_COST:
-                    raise too_much("the archive's headers hold more than we read")
+                    raise too_much("the archive's extended headers are too large")
             return header
 
     return Header
 
 
 def _zip_members(data: bytes, limits: Limits) -> Iterator[_PackedMember]:
-    if data.count(ZIP_HEADER) > limits.max_resources:  # counted before the library makes an object of each
+    if data.count(ZIP_HEADER) > limits.max_resources:  # before the library creates an object for each
         raise too_much(f"the archive has more than {limits.max_resources} members")
     with zipfile.ZipFile(BytesIO(data)) as archive:
         _check_layout(archive, data)
@@ -324,14 +324,14 @@ def _zip_members(data: bytes, limits: Limits) -> Iterator[_PackedMember]:
             if member.flag_bits & _ZIP_ENCRYPTED:
                 raise refused(f"{name!r:.200} is encrypted")
             if member.compress_type not in _ZIP_METHODS:
-                raise refused(f"{name!r:.200} is packed in a way we do not read")
+                raise refused(f"{name!r:.200} uses an unsupported compression method")
             yield name, name.endswith("/"), mode, member.file_size, lambda member=member: archive.open(member)
 
 
 def _zip_name(member: zipfile.ZipInfo) -> str:
-    """The whole name: the library cuts ``filename`` at a NUL, and reads code page 437 where UTF-8 is not declared.
+    """The whole name. The library cuts ``filename`` at a NUL, and decodes code page 437 if UTF-8 is not declared.
 
-    The Finder, and ``zip`` in some locales, write UTF-8 without declaring it.
+    The macOS Finder, and ``zip`` in some locales, write UTF-8 without declaring it.
     """
     if member.flag_bits & _ZIP_UTF8:
         return member.orig_filename
@@ -342,14 +342,14 @@ def _zip_name(member: zipfile.ZipInfo) -> str:
 
 
 def _check_layout(archive: zipfile.ZipFile, data: bytes) -> None:
-    """One archive and nothing else: what lies before or behind it, and entries that share bytes, are tricks."""
+    """Refuse data before or after the archive, and members that share bytes: readers would disagree about them."""
     end = 0
     for member in sorted(archive.infolist(), key=lambda member: member.header_offset):
         if member.header_offset < end or (not end and member.header_offset):
             raise refused(f"{member.orig_filename!r:.200} overlaps another member, or has data before it")
         end = member.header_offset + _ZIP_LOCAL_SIZE + member.compress_size
     if end > archive.start_dir or not data[-_ZIP_END_SIZE - len(archive.comment) :].startswith(_ZIP_END):
-        raise refused("the archive has overlapping members, or data behind its end")
+        raise refused("the archive has overlapping members, or data after its end")
 
 
 def _opened(stream: IO[bytes] | None) -> IO[bytes]:
@@ -362,7 +362,7 @@ def _opened(stream: IO[bytes] | None) -> IO[bytes]:
 
 
 class _Member(NamedTuple):
-    """A file, or a folder, whose name ends in a slash."""
+    """A file or a folder. The name of a folder ends in a slash."""
 
     name: str
     data: bytes
@@ -378,9 +378,9 @@ def pack(
     executables: Collection[str] = (),
     empty_folders: Collection[str] = (),
 ) -> bytes:
-    """``files``, by their path in the skill, as an archive: ``SKILL.md`` at the root, no folder around it.
+    """Pack ``files``, by path inside the skill, with ``SKILL.md`` at the root of the archive.
 
-    ``FormatError`` or ``LimitError`` if nobody with the same ``limits`` would unpack it.
+    ``FormatError`` or ``LimitError`` if ``unpack`` with the same ``limits`` would refuse the archive.
     """
     if sum(map(len, files.values())) > min(limits.max_skill_bytes, limits.max_archive_bytes):
         raise too_much("the skill is larger than an archive may be")
@@ -390,7 +390,7 @@ def pack(
     for member in members:
         path = names.claim(member.name, is_directory=member.is_folder)
         if (f"{path}/" if member.is_folder else path) != member.name:
-            raise refused(f"{member.name!r:.200} is not how a path is written")
+            raise refused(f"{member.name!r:.200} is not a normalised path")
     if SKILL_MD not in files:
         raise refused("there is no SKILL.md at the root", rule="I2")
     data = _zipped(members, limits) if form == "zip" else _gzipped(b"".join(_tarred(members)))
@@ -407,11 +407,11 @@ def _tarred(members: list[_Member]) -> Iterator[bytes]:
     for name, data, mode, is_folder in members:
         encoded = name.encode()
         place = _split(encoded) if name.isascii() else None
-        if place is None:  # longer than a plain header holds, or not ASCII: another header says it
+        if place is None:  # too long for a plain header, or not ASCII: needs an extended header
             record = _record(b"path=" + encoded + b"\n")
             cost += len(record) ** 2
             if len(record) > MAX_EXTENDED or cost > MAX_EXTENDED_COST:
-                raise too_much("names of files are too long to be packed")
+                raise too_much("the file names are too long for an archive")
             yield _header(b"././@PaxHeader", b"", len(record), _EXTENDED, 0o644)
             yield from _padded(record)
             place = name.encode("ascii", "replace")[:_NAME], b""
@@ -421,7 +421,7 @@ def _tarred(members: list[_Member]) -> Iterator[bytes]:
 
 
 def _split(name: bytes) -> tuple[bytes, bytes] | None:
-    """A name, and the folders before it, as they fit into a plain header."""
+    """The name and the prefix for a plain header; ``None`` if they do not fit."""
     if len(name) <= _NAME:
         return name, b""
     slash = name.rfind(b"/", 0, _PREFIX + 1)
@@ -443,7 +443,7 @@ def _padded(data: bytes) -> tuple[bytes, bytes]:
 
 
 def _record(content: bytes) -> bytes:
-    """A line of an extended header. It begins with its own length, the digits of that included."""
+    """A line of an extended header. It begins with its length, which includes its own digits."""
     length = len(content) + 1
     while len(b"%d" % length) + 1 + len(content) != length:
         length = len(b"%d" % length) + 1 + len(content)
@@ -451,7 +451,7 @@ def _record(content: bytes) -> bytes:
 
 
 def _gzipped(data: bytes) -> bytes:
-    """A gzip file whose blocks are stored as they are."""
+    """A gzip file with stored (uncompressed) blocks."""
     parts = [_GZIP_HEADER]
     for start in range(0, len(data), _MAX_STORED):
         block = data[start : start + _MAX_STORED]
@@ -465,7 +465,7 @@ def _gzipped(data: bytes) -> bytes:
 
 def _zipped(members: list[_Member], limits: Limits) -> bytes:
     if len(members) > _MAX_ZIP_MEMBERS:
-        raise too_much("there are more files than a zip holds")
+        raise too_much("a zip archive cannot hold so many files")
     parts: list[bytes] = []
     directory: list[bytes] = []
     offset = 0
@@ -480,13 +480,13 @@ def _zipped(members: list[_Member], limits: Limits) -> bytes:
     entries = b"".join(directory)
     end = b"PK\x05\x06" + binary("<HHHHLLH", 0, 0, len(members), len(members), len(entries), offset, 0)
     packed = b"".join([*parts, entries, end])
-    if packed.count(ZIP_HEADER) > limits.max_resources:  # a zip inside has members too
-        raise too_much("there are more members than we unpack")
+    if packed.count(ZIP_HEADER) > limits.max_resources:  # a zip file inside the skill has such headers too
+        raise too_much(f"the archive has more than {limits.max_resources} members")
     return packed
 
 
 def _zip_facts(name: str, data: bytes) -> bytes:
-    """What both headers of a member say: version, flags, how packed, when, checksum, sizes, lengths."""
+    """The fields that both headers of a member share: version, flags, method, time, checksum, sizes, lengths."""
     flags, size = (0 if name.isascii() else _ZIP_UTF8), len(data)
     when = (0, _ZIP_DATE)
     return binary("<HHHHHLLLHH", _ZIP_VERSION, flags, 0, *when, crc32(data), size, size, len(name.encode()), 0)

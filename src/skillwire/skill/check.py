@@ -1,6 +1,6 @@
-"""Checks of what a skill says: links (U6), hidden text (B6), an empty body.
+"""Checks the text of a skill: links (U6), hidden text (B6), an empty body.
 
-Pure: the caller brings the text of a file and the names of all files and folders of the skill.
+The caller passes the text of a file and the names of all files and folders of the skill.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ def check_text(document: SkillText) -> Iterator[Diagnostic]:
     facts = read_text(document.file, document.text)
     lines = _Lines(document.text)
     for item in facts.hidden[:_MAX_FINDS]:
-        says = item.says if len(item.says) <= _EXCERPT else f"{item.says[:_EXCERPT]} …"
-        words = f"{item.kind.words}: {says}" if says else item.kind.words
-        hint = "remove it, or write it where a person reading the skill sees it"
-        yield _at(document, lines, item.offset, "hidden-text", words, hint, item.kind)
+        excerpt = item.says if len(item.says) <= _EXCERPT else f"{item.says[:_EXCERPT]} …"
+        message = f"{item.kind.words}: {excerpt}" if excerpt else item.kind.words
+        hint = "remove it, or move it into text that readers of the skill can see"
+        yield _at(document, lines, item.offset, "hidden-text", message, hint, item.kind)
     if len(facts.hidden) > _MAX_FINDS:
-        words = f"and {len(facts.hidden) - _MAX_FINDS} more of the same kinds in this file"
+        message = f"and {len(facts.hidden) - _MAX_FINDS} more of the same kinds in this file"
         offset = facts.hidden[_MAX_FINDS].offset
-        yield _at(document, lines, offset, "hidden-text", words, "look at the whole file", HiddenKind.MORE)
+        yield _at(document, lines, offset, "hidden-text", message, "look at the whole file", HiddenKind.MORE)
     for link in facts.links[:_MAX_LINKS]:
         problem = _link_problem(document, link.target)
         if problem is not None:
@@ -54,7 +54,7 @@ def check_text(document: SkillText) -> Iterator[Diagnostic]:
 
 
 def check_body(skill: str, body: str, line: int) -> Iterator[Diagnostic]:
-    """Whether there are instructions at all."""
+    """A warning if the skill has no instructions."""
     if not body.strip():
         yield Diagnostic(
             "body-empty",
@@ -75,7 +75,7 @@ def source_line(text: str, line: int) -> str | None:
 def _link_problem(document: SkillText, target: str) -> tuple[str, str, str] | None:
     root = SkillUri(DEFAULT_SCHEME, tuple(document.skill.split("/")))
     bases = [SkillUri(root.scheme, (*root.segments, *document.file.split("/")))]
-    if document.file != "SKILL.md":  # many authors write all links from the skill's root
+    if document.file != "SKILL.md":  # many authors write all links relative to the skill's root
         bases.append(SkillUri(root.scheme, (*root.segments, "SKILL.md")))
     problem: tuple[str, str, str] | None = None
     for base in bases:
@@ -92,18 +92,18 @@ def _link_problem(document: SkillText, target: str) -> tuple[str, str, str] | No
         problem = (
             "link-broken",
             f"the skill has no file {path!r:.200}",
-            "correct the link, or add the file (names are case-sensitive)",
+            "fix the link, or add the file (names are case-sensitive)",
         )
     return problem
 
 
 class _Lines:
-    """Offsets to lines and columns."""
+    """Converts offsets to lines and columns."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._starts = [0, *(index + 1 for index, character in enumerate(text) if character == "\n")]
-        self._sources: dict[int, str] = {}  # shared by all finds in one line
+        self._sources: dict[int, str] = {}  # shared by all problems in one line
 
     def at(self, offset: int) -> tuple[int, int, str]:
         line = bisect.bisect_right(self._starts, offset)

@@ -1,9 +1,9 @@
-"""YAML as frontmatter means it: the 1.2 core schema, as JSON values (F4).
+"""Reads the YAML of frontmatter: the core schema of YAML 1.2, as JSON values (F4).
 
-PyYAML's C parser does the reading; what its loaders then make of a plain scalar is YAML 1.1 (``yes`` a
-boolean, ``012`` an octal, ``2026-01-01`` a date), so values are built here from its events instead. Doing it
-at that level also lets one place refuse, before anything grows, what JSON cannot carry or what peers reject:
-anchors and aliases (the "YAML bomb"), tags, keys that are not text, duplicate keys, infinities, depth.
+PyYAML's C parser reads the text. Its loaders interpret plain scalars as YAML 1.1 (``yes`` as a boolean, ``012`` as
+an octal number, ``2026-01-01`` as a date), so the values are built here from the parser's events instead. At this
+level, everything that JSON cannot express or that other programs reject is refused before memory grows: anchors
+and aliases (the "YAML bomb"), tags, keys that are not text, duplicate keys, infinities, and deep nesting.
 
 This is the only file that imports ``yaml``.
 """
@@ -49,28 +49,28 @@ _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?\
 _NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)\Z|\.(?:nan|NaN|NAN)\Z")
 
 _COMMENT = re.compile(r"#[ \t]*([^\r\n]*)")
-_DEEPEST = 64  # far more than frontmatter may nest
-_MANY_DIGITS = 400  # more than the largest double has: what is finite and longer begins with zeros
+_DEEPEST = 64  # far more than the limit for frontmatter
+_MANY_DIGITS = 400  # more than the largest double has: a longer finite number begins with zeros
 _LARGEST = int(sys.float_info.max)
 
-# YAML 1.1, which the C parser follows here, breaks lines at these three; YAML 1.2 does not. They travel
-# through the parser as private-use characters.
+# The C parser follows YAML 1.1, which breaks lines at these three characters; YAML 1.2 does not. They are replaced
+# by private-use characters before parsing, and restored afterwards.
 _BREAKS = "\x85\u2028\u2029"
 _STAND_INS = "\uf8f0\uf8f1\uf8f2"
-_MENTIONS_STAND_IN = re.compile("[\uf8f0-\uf8f2]|[fF]8[fF][0-2]")  # as such, or as an escape
+_MENTIONS_STAND_IN = re.compile("[\uf8f0-\uf8f2]|[fF]8[fF][0-2]")  # literally, or as an escape
 _HIDE = str.maketrans(_BREAKS, _STAND_INS)
 _SHOW = str.maketrans(_STAND_INS, _BREAKS)
 
 
 class YamlDocument(NamedTuple):
-    """A mapping read from YAML, and where each of its top-level values begins."""
+    """A mapping read from YAML, and the position of each top-level value."""
 
     values: dict[str, Json]
     positions: dict[str, Position]
 
 
 def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> YamlDocument:
-    """Read ``text``, one YAML mapping. ``FormatError`` with line and column for everything else."""
+    """Read ``text`` as one YAML mapping. ``FormatError`` with line and column if it is anything else."""
     restore: Callable[[str], str] | None = None
     if any(character in text for character in _BREAKS):
         if _MENTIONS_STAND_IN.search(text):
@@ -87,7 +87,7 @@ def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> Yam
         return reader.document()
     except YAMLError as error:
         raise _syntax_error(error, text, first_line) from error
-    except UnicodeDecodeError as error:  # the only bytes the parser makes up itself are those of %-escapes in tags
+    except UnicodeDecodeError as error:  # only from percent escapes in tags, which the parser decodes itself
         raise FormatError(
             "yaml-tag", "a tag of the frontmatter is not text", "remove the tag", line=first_line
         ) from error
@@ -96,9 +96,9 @@ def parse_yaml_mapping(text: str, *, max_depth: int, first_line: int = 1) -> Yam
 
 
 def find_comments(text: str) -> Iterator[tuple[int, str]]:
-    """The comments in ``text``, each with its place: every ``#`` that is not part of a value begins one.
+    """The comments in ``text`` with their offsets. Every ``#`` that is not part of a value begins one.
 
-    Where ``text`` is no YAML, the rest of it is searched line by line.
+    After invalid YAML, the rest of the text is searched line by line.
     """
     if "#" not in text:
         return
@@ -127,7 +127,7 @@ def _comments(text: str, start: int, end: int) -> Iterator[tuple[int, str]]:
 
 
 def _with_many_zeros(text: str) -> int:
-    """Python does not read thousands of digits at once, and all but the last few hundred are zeros here."""
+    """Python refuses to parse thousands of digits; here all but the last few hundred are leading zeros."""
     whole = int(text.lstrip("+-0") or "0")
     return -whole if text.startswith("-") else whole
 
@@ -150,14 +150,14 @@ class _Reader:
         self._positions: dict[str, Position] = {}
 
     def document(self) -> YamlDocument:
-        self._next()  # the stream's start
+        self._next()  # start of the stream
         if type(self._next()) is StreamEndEvent:
             raise FormatError("frontmatter-empty", "the frontmatter is empty", _NAME_HINT, line=1)
         root = self._next()
         if type(root) is not MappingStartEvent:
             raise self._error(root, "frontmatter-not-mapping", "the frontmatter is not a mapping", _NAME_HINT)
         values = cast("dict[str, Json]", self._value(root, 0))
-        self._next()  # the document's end
+        self._next()  # end of the document
         extra = self._next()
         if type(extra) is not StreamEndEvent:
             raise self._error(
@@ -172,13 +172,13 @@ class _Reader:
         kind = cast("type[object]", type(event))
         if kind is AliasEvent or event.anchor is not None:
             raise self._error(
-                event, "yaml-alias", "anchors and aliases are not part of frontmatter", "write the value out"
+                event, "yaml-alias", "anchors and aliases are not allowed in frontmatter", "write the value out"
             )
         if event.tag is not None:
             raise self._error(
                 event,
                 "yaml-tag",
-                f"the tag {event.tag!r:.60} is not part of frontmatter",
+                f"the tag {event.tag!r:.60} is not allowed in frontmatter",
                 "remove the tag; quote the value if it is text",
             )
         if kind is ScalarEvent:
@@ -254,7 +254,7 @@ class _Reader:
 
     def _not_json(self, event: Any, text: str) -> FormatError:
         return self._error(
-            event, "yaml-number", f"the number {text!r:.40} has no form in JSON", "quote it if it is text"
+            event, "yaml-number", f"JSON cannot express the number {text!r:.40}", "quote it if it is text"
         )
 
     def _position(self, event: Any) -> Position:
@@ -268,7 +268,7 @@ class _Reader:
 
 _NAME_HINT = "write at least 'name: …' and 'description: …' between the two '---' lines"
 
-# What the parser says, and what an author should do about it.
+# The parser's messages, and a fix for each.
 _SYNTAX_HINTS = {
     "mapping values are not allowed": "a value that contains ': ' must be quoted, or written as a block with '>-'",
     "could not find expected ':'": "every line needs 'key: value'; indent the lines that continue a value",
@@ -281,18 +281,18 @@ _SYNTAX_HINTS = {
 
 
 def _syntax_error(error: YAMLError, text: str, first_line: int) -> FormatError:
-    problem, line, column = "it cannot be read", None, None
+    problem, line, column = "syntax error", None, None
     if isinstance(error, MarkedYAMLError):
         problem = error.problem or error.context or problem
         mark = error.problem_mark or error.context_mark
         if mark is not None:
             line, column = mark.line + first_line, mark.column + 1
-    else:  # a character YAML does not allow: the error knows only its offset
+    else:  # a character that YAML does not allow: the error has only its offset
         problem = str(getattr(error, "reason", problem))
         offset = int(getattr(error, "position", 0))
         before = text.encode("utf-8", "surrogatepass")[:offset].decode(errors="replace")
         line, column = before.count("\n") + first_line, len(before) - before.rfind("\n")
-    hint = next((hint for said, hint in _SYNTAX_HINTS.items() if said in problem), "check the YAML syntax there")
+    hint = next((hint for part, hint in _SYNTAX_HINTS.items() if part in problem), "check the YAML syntax there")
     return FormatError(
         "yaml-invalid", f"the frontmatter is not valid YAML: {problem}", hint, line=line, column=column
     )

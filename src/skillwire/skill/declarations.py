@@ -1,8 +1,13 @@
-"""What a ``SKILL.md`` may declare beyond the format, for dialects that know skills by name (P1, P3, P6).
+"""Optional fields of a ``SKILL.md`` for dialects that know skills by name, and their arguments (P1–P3, P6, B1).
 
-``title``, ``version`` and ``tags`` stand at the top of the frontmatter, or as text below ``metadata``;
-``arguments``, ``dependencies`` and ``icons`` at the top. What has another shape is left out and reported: a
-skill is never refused for it, and ``Declared`` holds nothing but what a message can carry.
+``title``, ``version`` and ``tags`` are top-level fields of the frontmatter, or text under ``metadata``.
+``arguments``, ``dependencies`` and ``icons`` are top-level fields. A field with an invalid value is dropped and
+reported; the skill is served anyway. Every value in ``Declared`` is valid in a message.
+
+In the instructions, ``{{name}}`` is a placeholder for a declared argument. Spaces inside the braces do not matter.
+All placeholders are replaced in one pass, so a value that looks like a placeholder is not replaced again. An
+optional argument without a value becomes empty text. Other text in braces is not changed, and a skill without
+declared arguments keeps every byte.
 """
 
 from __future__ import annotations
@@ -27,12 +32,12 @@ _PLACEHOLDER = re.compile(rf"\{{\{{[ \t]*({ARGUMENT_NAME})[ \t]*\}}\}}")
 _ICON_SOURCE = re.compile(r"https?://\S+\Z|data:image/\S+\Z")
 _BETWEEN_TAGS = re.compile(r"[\s,]+")
 _MAX_PROBLEMS = 20
-# What a skill may depend on; a reference is a mapping of this type with the name under this key.
+# The kinds of dependencies. A reference is a mapping with this type, and the name under this key.
 _REFERENCES = {"tools": ("tool", "name"), "prompts": ("ref/prompt", "name"), "resources": ("ref/resource", "uri")}
 
 
-class Misshapen(NamedTuple):
-    """A field that is left out, and why."""
+class InvalidField(NamedTuple):
+    """A field that was dropped, and the reason."""
 
     field: str
     message: str
@@ -40,7 +45,7 @@ class Misshapen(NamedTuple):
 
 
 class Argument(NamedTuple):
-    """Something that whoever asks for the skill may say, or has to."""
+    """An argument that a caller may give, or must give, to get the skill."""
 
     name: str
     title: str | None = None
@@ -49,7 +54,7 @@ class Argument(NamedTuple):
 
 
 class Dependencies(NamedTuple):
-    """What the skill needs of the server that serves it (P3): names of tools and prompts, URIs of resources."""
+    """What the skill needs from its server (P3): names of tools and prompts, URIs of resources."""
 
     tools: tuple[str, ...] = ()
     prompts: tuple[str, ...] = ()
@@ -61,7 +66,7 @@ class Dependencies(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """The declared fields, those left out that have another shape; ``problems`` names these."""
+    """The valid declared fields. ``problems`` lists the invalid ones."""
 
     title: str | None
     version: str | None
@@ -69,15 +74,15 @@ class Declared:
     arguments: tuple[Argument, ...]
     dependencies: Dependencies
     icons: tuple[Mapping[str, Json], ...]
-    problems: tuple[Misshapen, ...]
+    problems: tuple[InvalidField, ...]
 
 
 def read_declared(frontmatter: Mapping[str, Json]) -> Declared:
-    """What ``frontmatter`` declares. Never raises, whatever is in it."""
+    """Read the declared fields of ``frontmatter``. Never raises."""
     reader = _Reader(frontmatter)
     return Declared(
         reader.text("title", "write one line of text"),
-        reader.text("version", "write it in quotes, so that it is text: '1.10'"),
+        reader.text("version", "write it in quotes: '1.10'"),
         reader.tags(),
         reader.arguments(),
         reader.dependencies(),
@@ -87,30 +92,30 @@ def read_declared(frontmatter: Mapping[str, Json]) -> Declared:
 
 
 def check_declared(document: SkillDocument, file: str) -> Iterator[Diagnostic]:
-    """A warning for each declared field of ``document`` that has another shape (P6)."""
+    """A warning for each invalid declared field of ``document`` (P6)."""
     for field, message, hint in read_declared(document.frontmatter).problems:
         line, column = document.positions.get(field, Position(1, 1))
         yield Diagnostic("declared-invalid", message, hint, file=file, line=line, column=column)
 
 
 class _Reader:
-    """Reads one frontmatter, and keeps what it could not use."""
+    """Reads one frontmatter and collects its invalid fields."""
 
     def __init__(self, frontmatter: Mapping[str, Json]) -> None:
         self._fields = frontmatter
         metadata = frontmatter.get("metadata")
         self._metadata: Mapping[str, Json] = metadata if isinstance(metadata, dict) else {}
-        self.problems: list[Misshapen] = []
+        self.problems: list[InvalidField] = []
 
     def text(self, field: str, hint: str) -> str | None:
-        """A field of text; below ``metadata`` if there is no good one at the top."""
+        """A field of text: the top-level one if it is valid, else the one under ``metadata``."""
         value = self._fields.get(field)
         if field in self._fields and not _is_text(value):
             self._refuse(field, f"'{field}' is {say(value)}, not text", hint)
         return next((text for text in (value, self._metadata.get(field)) if _is_text(text)), None)
 
     def tags(self) -> tuple[str, ...]:
-        """A list of words, or a text of them."""
+        """A list of words, or words in one text."""
         value = self._fields.get("tags", self._metadata.get("tags"))
         words = _BETWEEN_TAGS.split(value) if isinstance(value, str) else value
         if not isinstance(words, list) and value is not None:
@@ -118,13 +123,13 @@ class _Reader:
         return self._texts("tags", words)
 
     def arguments(self) -> tuple[Argument, ...]:
-        """A list of names, or of mappings with a name."""
+        """A list of names, or of mappings with ``name``."""
         found: dict[str, Argument] = {}
         for item in self._list("arguments", "write a list of names, or of mappings with 'name'"):
             argument = self._argument(item)
             if argument is None or argument.name in found or len(found) >= DEFAULT_LIMITS.max_arguments:
                 hint = f"write 1-64 of letters, digits, '_', '-', '.'; {DEFAULT_LIMITS.max_arguments} at most"
-                message = f"the argument {str(item)!r:.80} has no name of its own, or is one too many"
+                message = f"the argument {str(item)!r:.80} has no valid name, is repeated, or is one too many"
                 self._refuse("arguments", message, hint)
             else:
                 found[argument.name] = argument
@@ -166,13 +171,13 @@ class _Reader:
         return self._texts("dependencies", [_referred(item, kind, key) for item in items])
 
     def icons(self) -> tuple[Mapping[str, Json], ...]:
-        """Icons as MCP has them: where the picture is, of which type, in which sizes, for which theme."""
+        """Icons as MCP defines them: source, media type, sizes, theme."""
         found: list[Mapping[str, Json]] = []
         for item in self._list("icons", "write a list of mappings with 'src'"):
             icon = _icon(item)
             if icon is None:
-                hint = "write 'src' as an https or data URL, beside it 'mimeType', 'sizes' (a list) and 'theme'"
-                self._refuse("icons", f"the icon {str(item)!r:.80} has another shape", hint)
+                hint = "write 'src' as an https or data URL; optional are 'mimeType', 'sizes' (a list) and 'theme'"
+                self._refuse("icons", f"the icon {str(item)!r:.80} is invalid", hint)
             else:
                 found.append(icon)
         return tuple(found)
@@ -190,12 +195,12 @@ class _Reader:
             if _is_text(item):
                 found[item.strip()] = None
             elif item != "":
-                self._refuse(field, f"'{field}' names {say(item)}", "write text, in quotes if it is a number")
+                self._refuse(field, f"'{field}' contains {say(item)}", "write text, in quotes if it is a number")
         return tuple(found)
 
     def _refuse(self, field: str, message: str, hint: str) -> None:
         if len(self.problems) < _MAX_PROBLEMS:
-            self.problems.append(Misshapen(field, message, hint))
+            self.problems.append(InvalidField(field, message, hint))
 
 
 def _is_text(value: Json) -> TypeGuard[str]:
@@ -203,7 +208,7 @@ def _is_text(value: Json) -> TypeGuard[str]:
 
 
 def _referred(item: Json, kind: str, key: str) -> Json:
-    """What a reference is to; whatever else it is, as it is."""
+    """The name or URI in a reference; other values unchanged."""
     return item.get(key) if isinstance(item, dict) and item.get("type", kind) == kind else item
 
 
@@ -224,7 +229,7 @@ def _icon(item: Json) -> Mapping[str, Json] | None:
 def parse_arguments(
     declared: Sequence[Argument], given: object, limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, str]:
-    """A value for every declared argument, from what a caller gave. ``ProtocolError`` says what is wrong."""
+    """A value for every declared argument, from a caller's arguments. ``ProtocolError`` if they are invalid."""
     values = _as_mapping(given)
     if len(values) > limits.max_arguments:
         raise _wrong("arguments-too-many", f"more than {limits.max_arguments} arguments", "give fewer")
@@ -240,7 +245,7 @@ def parse_arguments(
 
 
 def fill_in(text: str, values: Mapping[str, str], limits: Limits = DEFAULT_LIMITS) -> str:
-    """``text`` with each placeholder replaced, once; ``ProtocolError`` if that makes it larger than we send."""
+    """``text`` with each placeholder replaced once. ``ProtocolError`` if the result exceeds the size of a file."""
     if not values or "{{" not in text:
         return text
     size, sizes = len(text.encode()), {name: len(value.encode()) for name, value in values.items()}
@@ -261,7 +266,7 @@ def _as_mapping(given: object) -> dict[str, Any]:
 
 def _check_value(name: str, value: object, limits: Limits) -> None:
     if not isinstance(value, str):
-        kind = _KINDS.get(type(value), "something else")
+        kind = _KINDS.get(type(value), "of another type")
         raise _wrong("argument-invalid", f"the argument {name!r} is {kind}, not text", "give text, in quotes")
     try:
         size = len(value.encode())
@@ -271,7 +276,7 @@ def _check_value(name: str, value: object, limits: Limits) -> None:
         raise _wrong(
             "argument-too-long",
             f"the argument {name!r} has {size} bytes, more than {limits.max_argument_bytes}",
-            "give a shorter text, or the place where the long one is",
+            "give a shorter text, or a link to the long one",
         )
 
 
@@ -286,8 +291,8 @@ def _takes(declared: Sequence[Argument]) -> str:
 
 
 def _give(argument: Argument) -> str:
-    says = argument.description or argument.title
-    return f'give arguments: {{"{argument.name}": "…"}}' + (f" ({says})" if says else "")
+    label = argument.description or argument.title
+    return f'give arguments: {{"{argument.name}": "…"}}' + (f" ({label})" if label else "")
 
 
 def _wrong(reference: str, message: str, hint: str) -> ProtocolError:

@@ -1,7 +1,7 @@
-"""Diagnostics: what is wrong with a skill or a tree, where, by which rule, and how to mend it.
+"""Diagnostics: problems of a skill or a tree, with their place, their rule and a fix.
 
-``KINDS`` is the whole list. A kind is an ``error`` if it breaks a rule and a ``warning`` if it only makes
-trouble likely; ``refuses`` says that a server leaves the skill out because of it (F7: few do).
+``KINDS`` lists every kind of problem. A kind is an ``error`` if it breaks a rule, and a ``warning`` if it is only
+likely to cause trouble. If ``refuses`` is true, a server does not serve the skill (F7: few kinds do).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Position(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """What one reference stands for."""
+    """The rule, severity, effect and title of one reference."""
 
     rule: str
     severity: Severity
@@ -37,79 +37,79 @@ KINDS: dict[str, Kind] = {
     "frontmatter-unclosed": Kind("F1", "error", True, "The frontmatter has no closing line"),
     "frontmatter-empty": Kind("F1", "error", True, "The frontmatter holds no fields"),
     "frontmatter-not-mapping": Kind("F1", "error", True, "The frontmatter is not a mapping of fields"),
-    "frontmatter-too-large": Kind("B1", "error", True, "The frontmatter is larger than we read"),
+    "frontmatter-too-large": Kind("B1", "error", True, "The frontmatter is too large"),
     "encoding-invalid": Kind("F6", "error", True, "SKILL.md is not UTF-8"),
-    "yaml-invalid": Kind("F1", "error", True, "The frontmatter is not YAML"),
+    "yaml-invalid": Kind("F1", "error", True, "The frontmatter is not valid YAML"),
     "yaml-alias": Kind("F4", "error", True, "The frontmatter uses anchors or aliases"),
     "yaml-tag": Kind("F4", "error", True, "The frontmatter uses tags"),
     "yaml-key": Kind("F4", "error", True, "A key of the frontmatter is not text"),
     "yaml-duplicate-key": Kind("F4", "error", True, "A key of the frontmatter is written twice"),
-    "yaml-number": Kind("F4", "error", True, "A number has no form in JSON"),
-    "yaml-too-deep": Kind("B1", "error", True, "The frontmatter nests too deep"),
+    "yaml-number": Kind("F4", "error", True, "JSON cannot express a number"),
+    "yaml-too-deep": Kind("B1", "error", True, "The frontmatter is nested too deeply"),
     # Fields
-    "name-missing": Kind("F2", "error", True, "There is no name"),
-    "name-invalid": Kind("F2", "error", True, "The name has characters it may not have"),
-    "name-mismatch": Kind("U3", "error", True, "The name differs from the folder's"),
-    "description-missing": Kind("F3", "error", True, "There is no description"),
+    "name-missing": Kind("F2", "error", True, "The name is missing"),
+    "name-invalid": Kind("F2", "error", True, "The name has invalid characters"),
+    "name-mismatch": Kind("U3", "error", True, "The name differs from the name of the folder"),
+    "description-missing": Kind("F3", "error", True, "The description is missing"),
     "description-blank": Kind("F3", "error", False, "The description is blank"),
     "description-too-long": Kind("F3", "error", False, "The description is too long"),
     "license-invalid": Kind("F3", "error", False, "The license is not text"),
     "compatibility-invalid": Kind("F3", "error", False, "The compatibility is not a short text"),
-    "metadata-invalid": Kind("F3", "error", False, "The metadata holds something that is not text"),
+    "metadata-invalid": Kind("F3", "error", False, "A value of the metadata is not text"),
     "allowed-tools-invalid": Kind("F3", "error", False, "The allowed tools are not one line of text"),
-    "declared-invalid": Kind("P6", "warning", False, "A field that other dialects show has another shape"),
+    "declared-invalid": Kind("P6", "warning", False, "A field for other dialects is invalid"),
     # Content
-    "body-empty": Kind("F1", "warning", False, "There are no instructions below the frontmatter"),
-    "link-broken": Kind("U6", "error", False, "A link points at a file that the skill does not have"),
+    "body-empty": Kind("F1", "warning", False, "The skill has no instructions below the frontmatter"),
+    "link-broken": Kind("U6", "error", False, "A link points to a file that does not exist"),
     "link-outside": Kind("U6", "error", False, "A link leaves the skill's folder"),
-    "hidden-text": Kind("B6", "warning", False, "Text that a person does not see and a model does"),
+    "hidden-text": Kind("B6", "warning", False, "Hidden text that people do not see and models read"),
     # Files and folders
-    "skill-file-case": Kind("F1", "error", True, "SKILL.md is written in another case"),
+    "skill-file-case": Kind("F1", "error", True, "The name SKILL.md has the wrong case"),
     "skill-file-kind": Kind("F1", "error", True, "SKILL.md is not a regular file"),
-    "over-limit": Kind("E6", "warning", False, "The skill is larger than every host must accept"),
-    "too-large": Kind("B1", "error", True, "The skill is larger than we serve"),
-    "too-deep": Kind("B1", "error", True, "Folders nest deeper than we look"),
-    "too-many-entries": Kind("B1", "error", True, "The tree has more files than we look at"),
-    "link-skipped": Kind("E4", "warning", False, "A symbolic link inside the tree was left out"),
+    "over-limit": Kind("E6", "warning", False, "The skill is larger than hosts are required to accept"),
+    "too-large": Kind("B1", "error", True, "The skill is too large to serve"),
+    "too-deep": Kind("B1", "error", True, "Folders are nested too deeply"),
+    "too-many-entries": Kind("B1", "error", True, "The tree has too many files"),
+    "link-skipped": Kind("E4", "warning", False, "A symbolic link inside the tree was skipped"),
     "link-escape": Kind("E4", "error", False, "A symbolic link leaves the tree"),
-    "special-file": Kind("B1", "warning", False, "A device, pipe or socket was left out"),
-    "file-name-invalid": Kind("U7", "error", True, "A file's name cannot be part of a URI"),
+    "special-file": Kind("B1", "warning", False, "A device, pipe or socket was skipped"),
+    "file-name-invalid": Kind("U7", "error", True, "A file name cannot be part of a URI"),
     "path-collision": Kind("B5", "error", True, "Two names differ only in case or Unicode form"),
     "unreadable": Kind("R2", "error", True, "A file or folder could not be read"),
-    "vanished": Kind("R2", "warning", False, "A file went away while it was being read"),
+    "vanished": Kind("R2", "warning", False, "A file disappeared while it was being read"),
     "settings-invalid": Kind("R4", "error", False, "The file skillwire.toml has unknown keys or wrong values"),
-    "settings-unmatched": Kind("R4", "warning", False, "The file skillwire.toml names a skill that is not there"),
+    "settings-unmatched": Kind("R4", "warning", False, "The file skillwire.toml names an unknown skill"),
     # Archives
-    "archive-refused": Kind("I3", "error", True, "An archive holds what may not be in one"),
-    "archive-too-large": Kind("I3", "error", True, "An archive unpacks to more than we serve"),
+    "archive-refused": Kind("I3", "error", True, "An archive has forbidden content"),
+    "archive-too-large": Kind("I3", "error", True, "An archive is too large, or unpacks to too much"),
     # Catalogs
-    "catalog-collision": Kind("N1", "warning", False, "Two sources hold a skill at one path"),
-    "generator-failed": Kind("R2", "error", True, "The function that makes the skill failed"),
+    "catalog-collision": Kind("N1", "warning", False, "Two sources have a skill at the same path"),
+    "generator-failed": Kind("R2", "error", True, "The function that generates the skill failed"),
     # Servers
-    "dependency-missing": Kind("P3", "warning", False, "A skill depends on what its server does not offer"),
+    "dependency-missing": Kind("P3", "warning", False, "A skill depends on something its server does not offer"),
     "entry-invalid": Kind("E1", "error", True, "A server lists an entry that breaks a rule"),
-    "entry-repeated": Kind("E5", "error", True, "A server lists one URI twice"),
-    "entry-type-unknown": Kind("I1", "warning", False, "An index has an entry of a type that we do not know"),
+    "entry-repeated": Kind("E5", "error", True, "A server lists the same URI twice"),
+    "entry-type-unknown": Kind("I1", "warning", False, "An index has an entry of an unknown type"),
     "entry-template": Kind("I1", "warning", False, "A server lists a template instead of a skill"),
-    "listing-partial": Kind("B3", "error", True, "A server's listing did not end within the bounds"),
-    "child-invalid": Kind("D1", "error", True, "A server lists something in a directory that is not inside it"),
+    "listing-partial": Kind("B3", "error", True, "A server's listing exceeds the limits"),
+    "child-invalid": Kind("D1", "error", True, "A server lists something in a directory that is outside it"),
     # Gateways
     "upstream-away": Kind("L2", "error", True, "An upstream cannot be reached and was never listed"),
-    "upstream-stale": Kind("L2", "warning", False, "An upstream does not answer; its last listing is served"),
+    "upstream-stale": Kind("L2", "warning", False, "An upstream does not respond; its last listing is served"),
     "upstream-partial": Kind("B3", "warning", False, "An upstream did not list all of its skills"),
-    "approval-missing": Kind("A1", "error", True, "A skill waits for a person's yes"),
-    "snapshot-failed": Kind("V7", "warning", False, "A skill could not be read whole, so that it stays dynamic"),
+    "approval-missing": Kind("A1", "error", True, "A skill is waiting for approval"),
+    "snapshot-failed": Kind("V7", "warning", False, "A skill could not be read completely, so it stays dynamic"),
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One problem. ``file`` is a path inside the tree that was checked; ``source`` is the line it is about.
+    """One problem. ``file`` is a path inside the checked tree; ``source`` is the affected line of text.
 
-    ``broken`` is the rule's id where the kind alone does not tell it. ``other`` is the path of another skill that
-    the message names: whoever may not see that one is not told. ``detail`` divides a reference further, for
-    programs: of ``hidden-text``, the ``HiddenKind``. ``listed`` is false for a skill that would not be listed: a
-    caller who does not know it is not told of it.
+    ``broken`` is the id of the rule if it differs from that of the kind. ``other`` is the path of another skill
+    that the message names: callers that may not see that skill do not get the diagnostic. ``detail`` is a finer
+    classification for programs: the ``HiddenKind`` of ``hidden-text``. ``listed`` is false for a skill that would
+    not be listed: callers that do not know the skill do not get the diagnostic.
     """
 
     reference: str
@@ -127,7 +127,7 @@ class Diagnostic:
 
     @property
     def kind(self) -> Kind:
-        """What the reference stands for."""
+        """The kind of the reference."""
         return KINDS[self.reference]
 
     @property
@@ -142,16 +142,16 @@ class Diagnostic:
 
     @property
     def refuses(self) -> bool:
-        """Whether a server leaves the skill out for it."""
+        """Whether a server does not serve the skill because of it."""
         return self.kind.refuses
 
     def under(self, folder: str) -> Diagnostic:
-        """The same, for a tree that is mounted at ``folder``."""
+        """The diagnostic for a tree that is mounted at ``folder``."""
         skill = f"{folder}/{self.skill}" if self.skill else self.skill
         other = f"{folder}/{self.other}" if self.other else self.other
         return replace(self, file=f"{folder}/{self.file}" if self.file else folder, skill=skill, other=other)
 
 
 def from_error(error: FormatError, file: str) -> Diagnostic:
-    """The diagnostic for an error that was raised while reading ``file``."""
+    """The diagnostic for an error that reading ``file`` raised."""
     return Diagnostic(error.reference, error.message, error.hint, file=file, line=error.line, column=error.column)

@@ -11,14 +11,14 @@ _DIGEST = re.compile(r"sha256:[0-9a-f]{64}\Z")
 
 
 def digest_of(data: bytes) -> str:
-    """The digest of ``data``, over the bytes as they are: no decoding, no newline rules."""
-    from hashlib import sha256  # late: OpenSSL is a tenth of what importing skills takes
+    """The digest of the raw bytes ``data``, without decoding or newline conversion."""
+    from hashlib import sha256  # late: loading OpenSSL takes a tenth of the import time of this package
 
     return "sha256:" + sha256(data).hexdigest()
 
 
 def is_digest(text: object) -> TypeGuard[str]:
-    """Whether ``text`` is spelled as E3 asks."""
+    """Whether ``text`` is a digest in the form that E3 requires."""
     return isinstance(text, str) and _DIGEST.match(text) is not None
 
 

@@ -1,9 +1,13 @@
-"""Entries: what a server claims about a skill (E1–E5).
+"""Entries: the claims of a server about a skill (E1–E5), and how they are parsed (E1–E4, U3).
 
-A ``SkillEntry`` is a claim, whoever made it. Nothing here makes it true; bytes that match it do (``verify.py``).
-What a server did not promise is absent from the value, never made up: a missing ``size`` or ``digest`` is
-``None``, a list of files that may not be all is ``Partial``, and ``gaps`` says it in words (E2b, and the older
-dialects).
+A ``SkillEntry`` is a claim and proves nothing. ``verify.py`` compares bytes with it. Information that a server did
+not send is absent and never guessed: a missing ``size`` or ``digest`` is ``None``, a list of files that may be
+incomplete is ``Partial``, and ``gaps`` names what is missing (E2b, and the older dialects).
+
+``parse_entry`` checks a received entry completely. With ``sized=False`` it reads the generation before ``size``
+(E2b), in which sizes may be missing. That generation also omitted the ``resources`` of generated skills. Such an
+entry is invalid here, because it looks the same as a broken one (E2). The caller knows which generation a server
+uses.
 """
 
 from __future__ import annotations
@@ -39,23 +43,23 @@ Dynamic: TypeAlias = Literal["dynamic"]
 DYNAMIC: Dynamic = "dynamic"
 Gap: TypeAlias = Literal["manifest", "digest", "size", "frontmatter"]
 _RESERVED_META = "io.modelcontextprotocol"
-_SKILLS_META = "io.modelcontextprotocol.skills/"  # what the specification recommends for skills (R4)
+_SKILLS_META = "io.modelcontextprotocol.skills/"  # the prefix that the specification recommends for skills (R4)
 
 _META_KEY = re.compile(
     r"[A-Za-z][A-Za-z0-9-]*(?:\.[A-Za-z][A-Za-z0-9-]*)+/[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?\Z"
 )
 
-_LONGEST_NAME = 256  # F2 allows 64; dialects without it do not say
+_LONGEST_NAME = 256  # F2 allows 64; other dialects define no limit
 _ENTRY_FIELDS = frozenset({"uri", "frontmatter", "resources"})
 _RESOURCE_FIELDS = frozenset({"uri", "digest", "size"})
-# Nothing to decode and no way out, so that text can be compared: no '%', no empty, '.' or '..' segment.
+# A tail without '%' and without empty, '.' or '..' segments can be compared as text, without decoding.
 _PLAIN_TAIL = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.~-]+)+\Z")
 
 
 class Resource(NamedTuple):
-    """One file of a skill: where it is, what its bytes hash to, how many they are (E2, E3).
+    """One file of a skill: its URI, digest and size in bytes (E2, E3).
 
-    ``None`` where the server did not say. The servers of this package, and of the extension, always say.
+    A value is ``None`` if the server did not send it. Servers of the extension always send all of them.
     """
 
     uri: str
@@ -65,10 +69,10 @@ class Resource(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Files that a server named without promising that they are all; ``names`` by URI, where it gave any.
+    """A list of files that may be incomplete. ``names`` has the names by URI, if the server gave any.
 
-    ``arguments`` are those that were given for a skill that takes some (P2); ``None`` for a required one that is
-    still missing.
+    ``arguments`` are the values given for a skill with arguments (P2), and ``None`` for a required argument that
+    is still missing.
     """
 
     known: tuple[Resource, ...] = ()
@@ -78,10 +82,10 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class SkillMeta:
-    """What the one who serves a skill says about it, beside what its author wrote.
+    """Settings of the server for a skill, in addition to the author's frontmatter.
 
-    An unlisted skill is served to whoever asks for it and absent from the listing. ``audience`` (R3) and
-    ``meta``, under a reverse-domain prefix (R4), go with the resources of the skill.
+    An unlisted skill is served by its URI, but is not in the listing. ``audience`` (R3) and ``meta``, under a
+    reverse-domain prefix (R4), are sent with the resources of the skill.
     """
 
     listed: bool = True
@@ -94,8 +98,8 @@ class SkillMeta:
             if not _META_KEY.match(key) or is_reserved:
                 raise FormatError(
                     "meta-key-invalid",
-                    f"the _meta key {key!r:.100} has no prefix of its own",
-                    f"begin it with a reversed domain you own, such as com.example/owner, or with {_SKILLS_META}",
+                    f"the _meta key {key!r:.100} has no valid prefix",
+                    f"begin it with your reversed domain, such as com.example/owner, or with {_SKILLS_META}",
                 )
 
 
@@ -104,12 +108,11 @@ DEFAULT_META = SkillMeta()
 
 @dataclass(frozen=True, slots=True)
 class SkillEntry:
-    """``{uri, frontmatter, resources}``: the address of a ``SKILL.md``, all its fields, all its files.
+    """``{uri, frontmatter, resources}``: the URI of a ``SKILL.md``, its fields, and the files of the skill.
 
-    ``resources`` is ``"dynamic"`` for a skill whose bytes are made when they are read, and ``Partial`` where a
-    dialect has no complete list. ``whole_frontmatter`` is false where only some fields were sent. ``meta``,
-    ``modified`` and ``received`` (the entry as it came, if it had fields that we do not know) are not part of the
-    claim.
+    ``resources`` is ``"dynamic"`` for a skill whose bytes are generated on each read, and ``Partial`` if the
+    dialect has no complete list. ``whole_frontmatter`` is false if the server sent only some fields. ``meta``,
+    ``modified`` and ``received`` (the original JSON, if it had unknown fields) are not part of the claim.
     """
 
     uri: str
@@ -122,12 +125,12 @@ class SkillEntry:
 
     @property
     def name(self) -> str:
-        """The label in the frontmatter. Identity is the URI (E5)."""
+        """The name in the frontmatter. It is a label: the URI identifies the skill (E5)."""
         return str(self.frontmatter.get("name", ""))
 
     @property
     def description(self) -> str:
-        """What the skill does and when to use it, in the author's words."""
+        """The author's description: what the skill does and when to use it."""
         return str(self.frontmatter.get("description", ""))
 
     @property
@@ -137,37 +140,37 @@ class SkillEntry:
 
     @property
     def is_dynamic(self) -> bool:
-        """Whether the bytes are made on reading, so that nothing about them can be claimed."""
+        """Whether the bytes are generated on each read, so the entry claims nothing about them."""
         return self.resources == DYNAMIC
 
     @property
     def arguments(self) -> Mapping[str, str | None]:
-        """The arguments that were given for it; ``None`` for a required one that is missing (P2)."""
+        """The given arguments, and ``None`` for a required one that is missing (P2)."""
         return self.resources.arguments if isinstance(self.resources, Partial) else {}
 
     @property
     def is_named(self) -> bool:
-        """Whether its server knows the skill by name, so that its files may be anywhere on that server (P4)."""
+        """Whether the server knows the skill by name, so its files may be anywhere on that server (P4)."""
         return self.uri.startswith(f"{NAMED_SCHEME}://")
 
     @property
     def is_complete(self) -> bool:
-        """Whether ``files`` are all the files there are (E2)."""
+        """Whether ``files`` lists all files of the skill (E2)."""
         return isinstance(self.resources, tuple)
 
     @property
     def is_short(self) -> bool:
-        """Whether the server may promise more when it is asked for the skill: some dialects list little."""
+        """Whether getting the skill may return more than this entry: some dialects list few fields."""
         return not self.is_complete and not self.is_dynamic
 
     @property
     def size(self) -> int:
-        """All bytes of the skill, as far as they are known; 0 for a dynamic one."""
+        """The known size of the skill in bytes; 0 for a dynamic one."""
         return sum(resource.size or 0 for resource in self.files)
 
     @property
     def files(self) -> tuple[Resource, ...]:
-        """The files that are known; none for a dynamic skill."""
+        """The known files; none for a dynamic skill."""
         match self.resources:
             case str():
                 return ()
@@ -178,7 +181,7 @@ class SkillEntry:
 
     @property
     def gaps(self) -> frozenset[Gap]:
-        """What the server did not promise. Nothing is missing from an entry of the extension as it is now."""
+        """The kinds of information that the server did not send. Empty for entries of the current extension."""
         gaps: set[Gap] = set()
         if not self.is_complete:
             gaps.add("manifest")
@@ -191,7 +194,7 @@ class SkillEntry:
         return frozenset(gaps)
 
     def resource(self, uri: str) -> Resource | None:
-        """What is claimed about one file, whatever the spelling of its URI."""
+        """The claim about the file at ``uri``. URIs are compared decoded, so their spelling does not matter."""
         for resource in self.files:
             if resource.uri == uri:
                 return resource
@@ -199,7 +202,7 @@ class SkillEntry:
         return next((resource for resource in self.files if parse_uri(resource.uri) == wanted), None)
 
     def is_unpromised(self, uri: str) -> bool:
-        """Whether nothing is promised about the file at ``uri``, except that it may exist."""
+        """Whether the entry has no digest for the file at ``uri``, which may exist."""
         resource = self.resource(uri)
         return not self.is_complete if resource is None else resource.digest is None
 
@@ -209,9 +212,9 @@ class SkillEntry:
         return skill_root(parse_uri(self.uri)).path
 
     def to_json(self) -> dict[str, Any]:
-        """The entry as the extension sends it, and nothing else: strict clients reject extra fields.
+        """The entry in the form of the extension, without other fields, which strict clients would reject.
 
-        An entry with gaps goes out as ``"dynamic"``: nothing about it can be verified as the extension asks.
+        An entry with gaps becomes ``"dynamic"``, because it cannot be verified as the extension requires.
         """
         whole = isinstance(self.resources, tuple) and not self.gaps
         return {
@@ -221,7 +224,7 @@ class SkillEntry:
         }
 
     def as_received(self) -> dict[str, Any]:
-        """The entry with every field that the server sent, those included that we do not know."""
+        """The entry with every field that the server sent, including unknown ones."""
         return self.to_json() if self.received is None else dict(self.received)
 
 
@@ -234,7 +237,7 @@ def build_entry(
     meta: SkillMeta = DEFAULT_META,
     modified: float | None = None,
 ) -> SkillEntry:
-    """The entry of the skill at ``skill_path`` with ``files``: (path in the skill, digest, size), each once."""
+    """The entry of the skill at ``skill_path``. Each of ``files`` is (path in the skill, digest, size)."""
     uri = skill_md_uri(skill_path, scheme)
     if isinstance(files, str):
         return SkillEntry(uri, frontmatter, DYNAMIC, meta, modified)
@@ -246,14 +249,14 @@ def build_entry(
 
 
 def fold(path: str) -> str:
-    """What a case-insensitive, normalising disk makes of ``path``: equal folds collide there (B5)."""
+    """``path`` as a case-insensitive, normalising file system compares it. Equal results collide there (B5)."""
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_LIMITS) -> SkillEntry:
-    """An entry as it came off the wire, or ``FormatError`` (``entry-invalid``) saying which rule it breaks."""
+    """Parse a received entry. ``FormatError`` (``entry-invalid``) with the broken rule if it is invalid."""
     fields = _mapping(value, "an entry")
     uri = _text(fields, "uri")
     root = _root(uri)
@@ -268,29 +271,29 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
 
 
 def check_frontmatter_size(frontmatter: Mapping[str, object], limits: Limits = DEFAULT_LIMITS) -> None:
-    """B1: what an entry says of a skill is no larger than the frontmatter of a ``SKILL.md`` may be."""
+    """Refuse an entry whose frontmatter is larger than that of a ``SKILL.md`` may be (B1)."""
     _check_bytes(frontmatter, "the frontmatter has", limits)
 
 
 def check_name(name: str, rule: str) -> None:
-    """What a dialect with free names may call a skill: short, and no blanks that are easily missed (B1, N1)."""
+    """Refuse a long name, or one with extra spaces, in a dialect without rules for names (B1, N1)."""
     if len(name) > _LONGEST_NAME:
         raise invalid_entry(f"the name {name!r:.80} has more than {_LONGEST_NAME} characters", "B1")
     if name != " ".join(name.split()):
-        raise invalid_entry(f"the name {name!r:.80} begins or ends with a blank, or has several in a row", rule)
+        raise invalid_entry(f"the name {name!r:.80} begins or ends with a space, or has several in a row", rule)
 
 
 def _unknown(fields: dict[str, Any], limits: Limits) -> Mapping[str, Any] | None:
-    """The whole entry, if something in it would be lost otherwise: fields we do not know, files without sizes.
+    """The whole entry if parsing loses something: unknown fields, or files without sizes. Else ``None``.
 
-    What we do not know has the bound of a frontmatter (B1).
+    Unknown fields have the same size limit as a frontmatter (B1).
     """
     items: list[dict[str, Any]] = [] if isinstance(fields["resources"], str) else fields["resources"]
     whole = all(item.keys() == _RESOURCE_FIELDS and item["size"] is not None for item in items)
     if whole and fields.keys() == _ENTRY_FIELDS:
         return None
     unknown = [_without(fields, _ENTRY_FIELDS), *(_without(item, _RESOURCE_FIELDS) for item in items)]
-    _check_bytes([each for each in unknown if each], "the fields that we do not know have", limits)
+    _check_bytes([each for each in unknown if each], "the unknown fields have", limits)
     return fields
 
 
@@ -363,12 +366,12 @@ def _is_plain(uri: str, plain_root: str | None) -> bool:
     if plain_root is None or not uri.startswith(plain_root) or len(uri) > DEFAULT_LIMITS.max_uri_length:
         return False
     tail = uri[len(plain_root) :]
-    # two slashes belong to the scheme
+    # Two slashes belong to the scheme.
     return _PLAIN_TAIL.match(tail) is not None and uri.count("/") - 2 < DEFAULT_LIMITS.max_uri_segments
 
 
 def _path(uri: str, root: SkillUri, plain_root: str | None) -> str:
-    """The decoded path inside the skill, with a slash before it."""
+    """The decoded path inside the skill, with a leading slash."""
     if _is_plain(uri, plain_root):
         return uri[len(plain_root or "") :]
     return "/" + "/".join(parse_uri(uri).segments[len(root.segments) :])
@@ -388,5 +391,5 @@ def _text(fields: Mapping[str, object], name: str) -> str:
 
 
 def invalid_entry(message: str, rule: str) -> FormatError:
-    """The refusal of an entry."""
-    return FormatError("entry-invalid", message, "the server that sent this entry has to be corrected", rule=rule)
+    """The error for an invalid entry."""
+    return FormatError("entry-invalid", message, "the server that sent this entry must be fixed", rule=rule)

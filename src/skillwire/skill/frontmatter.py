@@ -1,7 +1,7 @@
-"""``SKILL.md``: frontmatter and body (F1, F5, F6), and the fields the format knows (F2, F3).
+"""``SKILL.md``: frontmatter and body (F1, F5, F6), and the fields of the format (F2, F3).
 
-``parse_skill_md`` raises for what cannot be read at all. ``check_frontmatter`` reports what can be read but
-breaks a rule; each report says whether a server must refuse the skill for it (F7).
+``parse_skill_md`` raises if the file cannot be parsed. ``check_frontmatter`` reports fields that break a rule; the
+kind of each diagnostic defines whether a server refuses the skill (F7).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Json: TypeAlias = "bool | int | float | str | list[Json] | dict[str, Json] | Non
 
 @dataclass(frozen=True, slots=True)
 class SkillDocument:
-    """A ``SKILL.md`` that could be read: every field the author wrote, and the Markdown below."""
+    """A parsed ``SKILL.md``: all fields of the frontmatter, and the Markdown below."""
 
     frontmatter: Mapping[str, Json]
     body: str
@@ -40,7 +40,7 @@ class SkillDocument:
 
 
 def find_frontmatter(data: bytes) -> tuple[int, int, int] | None:
-    """Where the YAML of a ``SKILL.md`` begins and ends, and where the Markdown begins (F1)."""
+    """The offsets where the YAML of a ``SKILL.md`` begins and ends, and where the Markdown begins (F1)."""
     opening = _OPENING.match(data)
     closing = _CLOSING.search(data, opening.end()) if opening else None
     # F5: the line break before the closing line belongs to the YAML.
@@ -48,7 +48,7 @@ def find_frontmatter(data: bytes) -> tuple[int, int, int] | None:
 
 
 def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocument:
-    """Read the bytes of a ``SKILL.md``. ``FormatError`` if there is no frontmatter that can be read."""
+    """Parse the bytes of a ``SKILL.md``. ``FormatError`` if it has no valid frontmatter."""
     opening = _OPENING.match(data)
     if opening is None:
         raise FormatError(
@@ -67,7 +67,7 @@ def parse_skill_md(data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocumen
         body = data[body_begins:].decode()
     except UnicodeDecodeError as error:
         raise _not_utf8(data) from error
-    from skillwire.skill.coreyaml import parse_yaml_mapping  # late: half of what importing this package would cost
+    from skillwire.skill.coreyaml import parse_yaml_mapping  # late: slow to import
 
     values, positions = parse_yaml_mapping(yaml, max_depth=limits.max_yaml_depth, first_line=2)
     return SkillDocument(values, body, data.count(b"\n", 0, body_begins) + 1, positions)
@@ -104,14 +104,14 @@ def _unclosed(data: bytes, start: int, limits: Limits) -> FormatError:
 
 
 def check_frontmatter(document: SkillDocument, directory: str, file: str) -> Iterator[Diagnostic]:
-    """Every rule of F2 and F3 that ``document``, found in the folder ``directory``, breaks."""
+    """A diagnostic for each rule of F2 and F3 that ``document``, found in the folder ``directory``, breaks."""
     for reference, field, message, hint in _field_problems(document.frontmatter, directory):
         line, column = document.positions.get(field, Position(1, 1))
         yield Diagnostic(reference, message, hint, file=file, line=line, column=column)
 
 
 def is_name(text: str) -> bool:
-    """F2: whether a skill may have this name."""
+    """Whether ``text`` is a valid name of a skill (F2)."""
     return len(text) <= MAX_NAME and _NAME.match(text) is not None
 
 
@@ -129,12 +129,12 @@ def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tupl
 def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str]]:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        what = f"'name' is {say(name)}" if "name" in fields else "the frontmatter has no 'name'"
-        yield "name-missing", what, f"write 'name: {directory}', in quotes if it looks like a number"
+        problem = f"'name' is {say(name)}" if "name" in fields else "the frontmatter has no 'name'"
+        yield "name-missing", problem, f"write 'name: {directory}', in quotes if it looks like a number"
     elif not is_name(name):
         yield (
             "name-invalid",
-            f"the name {name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens",
+            f"the name {name!r:.80} is not 1-64 characters of a-z, 0-9 and single hyphens",
             f"rename the skill and its folder, for example to '{_suggest_name(name)}'",
         )
     elif name != directory:
@@ -146,12 +146,13 @@ def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple
 
 
 def description_problems(fields: Mapping[str, Json]) -> Iterator[tuple[str, str, str]]:
-    """F3: the reference, the message and the hint of what is wrong with the description."""
+    """The reference, message and hint of each problem of the description (F3)."""
     description = fields.get("description")
-    hint = "say in one or two sentences what the skill does and when to use it"
+    hint = "describe in one or two sentences what the skill does and when to use it"
     if not isinstance(description, str):
-        what = f"'description' is {say(description)}" if "description" in fields else "there is no 'description'"
-        yield "description-missing", what, hint
+        is_given = "description" in fields
+        problem = f"'description' is {say(description)}" if is_given else "the frontmatter has no 'description'"
+        yield "description-missing", problem, hint
     elif not description.strip():
         yield "description-blank", "'description' is blank", hint
     elif len(description) > MAX_DESCRIPTION:
@@ -180,7 +181,7 @@ _OPTIONAL_FIELDS = (
         "compatibility",
         _is_compatibility,
         f"text of 1-{MAX_COMPATIBILITY} characters",
-        "say in a sentence what is needed",
+        "describe the requirements in one sentence",
     ),
     ("metadata", _is_text_map, "a mapping of text to text", "quote numbers, dates, true and false; flatten lists"),
     ("allowed-tools", _is_text, "one line of text", "write the tools in one line, separated by spaces: Read Grep"),
@@ -193,7 +194,7 @@ def _suggest_name(name: str) -> str:
 
 
 def say(value: Json) -> str:
-    """What ``value`` is, in words."""
+    """A short description of ``value`` for messages."""
     match value:
         case None:
             return "empty"

@@ -1,10 +1,9 @@
-"""Text that a person does not see and a model does (B6).
+"""Finds characters that people do not see and models read (B6), and makes them visible.
 
-Unicode tag characters spell ASCII invisibly; control characters, and those that turn the direction of writing,
-make text read differently from what it says; zero-width characters and variation selectors in a run, or spread
-over ordinary letters, carry bits. Of HTML, lists say what is certainly shown: elements, attributes with their
-values, and declarations of a style (``style.py``). Everything else is reported with its kind and what it says, so
-that the person who approves has read it too. Hidden parts of Markdown itself: ``markdown.py``.
+Unicode tag characters spell invisible ASCII. Control characters and bidirectional controls change how text is
+displayed. Zero-width characters and variation selectors, in a run or spread over ordinary letters, can encode
+bits. Each find is reported with its kind and its text, so the person who approves a skill has read it too. Hidden
+parts of HTML: ``hidden_html.py``. Hidden parts of Markdown: ``markdown.py``.
 """
 
 from __future__ import annotations
@@ -19,12 +18,12 @@ if TYPE_CHECKING:
 
 
 class HiddenKind(StrEnum):
-    """How text is hidden. The value is for programs and does not change; ``words`` are for people."""
+    """How text is hidden. The value is stable and for programs; ``words`` is a label for people."""
 
     words: str
 
     def __new__(cls, value: str, words: str) -> HiddenKind:
-        """A kind with its words."""
+        """A kind with its label."""
         kind = str.__new__(cls, value)
         kind._value_, kind.words = value, words
         return kind
@@ -55,15 +54,15 @@ class HiddenKind(StrEnum):
     LINK_WORDS = "link-words", "words in the address or the label of a link"
     ALT = "alt-text", "a long text in place of an image"
     FAR = "far-text", "text far to the right"
-    LOST_CELL = "lost-cell", "cells beyond the columns of a table"
+    LOST_CELL = "lost-cell", "table cells beyond the last column"
     CODE_INFO = "code-info", "words after the language of a code block"
     YAML_COMMENT = "yaml-comment", "a comment in the frontmatter"
-    UNREAD = "unread", "too large, or nested too deep, to look for all hidden text in it"
-    MORE = "more", "there is more hidden text: look at the whole skill"
+    UNREAD = "unread", "too large or too deeply nested to find all hidden text"
+    MORE = "more", "more hidden text: look at the whole skill"
 
 
 class HiddenText(NamedTuple):
-    """One find in a text: its kind, where it begins, and what it says."""
+    """One find in a text: its kind, its offset, and the hidden text."""
 
     kind: HiddenKind
     offset: int
@@ -71,7 +70,7 @@ class HiddenText(NamedTuple):
 
 
 class HiddenFind(NamedTuple):
-    """One find in a skill: its kind, the file and line (or the field) it is in, and what it says."""
+    """One find in a skill: its kind, its file and line (or its field), and the hidden text."""
 
     kind: HiddenKind
     place: str
@@ -84,7 +83,7 @@ class HiddenFind(NamedTuple):
 
 
 class HiddenRun(NamedTuple):
-    """Characters side by side that are not seen: what they are, where, and what they say."""
+    """A run of hidden characters: its kind, its range, and the hidden text."""
 
     kind: HiddenKind
     start: int
@@ -92,8 +91,8 @@ class HiddenRun(NamedTuple):
     says: str
 
 
-# Characters that are not seen. Every use of them begins here: what a check reports, what pages and terminals spell
-# out, and what is taken out of text that a model is shown.
+# Hidden characters. Every use is based on these sets: the reports of checks, the escapes on pages and terminals,
+# and the text for models, from which they are removed.
 _TAGS = "\U000e0001-\U000e007f"
 _CONTROLS = "\x00-\x08\x0b\x0c\x0e-\x1f\x7f"
 _BIDI = "\u061c\u202a-\u202e\u2066-\u2069"
@@ -103,37 +102,37 @@ _JOINERS = "\u200c\u200d"
 _WIDTHLESS = (  # without the joiners; U+2800 has a width and no dots
     f"{_FILLERS}\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u2800\ufeff\ufff0-\ufff8"
     "\U0001107f\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
-    # Planes without characters, what is unassigned beside the tags, and the private planes.
+    # Unassigned planes, unassigned code points beside the tags, and the private-use planes.
     "\U00040000-\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U0010ffff"
 )
-# These join letters of their own scripts. After other letters most fonts draw nothing.
+# These join letters of certain scripts. After other letters, most fonts draw nothing.
 _STACKERS = (
     "\u1039\u17d2\u1a60\u2d7f\U00010a3f\U00011133\U000113d0\U0001193e\U00011a47\U00011a99\U00011d45"
     "\U00011d97\U0001bc9d\U0001da9b-\U0001da9f\U0001daa1-\U0001daaf"
 )
-# Controls of C1, notes between lines, and what is no character.
+# C1 controls, interlinear annotations, and noncharacters.
 _UNASSIGNED = (
     "\x80-\x9f\ufff9-\ufffb\ufdd0-\ufdef\ufffe\uffff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U0003fffe\U0003ffff"
 )
-_PRIVATE = "\ue000-\uf8ff"  # only a font of its own shows them; one alone may be an icon
+_PRIVATE = "\ue000-\uf8ff"  # visible only with a special font; a single one may be an icon
 _OTHERS = f"{_UNASSIGNED}{_PRIVATE}\u2028\u2029\ud800-\udfff"
 _PATTERN = re.compile(
     f"(?P<tag>[{_TAGS}]+)"
     f"|(?P<control>[{_CONTROLS}]+)"
     f"|(?P<bidi>[{_BIDI}]+)"
-    # An emoji may join a selector to one zero-width joiner; three in a row mean nothing visible.
+    # An emoji may have a selector next to one zero-width joiner. Three in a row display nothing.
     f"|(?P<selector>[{_SELECTORS}]{{2,}})"
     f"|(?P<zero>[{_WIDTHLESS}{_JOINERS}{_SELECTORS}]{{3,}}|[{_WIDTHLESS}{_JOINERS}]{{2,}})"
     f"|(?P<stacker>[{_STACKERS}]{{3,}})"
     f"|(?P<filler>[{_FILLERS}])"
     f"|(?P<unassigned>[{_UNASSIGNED}]+)"
     f"|(?P<private>[{_PRIVATE}]{{2,}})"
-    # Tabs and blanks in turn can spell bits. An editor leaves only tabs before blanks, or blanks before tabs.
+    # Alternating tabs and spaces can encode bits. Editors leave only tabs before spaces, or spaces before tabs.
     r"|(?P<blanks>(?<![^\S\r\n])(?!(?: *+\t*+|\t*+ *+)(?:[\r\n]|\Z))[^\S\r\n]{3,}+(?=[\r\n]|\Z))"
 )
-# Where no script and no emoji has them: joiners after letters of an alphabet that does not join (Latin, Greek,
-# Cyrillic, Armenian, Georgian) or at the start of a line, selectors after what has no variants. A digit has one in
-# a keycap. A soft hyphen and the two marks of direction have their use there.
+# Positions in which no script and no emoji uses them: joiners after letters of an alphabet that does not join
+# (Latin, Greek, Cyrillic, Armenian, Georgian) or at the start of a line, and selectors after characters without
+# variants. A digit has a selector in a keycap. Soft hyphens and the two direction marks are legitimate there.
 _LATIN = (
     " -~\u00a0-\u02af\u0370-\u058f\u10a0-\u10ff\u1c80-\u1cbf\u1d00-\u1dbf\u1e00-\u1fff"
     "\u2c60-\u2d2f\ua640-\ua69d\ua720-\ua7ff"
@@ -141,12 +140,12 @@ _LATIN = (
 _STRAY = (
     f"(?<![^{_LATIN}\\n\\t])(?:[{_JOINERS}{_STACKERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
     "|(?<![\u00a9\u00ae])(?:\ufe0e|\ufe0f(?!\u20e3))|\ufeff)"
-    "|[\ufe00-\ufe0d\U000e0100-\U000e01ef]"  # a few choose glyphs of ideographs and symbols; many carry bits
+    "|[\ufe00-\ufe0d\U000e0100-\U000e01ef]"  # a few select glyphs of ideographs and symbols; many encode bits
 )
 _SCATTERED = re.compile(f"(?:{_STRAY})(?![{_SELECTORS}{_WIDTHLESS}{_JOINERS}])")
 _FEW = 3
-# One alone is often innocent, so that no check reports it; whoever shows text marks it all the same. Not the
-# joiners and selectors that emoji and many scripts are written with.
+# A single one is often harmless, so checks do not report it, but displayed text marks it. Joiners and selectors
+# that emoji and many scripts need are not included.
 _ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_WIDTHLESS}{_OTHERS}]|{_STRAY})")
 _UNSEEN = re.compile(f"[{_TAGS}{_CONTROLS}{_BIDI}{_SELECTORS}{_WIDTHLESS}{_JOINERS}{_OTHERS}]")
 _KINDS = {
@@ -170,7 +169,7 @@ _FLAG = re.compile(
 
 
 def find_hidden_characters(text: str) -> Iterator[HiddenText]:
-    """Invisible and reordering characters, in any text."""
+    """Find invisible and reordering characters in any text."""
     for run in _runs(_PATTERN, text):
         yield HiddenText(run.kind, run.start, run.says)
     if text.isascii():
@@ -182,27 +181,27 @@ def find_hidden_characters(text: str) -> Iterator[HiddenText]:
 
 
 def find_hidden_runs(text: str) -> Iterator[HiddenRun]:
-    """The same, and single characters that are not seen: for whoever shows the text."""
+    """Find hidden characters including single ones, for displaying the text."""
     return _runs(_ANY, text)
 
 
 def is_seen(text: str) -> bool:
-    """Whether a person sees every character of ``text``."""
+    """Whether every character of ``text`` is visible."""
     return _UNSEEN.search(text) is None
 
 
 def without_hidden(text: str) -> str:
-    """``text`` without the characters that a person does not see."""
+    """``text`` without hidden characters."""
     return _UNSEEN.sub("", text)
 
 
 def encode_hidden(reference: str) -> str:
-    """A path or URI with the characters percent-encoded that a person does not see. It means the same."""
+    """A path or URI with hidden characters percent-encoded. Its meaning does not change."""
     return _UNSEEN.sub(lambda match: quote(match[0].encode(errors="surrogatepass")), reference)
 
 
 def spell_out(text: str, keep: str = "") -> str:
-    """``text`` for a terminal: what is not seen, and what a terminal would act on, becomes ``<U+200B>``."""
+    """``text`` for a terminal: hidden and control characters are written like ``<U+200B>``."""
     if text.isascii() and text.isprintable():
         return text
     pieces: list[str] = []
@@ -222,7 +221,7 @@ def _number(character: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """``text`` with every run of white space as one blank."""
+    """``text`` with every run of white space replaced by one space."""
     return " ".join(text.split())
 
 

@@ -17,7 +17,7 @@ from skillwire.skill.hidden import HiddenKind, HiddenText, one_line
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-# What is not shown of HTML, and tags. Each of the first ends where its piece of HTML does, if not before.
+# Markup that is not displayed, and tags. Markup without an end extends to the end of its piece of HTML.
 _MARKUP = re.compile(
     r"""<!--(?P<comment>.*?)(?:-->|\Z)
       | <\?(?P<instruction>.*?)(?:\?>|\Z)
@@ -43,9 +43,9 @@ _SUMMARY = re.compile(
 _VOID = frozenset(
     {"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr"}
 )
-# What HTML knows, in two lists. The content of the first is in sight, whatever surrounds it. Nothing is certain of
-# the others: controls, drawings and formulas, what scripts open, what browsers have given up. An element
-# of neither is a placeholder or a mark for the model: browsers show its content, and not its name.
+# The elements of HTML, in two lists. The content of the first is always displayed. The content of the second may
+# not be: controls, drawings, formulas, elements that scripts open, obsolete elements. An element in neither list
+# is a placeholder or a marker for the model: browsers display its content, but not its name.
 _SHOWN = frozenset(
     """a abbr acronym address article aside b bdi big blockquote body br caption center cite code col colgroup
     data dd del details dfn div dl dt em fieldset figcaption figure font footer form h1 h2 h3 h4 h5 h6 header
@@ -60,9 +60,9 @@ _UNRENDERED = frozenset(
     portal progress rb rp rtc script select selectedcontent slot spacer style svg template textarea title
     track video xmp""".split()  # noqa: SIM905 - as above
 )
-# These hold text only: a tag inside means nothing.
+# These contain only text: a tag inside has no effect.
 _RAW = frozenset({"iframe", "noembed", "noframes", "noscript", "script", "style", "textarea", "title", "xmp"})
-# Attributes, and the values they have. Any other attribute, and any other value, says something to a model only.
+# Attributes and their usual values. Other attributes and values are text that only a model reads.
 _ALLOWED = {
     name: re.compile(pattern, re.IGNORECASE)
     for names, pattern in (
@@ -109,9 +109,9 @@ _HIDING_CLASS = re.compile(
     r"|text-(?:transparent|white|black|current|\w+-\d+)|[wh]-0|size-0|overflow-hidden|collapse|clip"
     r"|screen-?reader(?:-text|-only)?|visually-?hidden|a11y-hidden)"
 )
-# A list of declarations that can hide nothing. Anything else counts as hiding: colours, positions, filters,
-# functions, variables, escapes, and what no browser knows.
-_SIZE = r"(?:0|auto|\d{1,2}(?:px|pt|%)|(?:\d|\d?\.\d{1,3})r?em)"  # of the space around: small, not negative
+# Style declarations that cannot hide anything. All others count as hiding: colours, positions, filters, functions,
+# variables, escapes, and unknown properties.
+_SIZE = r"(?:0|auto|\d{1,2}(?:px|pt|%)|(?:\d|\d?\.\d{1,3})r?em)"  # of margins and padding: small, not negative
 _LARGE = r"(?:auto|(?:1[6-9]|[2-9]\d|[1-9]\d{2,3})px|(?:[2-9]|[1-9]\d)(?:\.\d+)?r?em|(?:[2-9]\d|100)%)"
 _LINE = r"(?:none|solid|dashed|dotted|double|inset|outset|ridge|groove)"
 _EDGE = rf"(?:0|(?:\d|1\d)(?:px|pt)?|thin|medium|{_LINE}|[#][0-9a-f]{{3,6}}|black|gray|grey|silver)"
@@ -141,9 +141,9 @@ _BLANKS = re.compile(r"\s*([:,;])\s*|\s+")
 
 
 def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[HiddenText]:
-    """What a browser does not show of ``pieces`` of HTML, each with its place in ``text``.
+    """Find text that a browser does not display in ``pieces`` of HTML, each with its offset in ``text``.
 
-    A hidden element may begin in one piece and end in another. What is hidden inside it is not told again.
+    A hidden element may begin in one piece and end in another. Hidden text inside it is not reported again.
     """
     hiding: _Hiding | None = None
     rows = _Rows(text)
@@ -158,7 +158,7 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
             kind = None if tag.closes else _hiding_kind(tag)
             if not match["end"]:
                 yield HiddenText(HiddenKind.UNCLOSED_TAG, tag.start, one_line(match[0]))
-            elif tag.closes or HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # those are told whole
+            elif tag.closes or HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # reported as a whole
                 yield from rows.after(tag, offset + match.end())
                 yield from _hidden_attributes(tag)
             if hiding is not None:
@@ -177,12 +177,12 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
 
 
 def count_words(text: str) -> int:
-    """How many words of letters ``text`` has; hyphens and the like separate them."""
+    """The number of words of letters in ``text``. Hyphens and other punctuation separate words."""
     return len(_WORD.findall(text))
 
 
 def has_address_words(address: str) -> bool:
-    """Whether an address says more than where something is. No page shows it."""
+    """Whether an address contains prose. Pages do not display addresses."""
     plain = unquote(address)
     if len(address.split()) >= _MANY_WORDS or len(plain.split()) >= _MORE_WORDS or plain.startswith("data:"):
         return True
@@ -193,12 +193,12 @@ def has_address_words(address: str) -> bool:
 
 
 def count_name_parts(name: str) -> int:
-    """Of how many words an identifier is made, also with capitals between them."""
+    """The number of words in an identifier, including words in camel case."""
     return len(_NAME_PART.findall(name))
 
 
 def is_long_alt(words: str) -> bool:
-    """Whether the text in place of an image is more than a name for it."""
+    """Whether the alternative text of an image is longer than a name."""
     return count_words(words) > _MOST_ALT_WORDS
 
 
@@ -207,11 +207,11 @@ class _Tag(NamedTuple):
     start: int
     closes: bool
     attributes: dict[str, str]
-    pairs: list[tuple[str, str]]  # also those that a browser ignores, since their name came before
+    pairs: list[tuple[str, str]]  # including repeated names, which a browser ignores
 
 
 class _Hiding(NamedTuple):
-    """An element that is not shown, where its content begins, and how many elements of its name are open."""
+    """An element that is not displayed, where its content begins, and how many elements of its name are open."""
 
     kind: HiddenKind
     tag: _Tag
@@ -231,22 +231,25 @@ class _Hiding(NamedTuple):
         inside = html[self.begins : end]
         if last is not self.piece:
             inside = html[self.begins :] + text[offset + len(html) : last[0]] + last[1][:end]
-        said = one_line(_SUMMARY.sub("", inside) if self.kind is HiddenKind.CLOSED else inside)
+        content = one_line(_SUMMARY.sub("", inside) if self.kind is HiddenKind.CLOSED else inside)
         if self.kind is HiddenKind.UNRENDERED:
-            said = " ".join((*map(_say, self.tag.pairs), *([said] if said else ())))
-        elif self.kind is HiddenKind.HIDDEN_STYLE and not said:  # it may cover something
-            said = one_line(html[self.tag.start - offset : self.begins])
-        if said:
-            yield HiddenText(self.kind, self.tag.start, said)
+            content = " ".join((*map(_format_attribute, self.tag.pairs), *([content] if content else ())))
+        elif self.kind is HiddenKind.HIDDEN_STYLE and not content:  # it may cover something
+            content = one_line(html[self.tag.start - offset : self.begins])
+        if content:
+            yield HiddenText(self.kind, self.tag.start, content)
 
 
 class _Rows:
-    """What tags in a row say, with nothing shown between them: one is a placeholder or an anchor, many speak."""
+    """Text in consecutive tags with nothing displayed between them.
+
+    One such tag is a placeholder or an anchor. Many of them can form sentences.
+    """
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._start = self._end = -1
-        self._words: list[str] = []  # of tags that no browser knows
+        self._words: list[str] = []  # of unknown tags
         self._names: list[str] = []  # identifiers and addresses
 
     def after(self, tag: _Tag, end: int) -> Iterator[HiddenText]:
@@ -267,10 +270,10 @@ class _Rows:
     def told(self) -> Iterator[HiddenText]:
         words, names = self._words, self._names
         self._words, self._names, self._end = [], [], -1
-        said = " ".join(words)
-        one_tag = any(len(said.split()) >= _MANY_WORDS for said in words)
-        if one_tag or len(words) >= _MORE_WORDS or count_words(said) > _MORE_WORDS:
-            yield HiddenText(HiddenKind.TAG_WORDS, self._start, said)
+        sentence = " ".join(words)
+        one_tag = any(len(tag.split()) >= _MANY_WORDS for tag in words)
+        if one_tag or len(words) >= _MORE_WORDS or count_words(sentence) > _MORE_WORDS:
+            yield HiddenText(HiddenKind.TAG_WORDS, self._start, sentence)
         if len(names) >= _MANY_NAMES:
             yield HiddenText(HiddenKind.ATTRIBUTE, self._start, one_line(" ".join(names)))
 
@@ -279,23 +282,23 @@ def _read_tag(match: re.Match[str], offset: int) -> _Tag:
     pairs = [
         (name.lower(), unescape("".join(values))) for name, *values in _ATTRIBUTE.findall(match["attributes"])
     ]
-    attributes = dict(reversed(pairs))  # of two, a browser takes the first
+    attributes = dict(reversed(pairs))  # a browser uses the first of two
     return _Tag(match["name"].lower(), offset + match.start(), bool(match["close"]), attributes, pairs)
 
 
-def _say(pair: tuple[str, str]) -> str:
+def _format_attribute(pair: tuple[str, str]) -> str:
     name, value = pair
     return f"{name}={one_line(value)}" if value.strip() else name
 
 
 def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
-    """What the attributes of a tag say, beside what belongs there."""
+    """Text in the attributes of a tag, except usual values."""
     found: list[str] = []
     seen: set[str] = set()
     is_unknown = tag.name not in _SHOWN and tag.name not in _UNRENDERED
     for name, value in tag.pairs:
         if name in seen or tag.closes:  # a browser ignores both
-            found.append(_say((name, value)))
+            found.append(_format_attribute((name, value)))
         elif name == "alt" and tag.name == "img":
             if is_long_alt(value):
                 yield HiddenText(HiddenKind.ALT, tag.start, one_line(value))
@@ -303,27 +306,27 @@ def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
             if any(map(has_address_words, _addresses(name, value))):
                 yield HiddenText(HiddenKind.LINK_WORDS, tag.start, one_line(unquote(value)))
         elif is_unknown and not value.strip():
-            pass  # told with the tag's name
+            pass  # reported with the name of the tag
         elif not _is_allowed(name, value):
-            found.append(_say((name, value)))
+            found.append(_format_attribute((name, value)))
         seen.add(name)
     if found and not (is_unknown and count_words(" ".join(found)) < _MORE_WORDS):
         yield HiddenText(HiddenKind.ATTRIBUTE, tag.start, " ".join(found))
 
 
 def _addresses(name: str, value: str) -> list[str]:
-    """The addresses in ``srcset``, or all of it where it is no such list."""
+    """The addresses in ``srcset``, or the whole value if it is not such a list."""
     sources = _SOURCE.findall(value) if name == "srcset" else []
     return sources if sources and not _SOURCE.sub("", value).strip() else [value]
 
 
 def _is_allowed(name: str, value: str) -> bool:
-    if name == "style":  # it hides, or not; but it may also be prose
+    if name == "style":  # whether it hides is checked elsewhere; here, whether it contains prose
         return all(
-            count_words(said) < _MORE_WORDS
+            count_words(part) < _MORE_WORDS
             for each in value.split(";")
             if not is_plain_style(each)
-            for said in each.split(":")
+            for part in each.split(":")
         )
     if name in _COLOURS:
         return len(value.split()) == 1 and len(value) <= _LONGEST_NAME and count_name_parts(value) <= _MOST_PARTS
@@ -360,6 +363,6 @@ def _hiding_kind(tag: _Tag) -> HiddenKind | None:
 
 
 def is_plain_style(style: str) -> bool:
-    """Whether every declaration of ``style`` is known to hide nothing."""
+    """Whether no declaration of ``style`` can hide the element."""
     plain = _BLANKS.sub(lambda match: match[1] or " ", style.strip().lower())
     return all(_HARMLESS.fullmatch(each.strip()) for each in plain.split(";") if each)

@@ -1,9 +1,8 @@
-"""Markdown as a reader sees it: its links, and what a rendered page does not show of it. Code shows everything.
+"""Finds the links of Markdown, and the text that a rendered page does not display (B6). Code displays everything.
 
-markdown-it-py does the reading (CommonMark). Its tokens know the lines of a block; the exact place of a link or
-a tag inside the block is found again in the text. The reader gives up on what is huge or nests absurdly deep; then
-the text is searched plainly instead, and that it was not read is reported, since hiding behind depth must not work
-(B6).
+markdown-it-py parses the text (CommonMark). Its tokens have the lines of a block; the exact offset of a link or a
+tag inside the block is searched in the text. Text that is huge or very deeply nested is not parsed, but searched
+with regular expressions, and this is reported, so that deep nesting cannot hide text.
 """
 
 from __future__ import annotations
@@ -39,19 +38,19 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-_MAX_NESTING = 20  # the reader's own bound; work grows with it
-_MAX_BRACKETS = 10  # open at once in a paragraph, before the reader's work grows out of hand
+_MAX_NESTING = 20  # limit of the parser, whose work grows with it
+_MAX_BRACKETS = 10  # open at once in a paragraph; the parser's work grows quickly with more
 _MAX_READ = 256 * 1024
 _LINE_END = re.compile(r"\r\n|\r|\n")
 _BRACKETS = re.compile(r"[\[\]]|\n[ \t]*\r?\n")  # or the end of a paragraph
 _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 _PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
 _FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
-_MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # what can hide something, or is a link
+_MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # begins a link, or something that can hide text
 _NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
 _NOTE_START = re.compile(r"^(?=\[\^[^\]\s]{1,99}\]:)", re.MULTILINE)
 _NOTE_PIECES = {"softbreak": "\n", "hardbreak": "\n", "link_open": "[", "link_close": "]"}
-_FAR = re.compile(r"(?<![^\S\n])[^\S\n]{100,}+(?=\S)[^\n]{1,400}")  # text that no window shows beside the other
+_FAR = re.compile(r"(?<![^\S\n])[^\S\n]{100,}+(?=\S)[^\n]{1,400}")  # text beyond the right edge of every window
 _COLUMNS = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _MANY_WORDS = 3
@@ -60,11 +59,11 @@ _MOST_WORDS = 6
 _SETTING = re.compile(r"""[\w-]++=(?:"[^"]*+"|'[^']*+'|\S*)""")
 _PLAIN_LABEL = re.compile(r"\[([^\[\]]{1,999})\]")
 _PLAIN_DEFINITION = re.compile(r"^[ \t>]*\[([^\[\]]{1,999})\]:.*(?:\n[^\n\[]+)*", re.MULTILINE)
-_IMAGE = "\ufffc"  # in place of an image without words
+_IMAGE = "\ufffc"  # stands for an image without text
 
 
 class Link(NamedTuple):
-    """A link or image: where it points, the offset in the text where that is written, and its words if known."""
+    """A link or image: its target, the offset of the target in the text, and its text if known."""
 
     target: str
     offset: int
@@ -72,7 +71,7 @@ class Link(NamedTuple):
 
 
 class MarkdownFacts(NamedTuple):
-    """What a check wants to know of a text."""
+    """The links and the hidden text of a file."""
 
     links: list[Link]
     hidden: list[HiddenText]
@@ -80,10 +79,10 @@ class MarkdownFacts(NamedTuple):
 
 @cache
 def _reader() -> MarkdownIt:
-    from markdown_it import MarkdownIt  # late: 20 ms that only a check needs
+    from markdown_it import MarkdownIt  # late: takes 20 ms, and only checks need it
 
     reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING, "store_labels": True})
-    # Links are wanted as written, also those that a renderer would refuse (file:, javascript:).
+    # Links are kept as written, including those that a renderer would refuse (file:, javascript:).
     reader.normalizeLink = _as_written
     reader.validateLink = _any_link
     return reader
@@ -98,11 +97,11 @@ def _any_link(url: str) -> bool:  # noqa: ARG001 - the signature is markdown-it'
 
 
 def read_text(file: str, text: str) -> MarkdownFacts:
-    """The links of a file of a skill, if it is Markdown, and all hidden text in it, in order (B6)."""
+    """The links of a skill's file, if it is Markdown, and all hidden text in it, in order (B6)."""
     facts = MarkdownFacts([], [])
     if file.lower().endswith((".md", ".markdown")):
         start, end, body = _frontmatter(text) if file == SKILL_MD else (0, 0, 0)
-        # Emptied, with the same offsets: YAML is not Markdown.
+        # The frontmatter is blanked, because YAML is not Markdown. The offsets stay the same.
         facts = read_markdown(re.sub(r"[^\n]", " ", text[:body]) + text[body:])
         for offset, comment in find_comments(text[start:end]):
             facts.hidden.append(HiddenText(HiddenKind.YAML_COMMENT, start + offset, one_line(comment)))
@@ -114,7 +113,7 @@ def read_text(file: str, text: str) -> MarkdownFacts:
 
 
 def read_markdown(text: str) -> MarkdownFacts:
-    """The links of ``text``, and what a rendered page does not show of it, with their places."""
+    """The links of ``text``, and the text that a rendered page does not display, with offsets."""
     if not _MARKUP.search(text) and not any(_hidden_info(text)):
         return MarkdownFacts([], [])
     if not is_tame(text):
@@ -133,7 +132,7 @@ def read_markdown(text: str) -> MarkdownFacts:
             continue
         start, end = starts[token.map[0]], starts[token.map[1]]
         if token.type == "html_block":
-            # Without the marks of quotes and lists around it, which would end a tag.
+            # Without the markers of enclosing quotes and lists, which would end a tag.
             written = text[start:end]
             is_plain = _LINE_END.sub("\n", written).strip() == token.content.strip()
             html.append((start, written if is_plain else token.content))
@@ -156,14 +155,14 @@ def read_markdown(text: str) -> MarkdownFacts:
 
 
 def _definitions(env: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, Any]]]:
-    """Definitions of links with their labels; a second one of a label is never used."""
+    """Link definitions with their labels. The label of a duplicate is ``None``, because it is never used."""
     yield from env.get("references", {}).items()
     for definition in env.get("duplicate_refs", ()):
         yield None, definition
 
 
 def _frontmatter(text: str) -> tuple[int, int, int]:
-    """Where the YAML begins and ends and where the Markdown begins, as ``parse_skill_md`` sees it."""
+    """The offsets where the YAML begins and ends and the Markdown begins, as in ``parse_skill_md``."""
     data = text.encode(errors="surrogatepass")
     begins, ends, body = (
         len(data[:at].decode(errors="surrogatepass")) for at in find_frontmatter(data) or (0, 0, 0)
@@ -172,15 +171,15 @@ def _frontmatter(text: str) -> tuple[int, int, int]:
 
 
 def is_tame(text: str) -> bool:
-    """Whether reading ``text`` as Markdown takes a bounded time: it is not huge, nor nested out of hand."""
+    """Whether ``text`` is small and flat enough to be parsed in bounded time."""
     return len(text) <= _MAX_READ and _bracket_depth(text) <= _MAX_BRACKETS
 
 
 class _Notes:
-    """Footnotes. A page shows those that its text refers to, those that they refer to, and the first of a name."""
+    """Footnotes. A page displays the first of each name, if the text or a displayed footnote refers to it."""
 
     def __init__(self, definitions: Iterable[str]) -> None:
-        """``definitions`` are labels of links: a note of one word looks like one, and is told as one if unused."""
+        """``definitions`` are link labels: a note of one word looks like one, and is reported as one if unused."""
         self._used = [f"[{label}]".casefold() for label in definitions]
         self._notes = {name: (0, "", list[str]()) for name in self._used}
         self._again: list[tuple[int, str]] = []
@@ -188,12 +187,12 @@ class _Notes:
     def read(self, start: int, block: Token) -> None:
         if "[^" not in block.content:
             return
-        # Code refers to nothing.
-        said = "".join(
+        # References in code do not count.
+        text = "".join(
             _NOTE_PIECES.get(piece.type, piece.content if piece.type == "text" else " ")
             for piece in block.children or ()
         )
-        for part in _NOTE_START.split(said):
+        for part in _NOTE_START.split(text):
             name, *others = map(str.casefold, _NOTE.findall(part) or [""])
             if not _NOTE_START.match(part):
                 self._used += [name, *others]
@@ -207,12 +206,12 @@ class _Notes:
         while waiting:
             _, _, others = self._notes.pop(waiting.pop(), (0, "", []))
             waiting += others
-        for start, said in (*((start, said) for start, said, _ in self._notes.values()), *self._again):
-            yield HiddenText(HiddenKind.DEFINITION, start, one_line(said))
+        for start, text in (*((start, text) for start, text, _ in self._notes.values()), *self._again):
+            yield HiddenText(HiddenKind.DEFINITION, start, one_line(text))
 
 
 class _Inline:
-    """Goes through the pieces of one block, and through the text beside them, so that each has its own place."""
+    """Reads the tokens of one block, and advances through the text with them to find their offsets."""
 
     def __init__(
         self, text: str, start: int, end: int, facts: MarkdownFacts, html: list[tuple[int, str]], used: set[str]
@@ -258,7 +257,7 @@ class _Inline:
                 closing[-1][1].append(" ")
 
     def _link(self, target: str, words: str) -> None:
-        """A link's target is written after its words, unless it is a reference or stands in ``<>``."""
+        """Record a link. Its target follows its text, unless it is a reference or is in ``<>``."""
         if not target:
             return
         found = self._text.find(target, self._at, self._end)
@@ -267,7 +266,7 @@ class _Inline:
         self._facts.links.append(Link(target, found if found >= 0 else self._at, words))
 
     def _refer(self, piece: Token, address: str, words: str) -> None:
-        """Title and address are shown to a mouse that rests on the link; a label is not shown."""
+        """Check title, address and label. A page shows the first two only on hover, and the label never."""
         label = piece.meta.get("label", "")
         if label:
             self._used.add(label)
@@ -294,7 +293,7 @@ class _Inline:
 
 
 def _info(offset: int, info: str) -> Iterator[HiddenText]:
-    """Words after the language of a code block: no page shows them."""
+    """Words after the language of a code block, which pages do not display."""
     language, _, rest = info.strip().partition(" ")
     words = count_words(_SETTING.sub("", rest))
     if words >= _MANY_WORDS or count_words(rest) > _MOST_WORDS or count_name_parts(language) >= _MORE_WORDS:
@@ -302,7 +301,7 @@ def _info(offset: int, info: str) -> Iterator[HiddenText]:
 
 
 def _entities(offset: int, html: str) -> Iterator[HiddenText]:
-    """Characters that are not seen, written as entities."""
+    """Hidden characters that are written as entities."""
     plain = unescape(html) if "&" in html else html
     if plain != html:
         written = {(item.kind, item.says) for item in find_hidden_characters(html)}
@@ -316,7 +315,7 @@ def _letters(words: str) -> str:
 
 
 def _lost_cells(offset: int, paragraph: str) -> Iterator[HiddenText]:
-    """Cells of a table beyond its columns: a page with tables drops them."""
+    """Table cells beyond the last column, which renderers drop."""
     if "|" not in paragraph:
         return
     columns = 0
@@ -334,7 +333,7 @@ def _hidden_info(text: str) -> Iterator[HiddenText]:
 
 
 def _bracket_depth(text: str) -> int:
-    """How many brackets are open at once in a paragraph, at the most."""
+    """The largest number of brackets that are open at once in a paragraph."""
     depth = deepest = 0
     for piece in _BRACKETS.findall(text):
         depth = depth + 1 if piece == "[" else max(depth - 1, 0) if piece == "]" else 0

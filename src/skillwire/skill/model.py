@@ -1,8 +1,8 @@
-"""What a model is told of skills: which there are, and how to load one.
+"""Text for models: the list of skills, and tool definitions for loading one.
 
-Names and descriptions come from servers and are untrusted text, so each is escaped and stripped of characters that
-people do not see: nothing in a description can end its element, look like another skill or hide. Where the
-server's label stands in each entry, readers that take ``(server, uri)`` are called rightly much more often.
+Names and descriptions come from servers and are untrusted, so they are escaped and stripped of hidden characters.
+A description cannot end its element, imitate another skill or hide text. Repeating the server's label in each
+entry makes models call tools that take ``(server, uri)`` correctly much more often.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ READ_RESOURCE_TOOL: dict[str, Any] = {
     "inputSchema": {
         "type": "object",
         "properties": {
-            "server": {"type": "string", "description": "The server's label, as it stands in the list of skills."},
+            "server": {"type": "string", "description": "The server's label, as in the list of skills."},
             "uri": {"type": "string", "description": "The URI to read, such as skill://acme/refunds/SKILL.md."},
         },
         "required": ["server", "uri"],
@@ -41,23 +41,23 @@ READ_SKILL_TOOL: dict[str, Any] = {
     "description": "Load the instructions of a skill by its name before working on a task that it describes.",
     "inputSchema": {
         "type": "object",
-        "properties": {"name": {"type": "string", "description": "The skill's name, as it stands in the list."}},
+        "properties": {"name": {"type": "string", "description": "The skill's name, as in the list of skills."}},
         "required": ["name"],
         "additionalProperties": False,
     },
     "annotations": _READ_ONLY,
 }
-"""A tool definition for hosts whose model names the skill only."""
+"""A tool definition for hosts whose model names only the skill."""
 
 LONGEST_DESCRIPTION = 1024  # F3
 _BYTES_PER_TOKEN = 4
 
 
 class TokenEstimate(NamedTuple):
-    """About how many tokens a skill costs: to list it, to load it, and to read all its files.
+    """The approximate number of tokens to list a skill, to load it, and to read all its files.
 
-    ``None`` where the server does not say how large something is. A token is taken for four bytes of UTF-8, which
-    is near enough for English to decide what fits; a tokenizer is the model's own.
+    ``None`` if the server did not send a size. A token is estimated as four bytes of UTF-8, which is close enough
+    for English text. Each model has a different tokenizer.
     """
 
     listed: int
@@ -66,7 +66,7 @@ class TokenEstimate(NamedTuple):
 
 
 def estimate_tokens(entry: SkillEntry) -> TokenEstimate:
-    """What ``entry`` would cost a model, without reading a file."""
+    """Estimate the tokens of ``entry`` without reading a file."""
     sizes = [resource.size for resource in entry.files]
     skill_md = entry.resource(entry.uri)
     known = [size for size in sizes if size is not None]
@@ -84,10 +84,10 @@ def build_catalog(
     server_name: str | None = None,
     server_in_entries: bool = False,
 ) -> str:
-    """The skills as an XML block with instructions for the model; empty if there are none.
+    """The skills as an XML block with instructions for the model. Empty without skills.
 
-    ``tool_name`` is the tool that loads one. ``server_name`` is the label *you* gave the server (O1), for tools
-    that take one; with ``server_in_entries`` it stands in each entry too.
+    ``tool_name`` is the tool that loads a skill. ``server_name`` is the label that *you* gave the server (O1), for
+    tools that take one. With ``server_in_entries``, each entry contains it too.
     """
     if not entries:
         return ""
@@ -115,17 +115,17 @@ def build_summary(entries: Sequence[SkillEntry]) -> str:
 
 
 def text_for_model(text: str, at_most: int = LONGEST_DESCRIPTION) -> str:
-    """A stranger's ``text`` as a model is shown it: one line, of characters that people see too, cut (B6, F3).
+    """Untrusted ``text`` for a model: one line, without hidden characters, truncated (B6, F3).
 
-    Names, titles and descriptions reach a model before any person approved them. Paths and URIs have to keep their
-    meaning: ``encode_hidden``.
+    Names, titles and descriptions reach a model before a person has approved them. For paths and URIs, which must
+    keep their meaning, use ``encode_hidden``.
     """
     shown = one_line(without_hidden(one_line(text)))
     return shown if len(shown) <= at_most else f"{shown[:at_most]}…"
 
 
 def escape_text(text: str) -> str:
-    """``text`` for an XML element or attribute: nothing in it can end the element, and nothing in it is unseen."""
+    """``text`` escaped for an XML element or attribute, without hidden characters."""
     return escape(without_hidden(text), {'"': "&quot;", "'": "&apos;"})
 
 

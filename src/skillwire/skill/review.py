@@ -1,7 +1,7 @@
-"""What a person should know before saying yes to a skill (A3–A5, B6).
+"""The facts about a skill that a person sees before approving it (A3–A5, B6).
 
-From the entry alone: its files, which of them can run, what it asks for, and text in its fields that people do not
-see. From texts that were read for the review: hidden text in them. Nothing here reads anything.
+The entry has the files, which of them are scripts, the requested tools, and hidden text in fields and names. Files
+that the caller has read add the hidden text in them.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RUNNABLE = (
     ".cmd", ".exe", ".dll", ".so", ".dylib", ".jar", ".wasm", ".lua", ".r", ".go", ".rs", ".c", ".app",
     ".scpt", ".command",
 )  # fmt: skip
-# As hosts spell them: with hyphens, underscores, capitals or none of these.
+# Fields that give a skill more rights in some hosts, without hyphens, underscores and capitals.
 _WIDENING = frozenset(
     {"allowedtools", "hooks", "permissions", "permissionmode", "mcpservers", "model", "agent", "agents"}
 )
@@ -51,7 +51,7 @@ class Review:
 
 
 def review_entry(entry: SkillEntry) -> Review:
-    """What the entry alone tells."""
+    """The facts in the entry."""
     root = skill_root(parse_uri(entry.uri))
     paths = [("/".join(parse_uri(f.uri).segments[len(root.segments) :]), f.size) for f in entry.files]
     return Review(
@@ -69,7 +69,7 @@ def review_entry(entry: SkillEntry) -> Review:
 
 
 def with_text(review: Review, path: str, text: str) -> Review:
-    """The same, with what is hidden in one of the skill's files, and with the source of its ``SKILL.md``."""
+    """The review with the hidden text in one of the skill's files, and with the source of ``SKILL.md``."""
     finds: list[HiddenFind] = []
     for item in read_text(path, text).hidden[: _MAX_FINDS + 1]:
         line = text.count("\n", 0, item.offset) + 1
@@ -79,9 +79,9 @@ def with_text(review: Review, path: str, text: str) -> Review:
 
 
 def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) -> Review:
-    """The same, with what a skill inside asks for: where a folder is installed whole, that one is active too.
+    """The review with the requests of a nested skill, which is active too if the whole folder is installed.
 
-    Without ``fields``, they could not be read here. An agent may be more lenient, so a person should look.
+    ``fields`` is ``None`` if they could not be parsed. An agent may be more lenient, so a person should look.
     """
     wider: dict[str, Json] = {f"{path}: fields": "cannot be read; look at the file"}
     if fields is not None:
@@ -90,12 +90,12 @@ def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) ->
 
 
 def with_unread(review: Review, path: str) -> Review:
-    """The same, with a file that is too large to be looked through: a person should know that nobody did."""
+    """The review with a note that the file at ``path`` is too large to be searched for hidden text."""
     return replace(review, hidden=_bounded([*review.hidden, HiddenFind(HiddenKind.UNREAD, path)]))
 
 
 def requested_tools(entry: SkillEntry) -> tuple[str, ...]:
-    """The tools that ``allowed-tools`` asks for (A4): a request, never a grant."""
+    """The tools in ``allowed-tools`` (A4): a request, never a grant."""
     value = entry.frontmatter.get("allowed-tools")
     if isinstance(value, str):
         return tuple(dict.fromkeys(_split_tools(value)))
@@ -105,7 +105,7 @@ def requested_tools(entry: SkillEntry) -> tuple[str, ...]:
 
 
 def _split_tools(text: str) -> Iterator[str]:
-    """Words, and ``Bash(git add:*)`` as one: spaces inside brackets do not separate."""
+    """Split at spaces and commas, except inside parentheses: ``Bash(git add:*)`` is one tool."""
     word, depth = "", 0
     for character in text:
         depth += (character == "(") - (character == ")")
@@ -129,7 +129,7 @@ def _is_widening(key: str) -> bool:
 
 
 def _bounded(finds: list[HiddenFind]) -> tuple[HiddenFind, ...]:
-    """Not more than a person reads; that there are more is told, so that a flood of them hides nothing."""
+    """At most as many finds as a person reads. The last one tells if there are more."""
     if len(finds) <= _MAX_FINDS:
         return tuple(finds)
     return (*finds[: _MAX_FINDS - 1], HiddenFind(HiddenKind.MORE, ""))

@@ -1,11 +1,11 @@
 """Skill URIs: ``skill://<skill-path>/<file-path>`` (U1–U7).
 
-A URI is compared and contained on its decoded segments, never as text, so that ``%2e%2e``, ``%2F`` and
-other spellings of a way out mean the same as the plain one: refused. Paths inside skillwire are decoded
-segments joined by ``/``; no segment can hold a slash, so the join loses nothing.
+URIs are compared, and containment is decided, on decoded segments and never on text. So ``%2e%2e``, ``%2F`` and
+other encodings of a path that leaves the skill are refused like the plain form. Paths inside skillwire are decoded
+segments joined by ``/``. No segment can contain a slash, so joining loses nothing.
 
-The first segment stands where a network URI has its host. It is a name like the others: it keeps its case
-(U4) and is never resolved. No scheme makes something a skill (U5); ``skill`` is only the default.
+The first segment has the position of the host in a network URI. It is a name like the others: it keeps its case
+(U4) and is never resolved. A scheme does not make something a skill (U5); ``skill`` is only the default.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 SKILL_MD = "SKILL.md"
 DEFAULT_SCHEME = "skill"
-NAMED_SCHEME = "named"  # of the identities that this program gives to skills that their server knows by name
+NAMED_SCHEME = "named"  # for URIs that this program gives to skills that their server knows only by name
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_CHARACTER = re.compile("[/\\\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
-_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~/-]+\Z")  # nothing to encode, wherever it stands
-# RFC 3986 pchar; in the first segment, which parsers read as a host, only what is safe there.
+_PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~/-]+\Z")  # needs no encoding in any position
+# RFC 3986 pchar. Parsers read the first segment as a host, where fewer characters are safe.
 _PATH_SAFE = "!$&'()*+,;=:@~"
 _HOST_SAFE = "!*'()~"
 
@@ -49,11 +49,11 @@ class SkillUri:
 
     @property
     def parent(self) -> SkillUri:
-        """The directory this stands in."""
+        """The directory that contains it."""
         return SkillUri(self.scheme, self.segments[:-1])
 
     def upwards(self) -> Iterator[SkillUri]:
-        """This place, then each directory around it, from the inside out."""
+        """This URI, then each enclosing directory, innermost first."""
         for depth in range(len(self.segments), 0, -1):
             yield SkillUri(self.scheme, self.segments[:depth])
 
@@ -61,9 +61,9 @@ class SkillUri:
         return format_uri(self.path, self.scheme)
 
 
-@lru_cache(maxsize=16_384)  # layers of one request parse the same few; a catalog parses those of its listing
+@lru_cache(maxsize=16_384)  # the layers of one request parse the same URIs, and a catalog those of its listing
 def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> SkillUri:
-    """The URI in ``text``; ``FormatError`` for whatever U7 refuses."""
+    """Parse the URI ``text``. ``FormatError`` if it is invalid (U7)."""
     if len(text) > max_length:
         raise _invalid(text, f"is longer than {max_length} characters")
     refuse_file(text)
@@ -80,13 +80,13 @@ def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> Ski
 
 
 def refuse_file(text: str) -> None:
-    """O3: no skill names a file of somebody's machine, in no spelling of ``file:``."""
+    """Refuse ``file:`` URIs in any spelling: a skill must not name local files (O3)."""
     if text.lstrip()[:5].lower() == "file:":
-        raise _invalid(text, "names a file of a machine", rule="O3")
+        raise _invalid(text, "names a local file", rule="O3")
 
 
 def format_uri(path: str, scheme: str = DEFAULT_SCHEME) -> str:
-    """The URI of a decoded path, percent-encoded as RFC 3986 asks (U7)."""
+    """The URI of a decoded path, percent-encoded as RFC 3986 requires (U7)."""
     if _PLAIN_PATH.match(path):
         return f"{scheme}://{path}"
     host, slash, rest = path.partition("/")
@@ -94,7 +94,7 @@ def format_uri(path: str, scheme: str = DEFAULT_SCHEME) -> str:
 
 
 def skill_md_uri(skill_path: str, scheme: str = DEFAULT_SCHEME) -> str:
-    """The URI of the ``SKILL.md`` of the skill at ``skill_path`` (U1: it is always explicit)."""
+    """The URI of the ``SKILL.md`` of the skill at ``skill_path``, which is always explicit (U1)."""
     return format_uri(f"{skill_path}/{SKILL_MD}", scheme)
 
 
@@ -112,7 +112,7 @@ def is_within(root: SkillUri, uri: SkillUri) -> bool:
 
 
 def parse_path(text: str) -> str:
-    """``text`` if it is a decoded path of safe segments, else ``FormatError``. For prefixes and keys of files."""
+    """``text`` if it is a decoded path of valid segments, else ``FormatError``. For prefixes and file names."""
     for segment in text.split("/"):
         reason = segment_problem(segment)
         if reason:
@@ -126,7 +126,7 @@ def parse_path(text: str) -> str:
 
 
 def segment_problem(segment: str) -> str:
-    """Why ``segment`` cannot be part of a path (U7), or an empty string."""
+    """The reason why ``segment`` cannot be part of a path (U7), or an empty string."""
     if not segment:
         return "has an empty segment"
     if segment in (".", ".."):
@@ -137,10 +137,10 @@ def segment_problem(segment: str) -> str:
 
 
 def resolve_reference(root: SkillUri, base: SkillUri, reference: str) -> SkillUri | None:
-    """What ``reference``, standing in the file ``base`` of the skill ``root``, points at (U6).
+    """Resolve the link ``reference`` in the file ``base`` of the skill ``root`` (U6).
 
-    ``None`` if it points at the web, at a mail address or at a place in the same file. ``FormatError``
-    (``link-outside``) if it would leave the skill.
+    ``None`` if it points to the web, to a mail address or into the same file. ``FormatError`` (``link-outside``)
+    if it leaves the skill.
     """
     kind = reference_kind(reference)
     if kind != "relative":
@@ -161,7 +161,7 @@ def resolve_reference(root: SkillUri, base: SkillUri, reference: str) -> SkillUr
 
 
 def reference_kind(reference: str) -> Literal["relative", "elsewhere", "machine"]:
-    """Whether a link stays with the skill, goes elsewhere (web, mail, same file) or names this machine."""
+    """Whether a link is relative, points elsewhere (web, mail, same file) or names a local file ("machine")."""
     lowered = reference.strip().lower()
     if not lowered or lowered.startswith("#"):
         return "elsewhere"
@@ -186,16 +186,14 @@ def _decode_segment(text: str, raw: str) -> str:
 
 
 def _decode_reference(reference: str, raw: str) -> str:
-    """Authors write links by hand: a stray ``%`` is text, an encoded way out is still a way out."""
+    """Decode a segment of a link. Authors write links by hand, so a stray ``%`` is text, not an error."""
     segment = unquote_to_bytes(raw.encode(errors="surrogatepass")).decode(errors="surrogateescape")
     if segment not in ("", ".", "..") and _BAD_CHARACTER.search(segment):
         raise _outside(reference)
     return segment
 
 
-def _invalid(
-    text: str, reason: str, hint: str = "use a URI as the listing gives it", *, rule: str = ""
-) -> FormatError:
+def _invalid(text: str, reason: str, hint: str = "use a URI from the listing", *, rule: str = "") -> FormatError:
     return FormatError("uri-invalid", f"the URI {text!r:.200} {reason}", hint, rule=rule)
 
 

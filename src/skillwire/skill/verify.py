@@ -1,11 +1,11 @@
-"""What makes a claim true: bytes that match it (V1, V2, V4).
+"""Compares bytes with the claims of an entry (V1, V2, V4).
 
-``VerifiedFile`` and ``VerifiedSkill`` are made here and nowhere else, so whoever holds one holds bytes that were
-compared with an entry. That is consistency with what the server said, not a reason to trust the server (V6).
+``VerifiedFile`` and ``VerifiedSkill`` are created only here, so their bytes always match an entry. This proves
+that the server is consistent, not that it can be trusted (V6).
 
-A mismatch is never used. The way out is a fresh entry (``skills/get``), which, being different, needs a new
-approval (V3). A skill that promises nothing (``"dynamic"``, or a dialect without digests) cannot be verified at
-all (V7).
+Bytes that do not match are never used. The caller can get a fresh entry (``skills/get``). If that entry is
+different, it needs a new approval (V3). A skill without digests (``"dynamic"``, or in an older dialect) cannot be
+verified (V7).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from skillwire.skill.frontmatter import Json
 
 STALE = frozenset({"digest-mismatch", "size-mismatch", "frontmatter-mismatch", "file-unlisted"})
-"""Mismatches that a fresh entry may explain: the skill has changed (V3)."""
-_REFRESH = "get the skill's entry again; if it differs, whoever approved the old one has to look at the new one"
+"""Mismatches that a fresh entry may resolve, because the skill has changed (V3)."""
+_REFRESH = "get the skill's entry again; if it differs, the skill needs a new approval"
 
 
 @dataclass(frozen=True, slots=True)
 class VerifiedFile:
-    """Bytes that match what an entry says of the file at ``uri``."""
+    """Bytes that match the claim of an entry about the file at ``uri``."""
 
     uri: str
     data: bytes
@@ -40,7 +40,7 @@ class VerifiedFile:
 
     @property
     def text(self) -> str:
-        """The bytes as UTF-8 text; ``FormatError`` if they are none."""
+        """The bytes as UTF-8 text. ``FormatError`` if they are not UTF-8."""
         try:
             return self.data.decode()
         except UnicodeDecodeError as error:
@@ -49,7 +49,7 @@ class VerifiedFile:
 
 @dataclass(frozen=True, slots=True)
 class VerifiedSkill:
-    """A ``SKILL.md`` whose bytes and fields are what its entry says."""
+    """A ``SKILL.md`` whose bytes and fields match its entry."""
 
     entry: SkillEntry
     file: VerifiedFile
@@ -67,18 +67,19 @@ class VerifiedSkill:
 
 
 def expect_file(entry: SkillEntry, uri: str, limits: Limits = DEFAULT_LIMITS) -> Resource:
-    """What ``entry`` promises about ``uri``: asked before anything is read.
+    """The claim of ``entry`` about the file at ``uri``. Call this before reading the file.
 
-    A file that is not listed equals a mismatch (V2); one that is too large is not worth asking for (B1).
+    A file that is not listed is a mismatch (V2). A file that is too large is refused before it is fetched (B1).
     """
     if entry.is_dynamic:
         raise VerificationError(
             "skill-dynamic",
-            f"{entry.uri!r:.300} is generated when it is read; there is nothing to check its bytes against",
-            "read it with read_unverified, if a person chose to",
+            f"{entry.uri!r:.300} is generated on each read, so its bytes cannot be verified",
+            "if a person decided to use it anyway, read it with read_unverified",
             rule="V7",
         )
-    is_inside = entry.is_complete or not entry.is_named  # by name, files may be anywhere on the server (P4)
+    # The files of a skill that the server knows by name may be anywhere on the server (P4).
+    is_inside = entry.is_complete or not entry.is_named
     if is_inside and not is_within(skill_root(parse_uri(entry.uri)), parse_uri(uri)):
         raise VerificationError(
             "file-outside", f"{uri!r:.300} is outside the skill {entry.uri!r:.300}", _REFRESH, rule="V2"
@@ -91,48 +92,52 @@ def expect_file(entry: SkillEntry, uri: str, limits: Limits = DEFAULT_LIMITS) ->
     if resource.digest is None:
         raise VerificationError(
             "digest-unpromised",
-            f"the server gives no digest for {uri!r:.300}",
-            "get the skill first: some servers promise more then; else read_unverified, if a person chose to",
+            f"the server sent no digest for {uri!r:.300}",
+            "get the skill first, since some servers send digests only then; else use read_unverified, if a person"
+            " decided to",
             rule="V1",
         )
     if resource.size is not None and resource.size > limits.max_file_bytes:
         raise LimitError(
             "file-too-large",
-            f"{uri!r:.300} claims {resource.size} bytes, more than the {limits.max_file_bytes} we read",
-            "raise Limits.max_file_bytes if you trust the server that far",
+            f"{uri!r:.300} has {resource.size} bytes, more than the limit of {limits.max_file_bytes}",
+            "raise Limits.max_file_bytes if you trust the server",
             rule="B1",
         )
     return resource
 
 
 def verify_file(entry: SkillEntry, uri: str, data: bytes, limits: Limits = DEFAULT_LIMITS) -> VerifiedFile:
-    """V1: ``data`` as the file at ``uri``, if it is what ``entry`` says it is."""
+    """Compare ``data`` with the claim of ``entry`` about the file at ``uri`` (V1)."""
     resource = expect_file(entry, uri, limits)
     if resource.size is not None and len(data) != resource.size:
         raise VerificationError(
             "size-mismatch",
-            f"{uri!r:.300} has {len(data)} bytes, its entry says {resource.size}",
+            f"{uri!r:.300} has {len(data)} bytes, but its entry claims {resource.size}",
             _REFRESH,
             rule="V1",
         )
     digest = digest_of(data)
     if digest != resource.digest:
         raise VerificationError(
-            "digest-mismatch", f"{uri!r:.300} is {digest}, its entry says {resource.digest}", _REFRESH, rule="V1"
+            "digest-mismatch",
+            f"{uri!r:.300} has the digest {digest}, but its entry claims {resource.digest}",
+            _REFRESH,
+            rule="V1",
         )
     return VerifiedFile(resource.uri, data, digest)
 
 
 def verify_skill(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_LIMITS) -> VerifiedSkill:
-    """V1 and V4: ``data`` as the ``SKILL.md`` of ``entry``, if its bytes and its fields are those of the entry."""
+    """Compare ``data``, the ``SKILL.md`` of ``entry``, and its fields with the entry (V1, V4)."""
     file = verify_file(entry, entry.uri, data, limits)
     return VerifiedSkill(entry, file, verify_frontmatter(entry, data, limits))
 
 
 def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_LIMITS) -> SkillDocument:
-    """V4: the document in ``data``, if its frontmatter is the entry's.
+    """Parse ``data`` and compare its frontmatter with that of ``entry`` (V4).
 
-    An entry that was sent with some fields only (older dialects) is held to those.
+    If the server sent only some fields (older dialects), only those are compared.
     """
     try:
         document = parse_skill_md(data, limits)
@@ -146,7 +151,7 @@ def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_
     if entry.whole_frontmatter:
         names = entry.frontmatter.keys() | document.frontmatter.keys()
         different = differing_fields(entry.frontmatter, document.frontmatter, names)
-    else:  # older dialects trim what they copy, and what they left out is blank here
+    else:  # older dialects trim the values they copy; a missing value is an empty text here
         sent = _trimmed({name: value for name, value in entry.frontmatter.items() if value != ""})
         different = differing_fields(sent, _trimmed(document.frontmatter), sent)
     if different:
@@ -160,7 +165,7 @@ def verify_frontmatter(entry: SkillEntry, data: bytes, limits: Limits = DEFAULT_
 
 
 def differing_fields(one: Mapping[str, Json], other: Mapping[str, Json], names: Iterable[str]) -> list[str]:
-    """Which of the fields ``names`` are not the same in both, sorted."""
+    """The fields of ``names`` that differ, sorted."""
     return sorted(
         name for name in set(names) if name not in one or name not in other or not _same(one[name], other[name])
     )
@@ -171,7 +176,7 @@ def _trimmed(fields: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _same(one: Json, other: Json) -> bool:
-    """Equality as JSON has it: numbers are doubles, and a boolean is no number."""
+    """Equality of JSON values: numbers are doubles, and a boolean is not a number."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):

@@ -1,12 +1,11 @@
-"""The acting window: from when a skill's words enter the model's context until they have left it (W1–W3).
+"""The acting window: the time during which a skill's text is in the model's context (W1–W3).
 
-A table, so that every case is decided and can be drawn. ``load`` is the host's own loading path, nothing else
-opens a window: a plain read of a ``SKILL.md`` gives no standing (W2), and a directory shows what is there without
-making it part of the skill (W3). A read across origins (O3) puts words of a skill into the context that is not
-loaded: it is ``quoted``, nothing more is read for it, and code runs only if it was granted to it too (A5). When
-an approval is revoked, or the skill turns out to have changed, the words are still in the context: the window does
-not close, it is ``revoked``, and nothing more is read or run because of the skill until it is loaded again or its
-words are gone.
+The transitions are a table, so every case is decided. Only ``load``, the host's loading path, opens a window. A
+plain read of a ``SKILL.md`` does not (W2), and reading a directory does not make its files part of the skill (W3).
+A read across origins (O3) puts text of a skill that is not loaded into the context: the skill is then ``quoted``.
+No further files are read for it, and code runs only if this skill has the grant too (A5). If an approval is
+revoked or the skill has changed, its text is still in the context. The window is then ``revoked``, not closed:
+nothing more is read or run for the skill until it is loaded again or its text has left the context.
 """
 
 from __future__ import annotations
@@ -54,7 +53,7 @@ TRANSITIONS: dict[tuple[State, Event], State] = {
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """One skill of one origin, and how the model stands to it. ``entry`` is the one that was loaded."""
+    """The state of one skill of one origin in the model's context. ``entry`` is the loaded entry."""
 
     origin: str
     entry: SkillEntry
@@ -67,14 +66,14 @@ class Window:
 
     @property
     def may_read(self) -> bool:
-        """Whether files of the skill may be read for the model: those of the loaded entry, no others (V2)."""
+        """Whether files of the loaded entry, and no others, may be read for the model (V2)."""
         return self.state == "open"
 
     @property
     def is_acting(self) -> bool:
-        """Whether the skill's words are in the model's context."""
+        """Whether the skill's text is in the model's context."""
         return self.state != "closed"
 
     def permits(self, grant: str) -> bool:
-        """Whether a person granted ``grant`` to this very content (A4, A5)."""
+        """Whether a person granted ``grant`` to exactly this content (A4, A5)."""
         return self.state in ("open", "quoted") and grant in self.grants
