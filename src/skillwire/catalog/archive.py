@@ -1,8 +1,8 @@
-"""A packed skill as a catalog: the files in a ``.tar.gz`` or ``.zip``, served as if they lay in a folder (I2).
+"""Serves a skill in a ``.tar.gz`` or ``.zip`` file, as if its files were in a folder (I2).
 
-The archive is read and unpacked in memory, with nothing believed of it (I3). It is served whole or not at all:
-whatever is wrong with it is a problem that names the file, and costs this source only. The skill's path is the
-name in its frontmatter. The archive itself goes out byte for byte as it came.
+The archive is untrusted and unpacked in memory (I3). The skill is served completely or not at all: an error
+becomes a problem that names the file, and affects only this source. The skill's path is the name in its
+frontmatter. The archive itself is also served, byte for byte.
 """
 
 from __future__ import annotations
@@ -41,16 +41,15 @@ if TYPE_CHECKING:
 
 
 def is_archive(path: str | os.PathLike[str]) -> bool:
-    """Whether ``path`` is named like an archive, and is no folder."""
+    """Whether ``path`` is named like an archive, and is not a folder."""
     name = os.fspath(path)
     return archive_root(name) != name and not os.path.isdir(name)
 
 
 class ArchiveCatalog(SnapshotCatalog):
-    """Serves the skill packed in the file ``path``. Making one reads nothing; ``load`` or the first question does.
+    """Serves the skill in the archive file ``path``. The file is read by ``load`` or the first call.
 
-    ``describe`` says, for a skill's path, whether it is listed and what else is said about it. It also gets what
-    the folder says, which for an archive is nothing.
+    ``describe`` returns the settings of the skill at a path. For an archive, its second argument is the default.
     """
 
     def __init__(
@@ -66,13 +65,14 @@ class ArchiveCatalog(SnapshotCatalog):
         self.form: ArchiveFormat = archive_format(self.root.name, None)
         self._limits = limits
         self._describe = describe
-        self._came: tuple[str, ReadyArchive | None] = (self.root.name, None)  # replaced as one
+        # The base path and the archive. One attribute, so that both are replaced at once.
+        self._source: tuple[str, ReadyArchive | None] = (self.root.name, None)
         self._tree: Mapping[str, bytes] = {}
         self._loaded = False
         self._lock = threading.Lock()
 
     def load(self, on_skill: Callable[[int], None] | None = None) -> None:
-        """Read the archive. ``NotFoundError`` if there is no such file. ``on_skill`` counts along."""
+        """Read the archive. ``NotFoundError`` if it does not exist. ``on_skill`` gets the number of skills."""
         self.demand_root()
         with self._lock:
             self._reread()
@@ -80,22 +80,22 @@ class ArchiveCatalog(SnapshotCatalog):
             on_skill(len(self._snapshot.keys))
 
     def demand_root(self) -> None:
-        """``NotFoundError`` if there is no file to read."""
+        """Raise ``NotFoundError`` if the file does not exist."""
         if not self.root.is_file():
             raise NotFoundError(
                 "archive-missing",
-                f"there is no archive {self.root.name!r} to serve",
+                f"the archive {self.root.name!r} does not exist",
                 "give the path of a .zip or .tar.gz",
             )
 
     async def refresh(self) -> Change:
-        """Read the file again and tell who listens what is different."""
+        """Read the file again and publish the changes."""
         change = await to_thread.run_sync(self._locked)
         self._feed.publish(change)
         return change
 
     async def follow(self) -> None:
-        """Watch the file until cancelled. It may also be replaced by another."""
+        """Watch the file until cancelled. Replacing the file is a change too."""
         from skillwire.catalog.watch import watch_folder  # late: only a long-running server watches
 
         async for paths in watch_folder(self.root.parent, recursive=False):
@@ -110,22 +110,22 @@ class ArchiveCatalog(SnapshotCatalog):
         return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
-        """The file as it is, for the skill at its root; skills inside that one came in none of their own."""
+        """The archive file, for the skill at its root. Nested skills have no archive file."""
         await self._current()
-        base, ready = self._came
+        base, ready = self._source
         return ready if uri == skill_md_uri(base, self._scheme) else None
 
     @property
     def base(self) -> str:
-        """What paths begin with: the skill's path, or the file's name if there is no skill."""
-        return self._came[0]
+        """The beginning of every path: the path of the skill, or the file name if no skill is served."""
+        return self._source[0]
 
     def snapshot(self) -> Snapshot:
-        """The current picture; ``load`` first."""
+        """The current snapshot. Call ``load`` first."""
         return self._snapshot
 
     def data_at(self, path: str) -> bytes | None:
-        """The bytes of a file by its full path, whether its skill is served or not; ``load`` first."""
+        """The bytes of a file by its full path, even if its skill is not served. Call ``load`` first."""
         return self._tree.get(path)
 
     async def _current(self) -> Snapshot:
@@ -147,15 +147,15 @@ class ArchiveCatalog(SnapshotCatalog):
 
     def _reread(self) -> Change:
         base, ready, found = self._opened()
-        before = self._came[1]
+        before = self._source[1]
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
-        self._came, self._loaded = (base, ready), True
+        self._source, self._loaded = (base, ready), True
         if not change and ready != before:  # the same files, packed differently
             return Change(changed=frozenset([skill_md_uri(base, self._scheme)]))
         return change
 
     def _opened(self) -> tuple[str, ReadyArchive | None, dict[str, Found]]:
-        """What the file holds: the skill's path, the archive if it is served, and what was found."""
+        """The path of the skill, the archive if it is served, and the skills in it."""
         name, self._tree = self.root.name, {}
         try:
             data = self._read()
@@ -164,7 +164,7 @@ class ArchiveCatalog(SnapshotCatalog):
             return name, None, self._nothing(error.reference, error.message, error.hint)
         except OSError as error:
             message = f"the archive cannot be read: {error.strerror or type(error).__name__}"
-            return name, None, self._nothing("unreadable", message, "make it readable, or take it away")
+            return name, None, self._nothing("unreadable", message, "make it readable, or remove it")
         base = _name_of(files[SKILL_MD], self._limits) or archive_root(name)
         self._tree = {f"{base}/{path}": data for path, data in files.items()}
         skills = (path[: -len(SKILL_MD) - 1] for path in self._tree if path.endswith(f"/{SKILL_MD}"))
@@ -180,7 +180,7 @@ class ArchiveCatalog(SnapshotCatalog):
         return base, ReadyArchive(self.form, data, digest_of(data)) if served else None, found
 
     def _read(self) -> bytes:
-        real = os.path.realpath(self.root)  # each time: whoever deploys may point a link elsewhere
+        real = os.path.realpath(self.root)  # each time: a deployment may change the link
         try:
             with open_root(os.path.dirname(real)) as folder:
                 return read_file_at(folder, os.path.basename(real), self._limits.max_archive_bytes)[1]
@@ -196,10 +196,10 @@ class ArchiveCatalog(SnapshotCatalog):
 
 
 def _name_of(skill_md: bytes, limits: Limits) -> str | None:
-    """The name that a ``SKILL.md`` gives itself, if that could be a folder's."""
+    """The name in a ``SKILL.md``, if it is valid as the name of a folder."""
     try:
         name = parse_skill_md(skill_md, limits).frontmatter.get("name")
-    except FormatError:  # found again, and reported, when the skill is looked at
+    except FormatError:  # reported when the skill is checked
         return None
     return name if isinstance(name, str) and not segment_problem(name) else None
 

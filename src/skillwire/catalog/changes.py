@@ -1,7 +1,7 @@
-"""What changed in a catalog, told to whoever listens (S1).
+"""Changes of a catalog, and the streams that deliver them to subscribers (S1).
 
-A listener that is slow does not make anybody wait and does not pile up events: what it has not taken yet is
-merged into one. It must be used from the event loop that publishes.
+A slow subscriber does not block the publisher and does not accumulate events: pending changes are merged into one.
+A stream must be used in the event loop of its publisher.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """URIs of the ``SKILL.md`` files of skills that came, changed or went."""
+    """The URIs of the ``SKILL.md`` files of skills that were added, changed or removed."""
 
     added: frozenset[str] = frozenset()
     changed: frozenset[str] = frozenset()
@@ -30,11 +30,11 @@ class Change:
 
     @property
     def uris(self) -> frozenset[str]:
-        """Everything that is no longer as it was."""
+        """The URIs of all affected skills."""
         return self.added | self.changed | self.removed
 
     def then(self, later: Change) -> Change:
-        """Both, as if they had been one: added and then removed is nothing, removed and then added a change."""
+        """Both changes merged. Added then removed is nothing; removed then added is a change."""
         returned = self.removed & later.added
         vanished = self.added & later.removed
         added = (self.added | later.added) - returned - vanished
@@ -48,23 +48,23 @@ class ChangeFeed:
 
     def __init__(self) -> None:
         self._streams: list[ChangeStream] = []
-        self.told = 0  # how often something was published
+        self.published = 0  # number of calls of ``publish``
 
     def subscribe(self) -> ChangeStream:
-        """A stream that hears everything published from now on."""
+        """A stream of all changes from now on."""
         stream = ChangeStream(self)
         self._streams.append(stream)
         return stream
 
     def publish(self, change: Change) -> None:
-        """Tell every stream."""
-        self.told += 1
+        """Send ``change`` to every stream."""
+        self.published += 1
         if change:
             for stream in tuple(self._streams):
                 stream.push(change)
 
     def drop(self, stream: ChangeStream) -> None:
-        """Forget a stream that was closed."""
+        """Remove a closed stream."""
         with suppress(ValueError):
             self._streams.remove(stream)
 
@@ -80,14 +80,14 @@ class ChangeStream:
         self._sink: Callable[[Change], None] | None = None
 
     def forward(self, sink: Callable[[Change], None]) -> None:
-        """From now on hand every change to ``sink`` at once instead of keeping it.
+        """Call ``sink`` with every further change immediately, instead of storing it.
 
-        That something changed is all that it tells: its URIs may be those of a source, and not visible at all.
+        Use it only as a signal that something changed: the URIs may belong to a source and not be visible.
         """
         self._sink = sink
 
     def push(self, change: Change) -> None:
-        """Add to what the listener has not taken yet."""
+        """Merge ``change`` into the pending change, or forward it."""
         if not change:
             return
         if self._sink is not None:
@@ -97,12 +97,12 @@ class ChangeStream:
         self._wake.set()
 
     async def pending(self) -> Change:
-        """What changed since it was last taken, or nothing. Never waits for a change."""
+        """Take the pending change, which may be empty. Does not wait."""
         change, self._pending = self._pending, Change()
         return change
 
     def close(self) -> None:
-        """Stop listening; an iteration under way ends."""
+        """Unsubscribe. A running iteration ends."""
         self._closed = True
         self._feed.drop(self)
         self._wake.set()
@@ -112,7 +112,7 @@ class ChangeStream:
 
     async def __anext__(self) -> Change:
         while True:
-            self._wake = anyio.Event()  # before looking: what comes while we look is not missed
+            self._wake = anyio.Event()  # before ``pending``, so that no change in between is missed
             change = await self.pending()
             if change:
                 return change

@@ -1,6 +1,6 @@
-"""Checking skills on disk: everything a scan finds, and what their text gets wrong.
+"""Checks skills on disk: all problems of a scan, and problems in the text of skills.
 
-Works on one ``SKILL.md``, one skill, packed or not, or a whole tree. Reads through the same safe door as serving.
+Checks one ``SKILL.md``, one skill (folder or archive), or a whole tree. Files are opened as safely as for serving.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """What a check found: the problems, how many skills there are, and what was left out by name."""
+    """The result of a check: the problems, the number of skills, and the ignored paths."""
 
     given: Path
     base: str
@@ -36,18 +36,18 @@ class CheckReport:
     ignored: tuple[str, ...]
 
     def place(self, path: str) -> Path:
-        """Where on disk ``path``, from a problem or from ``ignored``, is, as the caller named the folder."""
+        """The location on disk of ``path``, from a problem or from ``ignored``, under the checked path."""
         inside = path[len(self.base) :].lstrip("/") if self.base else path
         return self.given / inside
 
     @property
     def errors(self) -> int:
-        """How many problems break a rule."""
+        """The number of problems that break a rule."""
         return sum(problem.severity == "error" for problem in self.problems)
 
     @property
     def warnings(self) -> int:
-        """How many problems only make trouble likely."""
+        """The number of problems that are only likely to cause trouble."""
         return len(self.problems) - self.errors
 
 
@@ -57,12 +57,12 @@ def check_path(
     limits: Limits = DEFAULT_LIMITS,
     on_skill: Callable[[int], None] | None = None,
 ) -> CheckReport:
-    """Check a ``SKILL.md``, a skill's folder, an archive or a tree of skills; ``NotFoundError`` if it is none."""
+    """Check a ``SKILL.md``, a skill's folder, an archive or a tree. ``NotFoundError`` for other paths."""
     return Checker(path, limits=limits).run(on_skill)
 
 
 class Checker:
-    """A check that can be repeated; what did not change between two runs is not hashed again."""
+    """A check that can be repeated. Files that did not change are not hashed again."""
 
     def __init__(self, path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> None:
         given = Path(path)
@@ -82,11 +82,11 @@ class Checker:
 
     @property
     def root(self) -> Path:
-        """The folder, or the archive, that is checked."""
+        """The checked folder or archive."""
         return self._catalog.root
 
     def run(self, on_skill: Callable[[int], None] | None = None) -> CheckReport:
-        """Look at everything once."""
+        """Check everything once."""
         self._catalog.load(on_skill)
         snapshot = self._catalog.snapshot()
         problems = snapshot.problems()
@@ -111,7 +111,7 @@ class Checker:
         for file, known in record.files.items():
             owner = self._owner(path, file)
             if owner != path or known.size > self._limits.max_checked_text:
-                continue  # a nested skill's files are its own
+                continue  # files of a nested skill are checked with that skill
             data = self._read(f"{path}/{file}")
             text = None if data is None else _as_text(data)
             if data is None or text is None:
@@ -123,7 +123,7 @@ class Checker:
     def _check_body(self, path: str, data: bytes) -> Iterator[Diagnostic]:
         try:
             document = parse_skill_md(data, self._limits)
-        except FormatError:  # it changed since the scan; the next run will see it
+        except FormatError:  # changed since the scan; the next run reports it
             return
         yield from check_body(path, document.body, document.body_line)
 

@@ -1,16 +1,16 @@
-"""The seam of the house: everything that holds skills is a ``Catalog``.
+"""The central interface: everything that holds skills is a ``Catalog``.
 
-A folder, an archive, a package, a function, another server, several of these together: each lists entries,
-gets one, reads a file, reads a directory, and says when it changed. The server serves any catalog; the client
-gives you one; a concern such as "what this caller may see" is a catalog around a catalog.
+A folder, an archive, a package, a function, another server, several of these combined: each lists entries, gets
+one, reads a file, reads a directory, and reports changes. The server serves any catalog, and the client returns
+one. A cross-cutting concern, such as visibility for a caller, is a catalog that wraps another.
 
-What every implementation guarantees (``tests/contracts`` holds them to it):
+Every implementation guarantees (tested by ``tests/contracts``):
 
-- ``list_skills`` pages by key: a change between two pages neither skips nor repeats an entry that stayed (L3).
-- ``get_skill`` answers for every skill served, listed or not; whatever else is ``NotFoundError`` (G1).
-- ``read_file`` returns the bytes that the current entry describes, or none (R2).
-- ``read_directory`` gives direct children only; an empty directory is an empty page (D1).
-- One call sees one consistent state, whatever changes meanwhile.
+- ``list_skills`` pages by key: a change between two pages neither skips nor repeats an unaffected entry (L3).
+- ``get_skill`` returns every served skill, listed or not. Anything else is ``NotFoundError`` (G1).
+- ``read_file`` returns exactly the bytes that the current entry describes, or raises (R2).
+- ``read_directory`` returns only direct children. An empty directory is an empty page (D1).
+- One call sees one consistent state, even during a change.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ T = TypeVar("T")
 
 
 class Page(NamedTuple, Generic[T]):
-    """Some items, and the cursor for the next ones; ``None`` after the last."""
+    """Items, and the cursor of the next page; ``None`` after the last page."""
 
     items: Sequence[T]
     next_cursor: str | None = None
 
 
 class SkillFile(NamedTuple):
-    """One file's bytes, as the current entry of its skill describes them; ``meta`` is said about them (R4)."""
+    """The bytes of one file, as the current entry of its skill describes them. ``meta`` is its ``_meta`` (R4)."""
 
     uri: str
     data: bytes
@@ -62,7 +62,7 @@ class DirectoryChild(NamedTuple):
 
 
 class ReadyArchive(NamedTuple):
-    """The archive that a skill came in, byte for byte."""
+    """The original archive of a skill, byte for byte."""
 
     form: ArchiveFormat
     data: bytes
@@ -70,26 +70,26 @@ class ReadyArchive(NamedTuple):
 
 
 class SkillTemplate(NamedTuple):
-    """Skills that are made from the values in their path, such as ``docs/{product}`` (I1)."""
+    """Skills that are generated from variables in their path, such as ``docs/{product}`` (I1)."""
 
     path: str
     description: str
-    complete: Callable[[str, str], Awaitable[Sequence[str]]]  # values of a variable, by their beginning (T1)
+    complete: Callable[[str, str], Awaitable[Sequence[str]]]  # values of a variable that begin with a text (T1)
 
     @property
     def stem(self) -> str:
-        """The path up to the first variable. Every skill of the template is below it; empty if that is all."""
+        """The path before the first variable, which is a prefix of every skill of the template. May be empty."""
         return self.path.partition("{")[0].rstrip("/")
 
     @property
     def name(self) -> str:
-        """What it is called in lists: the literal segments, or the variables if there are none."""
+        """The name for lists: the literal segments, or the variables if there are none."""
         segments = self.path.split("/")
         literal = [segment for segment in segments if not segment.startswith("{")]
         return "-".join(literal or segments).replace("{", "").replace("}", "")
 
     def uri(self, scheme: str) -> str:
-        """The URI template of its ``SKILL.md``: variables stay as they are, the rest is encoded (U7)."""
+        """The URI template of its ``SKILL.md``. Everything except the variables is encoded (U7)."""
         return skill_md_uri(self.path, scheme).replace("%7B", "{").replace("%7D", "}")
 
 
@@ -98,7 +98,7 @@ class Catalog(ABC):
 
     @abstractmethod
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page of the listing, in the order of URIs. A bad cursor is a ``ProtocolError``."""
+        """One page of the listing, in the order of URIs. ``ProtocolError`` if the cursor is invalid."""
 
     @abstractmethod
     async def get_skill(self, uri: str) -> SkillEntry:
@@ -112,78 +112,78 @@ class Catalog(ABC):
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of what is directly inside a directory of a skill."""
+        """One page of the direct children of a directory of a skill."""
 
     @abstractmethod
     def changes(self) -> ChangeStream:
-        """A stream of what changes from now on. Close it, or use it in a ``with`` block."""
+        """A stream of all further changes. Close it, or use it in a ``with`` block."""
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
-        """Paths of listed skills that begin with ``beginning``, sorted: for people who type (T1).
+        """Paths of listed skills that begin with ``beginning``, sorted, for completion (T1).
 
-        Beside them those that a template's own lists of values make. This one goes through every entry: a catalog
-        that can be large keeps its paths sorted.
+        Includes the skills of templates whose values are lists. This default reads every entry; a catalog that can
+        be large should keep its paths sorted instead.
         """
         paths = [entry.path async for entry in self.entries() if entry.path.startswith(beginning)]
         return sorted(paths)[:limit]
 
     def templates(self) -> Sequence[SkillTemplate]:
-        """Skills that are served for values that somebody chooses, and are not listed one by one (L2, I1)."""
+        """Templates of skills that are served on request and are not listed (L2, I1)."""
         return ()
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
-        """The entry as it is known, if there is one; nothing is made anew for it."""
+        """The known entry, or ``None``. Nothing is generated for it."""
         try:
             return await self.get_skill(uri)
         except NotFoundError:
             return None
 
     async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - local catalogs override it
-        """Whether all bytes of the skill at ``uri`` are here: packing it asks nobody else for them (V5)."""
+        """Whether all bytes of the skill at ``uri`` are local, so packing it needs no other server (V5)."""
         return False
 
-    async def ready_archive(self, uri: str) -> ReadyArchive | None:  # noqa: ARG002 - most skills come in none
-        """The archive that the skill at ``uri`` came in, if it came in one (I2)."""
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:  # noqa: ARG002 - most skills have none
+        """The original archive of the skill at ``uri``, if it has one (I2)."""
         return None
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:  # noqa: ARG002
-        """A test for later, almost free: whether what is answered after this call would be answered again.
+        """A cheap function that tells later whether responses of now would still be the same.
 
-        About the skill or file at ``uri``; about everything without one. ``None`` where nobody can tell.
+        It is about the skill or file at ``uri``, or about everything without ``uri``. ``None`` if this is unknown.
         """
         return None
 
     async def unlisted(self) -> Sequence[SkillEntry]:
-        """Entries of skills that are served but not listed, as far as they are known.
+        """Known entries of skills that are served but not listed.
 
-        For the server that serves the catalog, never for a caller: a view of one caller has none.
+        For the server that serves the catalog, never for a caller. A view for a caller returns none.
         """
         return ()
 
     async def problems(self) -> Sequence[Diagnostic]:
-        """What is wrong with the source, including what was left out because of it."""
+        """Problems of the source, including skills that are not served because of them."""
         return ()
 
     async def ignored(self) -> Sequence[str]:
-        """Paths that were left out because of their names: version control, litter, credentials."""
+        """Paths that are ignored because of their names: version control, caches, credentials."""
         return ()
 
     async def follow(self) -> None:
-        """Watch the source and publish what changes, until cancelled. Returns if there is nothing to watch."""
+        """Watch the source and publish changes, until cancelled. Returns at once if it cannot change."""
         return
 
     def entries(self) -> AsyncIterator[SkillEntry]:
-        """Every listed entry, page by page."""
+        """Every listed entry, fetched page by page."""
         return _all_pages(self.list_skills)
 
     def children(self, uri: str) -> AsyncIterator[DirectoryChild]:
-        """Everything directly inside a directory, page by page."""
+        """Every direct child of a directory, fetched page by page."""
         return _all_pages(lambda cursor: self.read_directory(uri, cursor))
 
     async def walk(self, uri: str) -> AsyncIterator[DirectoryChild]:
-        """Every file below a directory, folders first-come, parents before children.
+        """Every file below a directory, parents before children.
 
-        A server may have folders in folders without end: there are as many as a skill may have files (B3).
+        A server may send nested folders without end, so their number is limited like that of files (B3).
         """
         pending, folders = [uri], 0
         while pending:
@@ -192,7 +192,7 @@ class Catalog(ABC):
                 raise LimitError(
                     "listing-too-long",
                     f"{uri!r:.300} has more than {DEFAULT_LIMITS.max_resources} folders below it",
-                    "the server has to be corrected",
+                    "the server must be fixed",
                     rule="B3",
                 )
             async for child in self.children(pending.pop()):

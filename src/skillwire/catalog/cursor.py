@@ -1,8 +1,8 @@
-"""Cursors that name a place, not a number (L3).
+"""Pages and their cursors (L3), and the directories of an entry (D1, W3).
 
-A cursor holds the key of the last item of a page. The next page begins after that key, whatever came or went
-in between. To clients it is opaque; a checksum over the listing it belongs to tells a damaged cursor, or one
-from another listing, from a good one. It is no secret and grants nothing: it only says where to go on.
+A cursor contains the key of the last item of a page. The next page begins after that key, even if items were added
+or removed meanwhile. Cursors are opaque to clients. A checksum that includes the listing detects damaged cursors
+and cursors of other listings. A cursor is not a secret and grants nothing.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _CHECK_BYTES = 6
 
 
 def encode_cursor(listing: str, key: str) -> str:
-    """The cursor for "after ``key``" in the listing named ``listing``."""
+    """The cursor for the items after ``key`` in the listing named ``listing``."""
     raw = key.encode()
     return base64.urlsafe_b64encode(_check(listing, raw) + raw).decode().rstrip("=")
 
 
 def decode_cursor(listing: str, cursor: str, max_length: int = DEFAULT_LIMITS.max_cursor_length) -> str:
-    """The key in a cursor of the listing named ``listing``; ``ProtocolError`` for any other text."""
+    """The key in a cursor of the listing named ``listing``. ``ProtocolError`` if the cursor is invalid."""
     if len(cursor) > max_length or not cursor.isascii():
         raise bad_cursor()
     try:
@@ -52,7 +52,7 @@ def decode_cursor(listing: str, cursor: str, max_length: int = DEFAULT_LIMITS.ma
 def page_of(
     listing: str, keys: Sequence[str], item: Callable[[str], T], cursor: str | None, limit: int
 ) -> Page[T]:
-    """The page of ``keys`` (sorted) that follows ``cursor``, each made into an item."""
+    """The page after ``cursor`` of the sorted ``keys``, each converted by ``item``."""
     start = 0 if cursor is None else bisect_right(keys, decode_cursor(listing, cursor))
     stop = start + clamp_limit(limit)
     chosen = keys[start:stop]
@@ -61,13 +61,13 @@ def page_of(
 
 
 class DirectoryPages:
-    """Pages of directories that a server reads: all of one directory come from the reading of its first page.
+    """Pages of directories on a server. All pages of a directory come from one read, made for the first page.
 
-    A server that invents other names whenever it is asked would else give pages without end (B3).
+    Otherwise a server that returns new names on each request could cause endless pages (B3).
     """
 
     def __init__(self, most: int = DEFAULT_LIMITS.max_entries) -> None:
-        self._most = most  # children that are kept, of all directories
+        self._most = most  # cached children of all directories
         self._kept: OrderedDict[SkillUri, Mapping[str, DirectoryChild]] = OrderedDict()
 
     async def page(
@@ -77,7 +77,7 @@ class DirectoryPages:
         cursor: str | None,
         limit: int,
     ) -> Page[DirectoryChild]:
-        """One page of the directory at ``place``; ``read`` is called for the first one, and if none is kept."""
+        """One page of the directory at ``place``. Calls ``read`` for the first page, and if nothing is cached."""
         listing = f"directory {place.path}"
         if cursor is not None:
             decode_cursor(listing, cursor)
@@ -94,7 +94,7 @@ class DirectoryPages:
 
 
 def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]:
-    """The direct children of the directory ``place``, by name."""
+    """The direct children of the directory ``place``, by name, according to the files of ``entry``."""
     children: dict[str, DirectoryChild] = {}
     depth = len(place.segments)
     for file in entry.files:
@@ -112,7 +112,7 @@ def children_in(entry: SkillEntry, place: SkillUri) -> dict[str, DirectoryChild]
 
 
 def clamp_limit(limit: int) -> int:
-    """A page size between 1 and what we are willing to put in one page."""
+    """``limit``, but at least 1 and at most the largest allowed page size."""
     return max(1, min(limit, DEFAULT_LIMITS.max_page_size))
 
 
@@ -125,9 +125,9 @@ def _person(listing: str) -> bytes:
 
 
 def bad_cursor() -> ProtocolError:
-    """The refusal of a cursor."""
+    """The error for an invalid cursor."""
     return ProtocolError(
         "cursor-invalid",
-        "the cursor is not one that this listing gave",
-        "pass nextCursor back unchanged, or begin again without a cursor",
+        "the cursor does not belong to this listing",
+        "pass nextCursor back unchanged, or start again without a cursor",
     )

@@ -1,6 +1,7 @@
-"""How two catalogs differ: skill by skill, file by file, line by line.
+"""The differences between two catalogs: by skill, by file, by line.
 
-Skills are matched by path, files by digest; only files that differ are read, and only if somebody wants the lines.
+Skills are matched by path, files are compared by digest. Only files that differ are read, and only for a text
+diff.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ if TYPE_CHECKING:
     from skillwire.skill import Resource, SkillEntry
 
 Kind = Literal["new", "gone", "changed"]
-_COMPARED_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
+_COMPARED_LINES = 2000  # the lines are untrusted, and comparing them can take quadratic time
 
 
 @dataclass(frozen=True, slots=True)
 class FileDifference:
-    """One file that came, went or changed; its lines as a unified diff, or a note why there are none."""
+    """One new, removed or changed file, with a unified diff, or a note why there is none."""
 
     path: str
     kind: Kind
@@ -35,14 +36,14 @@ class FileDifference:
 
 @dataclass(frozen=True, slots=True)
 class SkillDifference:
-    """One skill that came, went or changed."""
+    """One new, removed or changed skill."""
 
     path: str
     kind: Kind
     files: tuple[FileDifference, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """For programs."""
+        """The difference as JSON values."""
         return asdict(self)
 
 
@@ -52,17 +53,17 @@ class _Side(NamedTuple):
 
     @property
     def files(self) -> dict[str, Resource]:
-        """What is known of the files, by path inside the skill."""
+        """The files by path inside the skill."""
         depth = len(parse_uri(self.entry.uri).segments) - 1
         return {"/".join(parse_uri(file.uri).segments[depth:]): file for file in self.entry.files}
 
     async def text(self, file: Resource) -> str:
-        """The file as text; raises what reading raises."""
+        """The file as text. Raises the errors of ``read_file``, and ``UnicodeDecodeError``."""
         return (await self.catalog.read_file(file.uri)).data.decode()
 
 
 async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> AsyncIterator[SkillDifference]:
-    """Every skill that is not the same in both, in the order of paths."""
+    """Every skill that differs, in the order of paths."""
     before = {entry.path: entry async for entry in old.entries()}
     after = {entry.path: entry async for entry in new.entries()}
     for path in sorted(before.keys() | after.keys()):
@@ -78,7 +79,7 @@ async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> 
 
 
 def content_differences(old: Mapping[str, bytes], new: Mapping[str, bytes]) -> Iterator[FileDifference]:
-    """The same for the files of one skill that are at hand, by path."""
+    """The differences between two versions of one skill, given as bytes by path."""
     for path in sorted(old.keys() | new.keys()):
         if path not in old:
             yield FileDifference(path, "new")
@@ -130,7 +131,7 @@ async def _changed(old: _Side, new: _Side, path: str, *, with_text: bool) -> Fil
 
 
 def _lines(old: str, new: str) -> Iterator[str]:
-    """A unified diff without its two header lines, which would only repeat the path."""
+    """A unified diff without its two header lines, which would repeat the path."""
     lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
     next(lines, None)
     next(lines, None)

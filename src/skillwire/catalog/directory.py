@@ -1,8 +1,8 @@
-"""A folder of skills, at any depth, kept current while files change.
+"""Serves the skills in a folder, at any depth, and follows changes of the files.
 
-Bytes stay on disk. A read returns them only if they match the entry being served; if the file has changed,
-its skill is read again first, so that entry and bytes agree again (R2). Changes come from the operating
-system (``follow``) and cost work in proportion to what changed (S1).
+Bytes stay on disk. A read returns them only if they match the current entry. If the file has changed, its skill is
+scanned again first, so that entry and bytes agree (R2). The operating system reports changes (``follow``), and the
+work is proportional to the change (S1).
 """
 
 from __future__ import annotations
@@ -37,18 +37,17 @@ if TYPE_CHECKING:
     from skillwire.catalog.settings import Describe
     from skillwire.skill.entry import SkillMeta
 
-# Smaller files are read where we are: a thread would cost more than the read.
+# Smaller files are read in the event loop: a thread would cost more than the read.
 _INLINE_BYTES = 256 * KIB
 _READ_ATTEMPTS = 3
-_WHOLE = frozenset({"", ".", SKILL_MD, SETTINGS_FILE})  # at the root: these concern every skill
-_LARGE = 500  # skills: from about here on, setting up a watch takes long enough to be noticed
+_WHOLE = frozenset({"", ".", SKILL_MD, SETTINGS_FILE})  # paths at the root that affect every skill
+_LARGE = 500  # skills; with more, setting up a watch takes a noticeable time
 
 
 class DirectoryCatalog(SnapshotCatalog):
-    """Serves the skills in ``root``. Making one reads nothing; ``load`` or the first question does.
+    """Serves the skills in ``root``. The folder is read by ``load`` or the first call.
 
-    ``describe`` says, for a skill's path, whether it is listed and what else is said about it. It also gets what
-    the folder says in ``skillwire.toml``, and decides.
+    ``describe`` returns the settings of the skill at a path. Its second argument has those of ``skillwire.toml``.
     """
 
     def __init__(
@@ -71,27 +70,27 @@ class DirectoryCatalog(SnapshotCatalog):
         self._lock = threading.Lock()
 
     def load(self, on_skill: Callable[[int], None] | None = None) -> None:
-        """Read the whole tree. ``NotFoundError`` if the root is not a folder. ``on_skill`` counts along."""
+        """Read the whole tree. ``NotFoundError`` if the root is not a folder. ``on_skill`` gets a count."""
         self.demand_root()
         with self._lock:
             self._rescan_all(on_skill)
 
     def use_cached_scan(self, lines: Iterable[bytes]) -> None:
-        """Before ``load``: use the cached scan, so that ``load`` reads only files that changed since."""
+        """Use a cached scan, so that ``load`` reads only files that changed since. Call it before ``load``."""
         cached = decode(lines, self._conditions(self._base_now())) if not self._loaded else None
         if cached is not None:
             self._cached_scan = cached
             self._snapshot, _ = Snapshot().updated((), {path: item.found for path, item in cached.items()})
 
     def scan_lines(self) -> Iterator[bytes]:
-        """The result of the scan, for ``use_cached_scan``. ``ValueError`` if it has no JSON form."""
+        """The result of the scan, for ``use_cached_scan``. ``ValueError`` if JSON cannot express it."""
         return encode(self._snapshot.all_found(), self._conditions(self.base), self._cached_scan)
 
     def _meta_of(self, path: str) -> SkillMeta:
         return self._describe(path, self._settings.about(path))
 
     def _with_settings(self, snapshot: Snapshot) -> Snapshot:
-        """``snapshot`` with what is wrong with the settings now: they may name skills that went."""
+        """``snapshot`` with the current problems of the settings, which may name skills that were removed."""
         root, file = snapshot.found("") or Found(), f"{self.base}/{SETTINGS_FILE}".lstrip("/")
         others = [problem for problem in root.problems if problem.file != file]
         found = self._settings.problems_in(lambda path: (at := snapshot.found(path)) is not None and at.is_skill)
@@ -107,23 +106,23 @@ class DirectoryCatalog(SnapshotCatalog):
         return self.root.name if os.path.isfile(f"{self.root}/{SKILL_MD}") else ""
 
     def demand_root(self) -> None:
-        """``NotFoundError`` if there is no folder to read."""
+        """Raise ``NotFoundError`` if the folder does not exist."""
         if not self._given or not os.path.isdir(self.root):  # an empty path would mean the current folder
             raise NotFoundError(
                 "folder-unknown",
-                f"there is no folder {self.root.name!r} to serve",
+                f"the folder {self.root.name!r} does not exist",
                 "give the path of a folder",
             )
 
     async def refresh(self, paths: Iterable[str] | None = None) -> Change:
-        """Read again what changed at ``paths`` (below the root; default: everything) and tell who listens."""
+        """Scan ``paths`` below the root (default: everything) again and publish the changes."""
         changed = None if paths is None else tuple(paths)
         change = await to_thread.run_sync(self._refresh, changed)
         self._feed.publish(change)
         return change
 
     async def read_file(self, uri: str) -> SkillFile:
-        """The bytes of one file, exactly as the current entry describes them."""
+        """The bytes of one file, which match the current entry."""
         for _ in range(_READ_ATTEMPTS):
             path, skill_path, file = self._find_file(await self._current(), uri)
             if file.size <= _INLINE_BYTES:
@@ -138,7 +137,7 @@ class DirectoryCatalog(SnapshotCatalog):
         )
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """Whether the picture is still the same; for a file, whether its stamp on disk is, too."""
+        """Whether the snapshot, and for a file also its stamp on disk, is still the same."""
         is_same = await super().unchanged(uri)
         if is_same is None or uri is None:
             return is_same
@@ -155,11 +154,11 @@ class DirectoryCatalog(SnapshotCatalog):
                 await self.refresh(paths)
 
     async def ignored(self) -> list[str]:
-        """What was left out because of its name: version control, litter, credentials."""
+        """Paths that are ignored because of their names: version control, caches, credentials."""
         return (await self._current()).ignored()
 
     def snapshot(self) -> Snapshot:
-        """The current picture; ``load`` first."""
+        """The current snapshot. Call ``load`` first."""
         return self._snapshot
 
     async def _current(self) -> Snapshot:
@@ -211,7 +210,7 @@ class DirectoryCatalog(SnapshotCatalog):
         )
 
     def _area(self, path: str) -> str | None:
-        """The smallest part of the tree whose skills can be different because ``path`` is."""
+        """The smallest part of the tree whose skills a change of ``path`` can affect."""
         skill = self._snapshot.topmost_skill(path)
         if skill is not None:
             return skill
@@ -224,7 +223,7 @@ class DirectoryCatalog(SnapshotCatalog):
         return None  # a file outside every skill
 
     def on_disk(self, path: str) -> str:
-        """The place below the root of what has the logical path ``path``."""
+        """The path below the root for the logical path ``path``."""
         return path[len(self.base) + 1 :] if self.base else path
 
     def _read_if_unchanged(self, path: str, file: LocalFile) -> bytes | None:
@@ -239,7 +238,7 @@ class DirectoryCatalog(SnapshotCatalog):
 
 @contextmanager
 def _no_collections() -> Generator[None]:
-    """Reading a large tree makes many objects and no garbage; looking for some, again and again, is slow."""
+    """Disable the garbage collector: reading a large tree creates many objects and no garbage."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,9 +1,9 @@
-"""A skill from any catalog, verified, as a folder on disk: the whole of it or nothing.
+"""Writes a verified skill as a folder on disk, completely or not at all.
 
-Every file is read and compared with the entry before the first byte is written (V1, V2, V4), into a folder beside
-the destination that takes its place by one rename. Names that would collide on some disk are refused (B5), and so
-is a tree that is or contains a repository (Z3): Git runs programs that a repository's configuration names. Files
-get plain modes: nothing becomes executable because a server says so.
+The files are written into a temporary folder next to the destination, which one rename then replaces. Names that
+collide on some file system are refused (B5). A tree that is or contains a repository is refused too (Z3), because
+Git runs programs that the configuration of a repository names. Files get plain modes: a server cannot make a file
+executable.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from skillwire.skill.entry import fold
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-# git~1 is .git on old Windows disks; .fslckout and _fossil_ are files.
+# git~1 is .git on old Windows file systems; .fslckout and _fossil_ are files.
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj", ".sl", ".fslckout", "_fossil_"})
 _RUN_LATER = frozenset({".venv", "venv", "site-packages", "dist-packages", "node_modules", ".husky", ".githooks"})
-# Git takes a folder with these for a repository. With "commondir" the other two may lie elsewhere.
+# Git treats a folder with these names as a repository. With "commondir" the other two may be elsewhere.
 _BARE_REPOSITORIES = ({"head", "objects", "refs"}, {"head", "commondir"})
 
 
 def check_folder(folder: Path, label: str) -> None:
-    """Z2: refuse a folder whose content tools run or obey. ``folder`` is the real path of what was typed."""
+    """Refuse a folder whose content other tools run (Z2). ``folder`` is the real path of what the user typed."""
     for each in (folder, *folder.parents):
         is_environment = each.name.lower() in _RUN_LATER or (each / "pyvenv.cfg").exists()
         is_bare = all((each / name).exists() for name in ("HEAD", "objects", "refs"))
@@ -45,18 +45,18 @@ def check_folder(folder: Path, label: str) -> None:
 
 
 def check_destination(destination: Path, *, replace: bool) -> None:
-    """Refuse to touch what is there, before anything is fetched for it, and folders that tools run (Z2)."""
+    """Refuse an existing destination, and folders whose content tools run (Z2). Call it before fetching."""
     check_folder(Path(os.path.realpath(destination.parent), destination.name), str(destination))
     if os.path.lexists(destination) and not replace:
         raise FormatError(
             "destination-exists",
-            f"{destination.name!r} is already there",
+            f"{destination.name!r} already exists",
             "use --force to replace it, or another folder",
         )
 
 
 def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool = False) -> None:
-    """``files`` as the folder ``destination``, which appears whole or not at all."""
+    """Write ``files`` as the folder ``destination``, completely or not at all."""
     check_tree(destination.name, files)
     check_destination(destination, replace=replace)
     try:
@@ -65,23 +65,23 @@ def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool 
             new = Path(place) / "new"
             write_tree(destination.name, files, new)
             if os.path.lexists(destination):
-                os.rename(destination, Path(place) / "old")  # goes with the temporary folder
+                os.rename(destination, Path(place) / "old")  # removed with the temporary folder
             os.rename(new, destination)
     except OSError as error:
         raise UpstreamError(
             "write-failed",
             f"{destination.name!r} could not be written: {error.strerror}",
-            "nothing was left behind",
+            "no files were left behind",
         ) from error
 
 
 def write_tree(name: str, files: Mapping[str, bytes], root: Path) -> None:
-    """``files`` below ``root``, a new folder that will be called ``name``, each flushed to the disk."""
+    """Write ``files`` below ``root``, a new folder that will be named ``name``, and flush each to disk."""
     check_tree(name, files)
     for path, data in files.items():
         place = root / path
         place.parent.mkdir(parents=True, exist_ok=True)
-        with place.open("xb") as file:  # x: two names that this disk takes for one are an error, not a loss
+        with place.open("xb") as file:  # x: two names that are equal on this file system raise an error
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -93,8 +93,8 @@ def check_tree(name: str, paths: Collection[str]) -> None:
     for first, second in collisions((*paths, *sorted(folders))):
         raise FormatError(
             "path-collision",
-            f"{first!r:.200} and {second!r:.200} are one name on some disks",
-            "nothing was written; the skill's author has to rename one of them",
+            f"{first!r:.200} and {second!r:.200} are the same name on some file systems",
+            "nothing was written; the author of the skill must rename one of them",
             rule="B5",
         )
     children: dict[str, set[str]] = defaultdict(set)
@@ -111,14 +111,14 @@ def check_tree(name: str, paths: Collection[str]) -> None:
 
 
 def is_version_control(segment: str) -> bool:
-    """Whether a file or folder of this name belongs to version control on some disk."""
+    """Whether a file or folder of this name belongs to version control on some file system."""
     return _on_any_disk(segment) in _VERSION_CONTROL
 
 
 def _on_any_disk(segment: str) -> str:
-    """What the most forgiving disk makes of a name.
+    """A name as the most lenient file systems compare it.
 
-    macOS ignores invisible characters; Windows ignores spaces and dots at the end, and what follows a colon.
+    macOS ignores invisible characters. Windows ignores trailing spaces and dots, and text after a colon.
     """
     shown = "".join(each for each in segment if unicodedata.category(each) != "Cf")
     return fold(unicodedata.normalize("NFKC", shown)).partition(":")[0].rstrip(" .")
@@ -127,7 +127,7 @@ def _on_any_disk(segment: str) -> str:
 def _repository(path: str) -> FormatError:
     return FormatError(
         "file-forbidden",
-        f"{path!r:.200} is part of a version control repository, and tools run what its configuration says",
-        "nothing was written; the skill's author has to remove the repository from the skill",
+        f"{path!r:.200} is part of a version control repository, whose configuration can run programs",
+        "nothing was written; the author of the skill must remove the repository from the skill",
         rule="Z3",
     )

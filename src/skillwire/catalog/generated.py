@@ -1,8 +1,8 @@
-"""Skills that functions make.
+"""Skills that functions generate.
 
-A *stable* skill is made once and then served like any other, with digests; ``regenerate`` makes it anew. A
-*dynamic* one is made each time it is read: its entry says ``"dynamic"``, since nothing can be claimed about
-bytes that do not exist yet (E2). A function that fails costs its own skill, never the catalog.
+A *stable* skill is generated once and then served like any other, with digests; ``regenerate`` generates it again.
+A *dynamic* skill is generated on each read. The resources of its entry are ``"dynamic"``, because there are no
+digests of bytes that do not exist yet (E2). A function that fails affects only its own skill.
 """
 
 from __future__ import annotations
@@ -65,9 +65,9 @@ class GeneratedCatalog(SnapshotCatalog):
         self._lock = anyio.Lock()
 
     def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> None:
-        """Serve at ``path`` what ``make``, a function or a coroutine function, returns.
+        """Serve the result of ``make``, a function or a coroutine function, at ``path``.
 
-        That is a mapping of file names to content, a ``Skill``, or the path of a skill's folder.
+        The result is a mapping of file names to content, a ``Skill``, or the path of a skill's folder.
         """
         self._makers[parse_path(path)] = _Maker(make, dynamic, meta)
         self._unmade[path] = None
@@ -78,7 +78,7 @@ class GeneratedCatalog(SnapshotCatalog):
         return not self._makers
 
     def discard(self, path: str) -> None:
-        """Serve it no longer."""
+        """Stop serving the skill at ``path``."""
         self._makers.pop(path, None)
         self._unmade.pop(path, None)
         self._replace(path, {}, None)
@@ -93,7 +93,7 @@ class GeneratedCatalog(SnapshotCatalog):
         return decorate
 
     async def regenerate(self, path: str) -> None:
-        """Call the function for ``path`` again. ``UpstreamError`` if it fails; the skill is then left out."""
+        """Call the function for ``path`` again. ``UpstreamError`` if it fails; then the skill is not served."""
         async with self._lock:
             self._unmade.pop(path, None)
             maker = self._maker(path)
@@ -103,7 +103,7 @@ class GeneratedCatalog(SnapshotCatalog):
             raise error
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry of one skill; a dynamic one is made anew, so that its frontmatter is today's."""
+        """The entry of one skill. A dynamic one is generated again, so that its frontmatter is current."""
         known = await self.peek_skill(uri)
         owner = self._owner(self._path(uri))
         if (
@@ -115,16 +115,16 @@ class GeneratedCatalog(SnapshotCatalog):
         return await super().get_skill(uri)
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
-        """The entry as it was last made."""
+        """The entry as last generated."""
         snapshot, path = await self._current(), self._path(uri)
         record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
         return record.entry if record else None
 
     async def unchanged(self, uri: str | None = None) -> None:
-        """Nobody can tell: functions answer as they like."""
+        """Always ``None``: the results of functions can change at any time."""
 
     async def read_file(self, uri: str) -> SkillFile:
-        """The bytes of one file, made now if the skill is dynamic."""
+        """The bytes of one file, generated now if the skill is dynamic."""
         snapshot = await self._current()
         path = self._path(uri)
         made = await self._make_dynamic(path)
@@ -140,7 +140,7 @@ class GeneratedCatalog(SnapshotCatalog):
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of a directory, made now if the skill is dynamic."""
+        """One page of a directory, generated now if the skill is dynamic."""
         await self._current()
         path = self._path(uri)
         made = await self._make_dynamic(path)
@@ -181,7 +181,7 @@ class GeneratedCatalog(SnapshotCatalog):
         return path or None
 
     async def _make_dynamic(self, path: str) -> tuple[str, SkillRecord] | None:
-        """The record, with bytes, of the dynamic skill around ``path``; ``None`` if a stable one is there."""
+        """The record, with bytes, of the dynamic skill around ``path``; ``None`` if the skill is stable."""
         owner = self._owner(path)
         if owner is None or not self._makers[owner].dynamic:
             return None
@@ -196,7 +196,7 @@ class GeneratedCatalog(SnapshotCatalog):
 
     def _maker(self, path: str) -> _Maker:
         maker = self._makers.get(path)
-        if maker is None:  # discarded while somebody waited
+        if maker is None:  # discarded while this task waited for the lock
             raise no_skill(skill_md_uri(path, self._scheme))
         return maker
 
@@ -221,7 +221,7 @@ class GeneratedCatalog(SnapshotCatalog):
         return found
 
     def _replace(self, path: str, found: Mapping[str, Found], maker: _Maker | None) -> None:
-        """Put ``found``, made by ``maker``, into the snapshot, unless another has taken its place meanwhile."""
+        """Put ``found``, generated by ``maker``, into the snapshot, unless ``maker`` was replaced meanwhile."""
         if self._makers.get(path) is not maker:
             return
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(path), found)
@@ -229,14 +229,14 @@ class GeneratedCatalog(SnapshotCatalog):
 
 
 async def call_maker(path: str, make: Callable[[], object], limits: Limits) -> object:
-    """What the function, or coroutine function, for ``path`` returns, in time; ``UpstreamError`` if it fails."""
+    """The result of the function for ``path``, awaited if needed. ``UpstreamError`` if it fails or is slow."""
     try:
         with anyio.fail_after(limits.max_generate_seconds):
             return await _call(make)
     except TimeoutError as error:
         raise failed(path, f"it took longer than {limits.max_generate_seconds} s") from error
     except Exception as error:
-        log.warning("the function that makes the skill %r failed", path, exc_info=error)
+        log.warning("the function that generates the skill %r failed", path, exc_info=error)
         raise failed(path, f"it raised {type(error).__name__}") from error
 
 
@@ -248,7 +248,7 @@ async def _call(make: Callable[[], object]) -> object:
 
 
 async def files_of(path: str, made: object, limits: Limits) -> Files:
-    """The files that a function returned: as they are, in a ``Skill``, or in a folder."""
+    """The files that a function returned: as a mapping, in a ``Skill``, or in a folder."""
     if isinstance(made, Skill):
         return made.files
     if not isinstance(made, str | os.PathLike):
@@ -276,9 +276,9 @@ def _as_dynamic(found: Found) -> Found:
 
 
 def failed(path: str, reason: str) -> UpstreamError:
-    """The function for the skill at ``path`` did not make it."""
+    """The error for a function that failed to generate the skill at ``path``."""
     return UpstreamError(
         "generator-failed",
-        f"the function that makes the skill {path!r} failed: {reason}",
-        "the log of the server has the details",
+        f"the function that generates the skill {path!r} failed: {reason}",
+        "see the server's log for details",
     )

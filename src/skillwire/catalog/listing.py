@@ -1,7 +1,7 @@
-"""A listing as a document: what a catalog held at one moment, to be looked at or compared later.
+"""A saved listing of a catalog, to inspect or compare later.
 
-``skillwire list --json`` writes one. It says of each skill what its server promised and what it did not, so that
-nothing is lost by keeping it. It holds no bytes: ``ListingCatalog`` lists and gets, and has nothing to read.
+``skillwire list --json`` writes one. It contains the claims of the server about each skill and the missing ones,
+so nothing is lost. It contains no bytes: ``ListingCatalog`` lists and gets skills, but cannot read files.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def entry_to_document(entry: SkillEntry) -> dict[str, Any]:
-    """An entry with its gaps spelled out: ``complete``, and ``notPromised``."""
+    """An entry as JSON, with its gaps in ``complete`` and ``notPromised``."""
     files = [{key: value for key, value in file._asdict().items() if value is not None} for file in entry.files]
     return {
         "uri": entry.uri,
@@ -33,7 +33,7 @@ def entry_to_document(entry: SkillEntry) -> dict[str, Any]:
 
 
 def entry_from_document(value: object) -> SkillEntry:
-    """The entry that ``entry_to_document`` wrote; ``FormatError`` for anything else."""
+    """The entry in the result of ``entry_to_document``. ``FormatError`` for anything else."""
     fields = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     gaps = fields.get("notPromised", [])
     if fields.get("complete", True) and not gaps:
@@ -47,12 +47,12 @@ def entry_from_document(value: object) -> SkillEntry:
         return SkillEntry(str(parse_uri(fields["uri"])), fields["frontmatter"], resources, whole_frontmatter=whole)
     except (KeyError, TypeError, AttributeError) as error:
         raise FormatError(
-            "listing-invalid", "the file is not a listing", "make one: skillwire list --json"
+            "listing-invalid", "the file is not a listing", "create one: skillwire list --json"
         ) from error
 
 
 class ListingCatalog(Catalog):
-    """What was listed once. Nothing in it can be read."""
+    """A saved listing as a catalog. Its files cannot be read."""
 
     def __init__(self, entries: Iterable[SkillEntry]) -> None:
         self._entries = {str(parse_uri(entry.uri)): entry for entry in entries}
@@ -60,7 +60,7 @@ class ListingCatalog(Catalog):
         self._feed = ChangeFeed()
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page of what was listed."""
+        """One page of the saved listing."""
         return page_of("skills", self._keys, lambda key: self._entries[key], cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
@@ -71,16 +71,16 @@ class ListingCatalog(Catalog):
         return entry
 
     async def read_file(self, uri: str) -> SkillFile:
-        """A listing holds no bytes."""
+        """Always raises: a listing contains no bytes."""
         raise no_file(uri)
 
     async def read_directory(
         self,
         uri: str,
-        cursor: str | None = None,  # noqa: ARG002 - the contract's
+        cursor: str | None = None,  # noqa: ARG002 - the signature of the contract
         limit: int = DEFAULT_PAGE_SIZE,  # noqa: ARG002
     ) -> Page[DirectoryChild]:
-        """A listing has no directories to read."""
+        """Always raises: a listing contains no directories."""
         raise no_directory(uri)
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:

@@ -1,4 +1,4 @@
-"""Skills held in memory: for tests, for tools, and for whatever arrives as bytes."""
+"""Skills in memory, for tests, for tools, and for content that arrives as bytes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill as values: its path, and its files by their path inside it. Text is stored as UTF-8."""
+    """A skill as values: its path, and its files by path inside the skill. Text is encoded as UTF-8."""
 
     path: str
     files: Mapping[str, bytes | str]
     meta: SkillMeta = DEFAULT_META
 
     def tree(self) -> dict[str, bytes]:
-        """The files as bytes by full path; ``FormatError`` for a path that could not be served."""
+        """The files as bytes by full path. ``FormatError`` if a path is invalid."""
         return {
             f"{parse_path(self.path)}/{parse_path(name)}": data.encode() if isinstance(data, str) else data
             for name, data in self.files.items()
@@ -39,7 +39,7 @@ class Skill:
 
 
 class MemoryCatalog(SnapshotCatalog):
-    """A catalog of ``Skill`` values. ``put`` replaces a skill's whole folder; a skill inside it is listed too."""
+    """A catalog of ``Skill`` values. ``put`` replaces a skill's whole folder. Nested skills are listed too."""
 
     def __init__(
         self, skills: Iterable[Skill] = (), *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS
@@ -65,7 +65,7 @@ class MemoryCatalog(SnapshotCatalog):
         self._put_all([skill], self._area(skill.path))
 
     def remove(self, path: str) -> None:
-        """Take a skill and everything below its path away."""
+        """Remove a skill and everything below its path."""
         tree = _without(self._tree, path)
         self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, self._area(path)))
 
@@ -119,9 +119,9 @@ def find_skills(
     executables: Collection[str] = (),
     folders: Iterable[str] = (),
 ) -> dict[str, Found]:
-    """Every skill in a tree of files, nested ones too, with its problems.
+    """Every skill in a tree of files, including nested ones, with its problems.
 
-    ``folders`` may be empty ones; those that lead to files are known anyway.
+    ``folders`` are empty folders; the folders of files need not be given.
     """
     members: dict[str, dict[str, LocalFile]] = {
         key[: -len(SKILL_MD) - 1]: {} for key in files if key.endswith(f"/{SKILL_MD}")
@@ -133,7 +133,7 @@ def find_skills(
     named: dict[str, list[str]] = {path: [] for path in members}
     for folder in folders:
         for path, inside in _around(f"{folder}/", members):
-            named[path].append(inside)  # with its slash, so that it counts as one
+            named[path].append(inside)  # the trailing slash marks a folder
     return {
         path: make_found(
             SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders((*inside, *named[path]))),
@@ -146,7 +146,7 @@ def find_skills(
 
 
 def _around(key: str, members: Container[str]) -> Iterator[tuple[str, str]]:
-    """The members that ``key`` is in, each with the path inside it."""
+    """The skills that contain ``key``, each with the path inside it."""
     end = key.find("/")
     while end >= 0:
         if key[:end] in members:

@@ -1,9 +1,9 @@
-"""Skills by name, for the dialects and tools that have no URIs (N1, P1, M1).
+"""Finds skills by name, for dialects and tools without URIs (N1, P1, M1).
 
-A name that one skill has is enough. Where several have it, each is called by its path, and the bare name is
-refused with the candidates: nothing is dropped, preferred or shadowed. What a skill is called always finds it. A
-path or a URI always works, for unlisted skills too; what could mean two skills, one by its name and one by its
-path, needs the URI.
+A unique name identifies a skill. If several skills have the same name, each is labelled by its path, and the name
+alone is refused with the candidates: no skill is dropped, preferred or shadowed. The label of a skill always finds
+it. A path or a URI always works, for unlisted skills too. Text that is the name of one skill and the path of
+another needs the URI.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ _SUGGESTIONS = 5
 _MOST_COMPARED = 512
 _MOST_CANDIDATES = 20
 _ATTEMPTS = 3
-_PAUSE_EVERY = 256  # skills, so that others get their turn
+_PAUSE_EVERY = 256  # skills, so that other tasks can run
 
 
 class Names:
-    """The names in ``catalog``. They are gathered on first use, and again when skills came or went."""
+    """The names in ``catalog``. They are collected on first use, and again after skills were added or removed."""
 
     def __init__(self, catalog: Catalog, scheme: str = DEFAULT_SCHEME) -> None:
         self._catalog = catalog
@@ -45,9 +45,9 @@ class Names:
         self._watch = catalog.changes()
 
     async def label(self, entry: SkillEntry) -> str:
-        """What ``entry`` is called: its name if that can mean no other skill, else its path, else its URI.
+        """The label of ``entry``: its name if it is unambiguous, else its path, else its URI.
 
-        A name with characters that a person does not see is none; in a URI they are encoded (B6).
+        A name or path with hidden characters is not used; in the URI they are encoded (B6).
         """
         paths = await self._gathered()
         for label in (entry.name, entry.path):
@@ -57,7 +57,7 @@ class Names:
         return encode_hidden(entry.uri)
 
     async def find(self, name: str) -> SkillEntry:
-        """The skill called ``name``: a name, a path or a URI. ``NotFoundError`` says which are near."""
+        """The skill for ``name``: a name, a path or a URI. ``NotFoundError`` suggests similar names."""
         if "://" in name:
             return await self._catalog.get_skill(name)
         paths = await self._gathered()
@@ -70,13 +70,13 @@ class Names:
             )
         try:
             return await self._catalog.get_skill(skill_md_uri(meant[0], self._scheme))
-        except NotFoundError as error:  # it went meanwhile
+        except NotFoundError as error:  # removed meanwhile
             raise _unknown(name, paths) from error
 
     async def _meant(self, name: str, paths: Paths) -> list[str]:
         """The paths of all skills that ``name`` could mean.
 
-        Of several with that name, the one whose path it is: nothing else tells that one from the others.
+        If several skills have that name, and it is the path of one of them, it means that one.
         """
         named = list(paths.get(name, ()))
         if name in named:
@@ -105,10 +105,10 @@ class Names:
             for _ in range(_ATTEMPTS if paths is None else 0):
                 paths = await self._gather()
                 change = await self._watch.pending()
-                if not (change.added or change.removed):  # nothing came or went meanwhile
+                if not (change.added or change.removed):  # nothing was added or removed meanwhile
                     self._paths = paths
                     break
-            return paths or {}  # of a catalog that never rests, the last ones; they are not kept
+            return paths or {}  # if the catalog keeps changing, the last result, which is not stored
 
     async def _gather(self) -> Paths:
         paths: Paths = {}
@@ -123,7 +123,7 @@ class Names:
 
 def _unknown(name: str, names: Iterable[str]) -> NotFoundError:
     known = list(names)
-    if len(known) > _MOST_COMPARED:  # comparing takes its time; most slips leave the beginning as it is
+    if len(known) > _MOST_COMPARED:  # comparing is slow, and most typing errors do not change the beginning
         known = [other for other in known if other.startswith(name[:2])][:_MOST_COMPARED]
     near = get_close_matches(name[:100], known, _SUGGESTIONS, 0.6)
     hint = f"did you mean {' or '.join(near)}?" if near else "list the skills to see their names"

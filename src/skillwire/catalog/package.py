@@ -1,7 +1,7 @@
-"""Skills that ship inside a Python package, so that a server's wheel brings them along.
+"""Skills inside a Python package, so that the wheel of a server can contain its skills.
 
-An installed package is a folder and is served as one, its bytes left on disk. A package inside a zip file is
-read into memory, within the same bounds as everything else.
+An installed package is served as a folder, and its bytes stay on disk. A package inside a zip file is read into
+memory, within the usual limits.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def package_catalog(
         root = files(package)
     except ModuleNotFoundError as error:
         raise NotFoundError(
-            "package-unknown", f"there is no package {package!r}", "install it, or correct its name"
+            "package-unknown", f"the package {package!r} is not installed", "install it, or fix its name"
         ) from error
     for segment in folder.split("/"):
         root = root / segment
@@ -38,7 +38,7 @@ def package_catalog(
         raise NotFoundError(
             "package-folder-unknown",
             f"the package {package!r} has no folder {folder!r}",
-            "list the folder in the package's build settings, so that its wheel contains it",
+            "add the folder to the build settings of the package, so that the wheel contains it",
         )
     if isinstance(root, Path):
         return DirectoryCatalog(root, scheme=scheme, limits=limits)

@@ -1,10 +1,9 @@
-"""Skills of any catalog as archives, packed when somebody asks for them (I2).
+"""Packs skills of any catalog into archives on request (I2).
 
-Only bytes that match the entry are packed, so an archive holds what the entry says and nothing else; skills whose
-bytes are on another server are left alone, since an index would fetch all of them (V5). Digests are
-remembered by what a skill holds: after a change only what changed is packed again. A few archives are kept, up to
-a bound in bytes. Nothing here holds up the event loop for long: it yields between files, and large skills are
-packed in a thread.
+Only verified bytes are packed, so an archive contains exactly the files of the entry. Skills whose bytes are on
+another server are not packed, because an index would fetch all of them (V5). Digests are cached by the content of
+a skill, so after a change only changed skills are packed again. Archives are cached up to a limit in bytes. The
+event loop is never blocked for long: reading yields between files, and large skills are packed in a thread.
 """
 
 from __future__ import annotations
@@ -31,32 +30,32 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 FORMS: tuple[ArchiveFormat, ...] = get_args(ArchiveFormat)
-_INLINE_BYTES = 256 * KIB  # smaller skills are packed where we are: a thread would cost more than the work
+_INLINE_BYTES = 256 * KIB  # smaller skills are packed in the event loop: a thread would cost more than the work
 _KEPT_BYTES = 32 * MIB
 
 T = TypeVar("T")
 
 
 class Packer:
-    """Packs skills, and remembers what came of it."""
+    """Packs skills, and caches digests and archives."""
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS, kept_bytes: int = _KEPT_BYTES) -> None:
         self._limits = limits
-        self._digests: OrderedDict[bytes, Mapping[ArchiveFormat, str]] = OrderedDict()  # by what a skill holds
-        self._kept: OrderedDict[tuple[bytes, ArchiveFormat], bytes] = OrderedDict()  # used last stands last
+        self._digests: OrderedDict[bytes, Mapping[ArchiveFormat, str]] = OrderedDict()  # by content
+        self._kept: OrderedDict[tuple[bytes, ArchiveFormat], bytes] = OrderedDict()  # least recently used first
         self._room = kept_bytes
         self._turn = anyio.Lock()
 
     async def digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:
-        """What each archive of the skill hashes to; none for one that cannot be packed, or not now."""
+        """The digest of each archive of the skill. Empty if it cannot be packed now."""
         ready = await catalog.ready_archive(entry.uri)
         packed = await self._packed_digests(catalog, entry)
         return packed if ready is None else {**packed, ready.form: ready.digest}
 
     async def archive(self, catalog: Catalog, entry: SkillEntry, form: ArchiveFormat) -> bytes | None:
-        """The skill as an archive; ``None`` if it cannot be one.
+        """The skill as an archive; ``None`` if it cannot be packed.
 
-        ``VerificationError`` or ``NotFoundError`` if the skill is no longer what ``entry`` says.
+        ``VerificationError`` or ``NotFoundError`` if the skill no longer matches ``entry``.
         """
         ready = await catalog.ready_archive(entry.uri)
         if ready is not None and ready.form == form:
@@ -65,7 +64,7 @@ class Packer:
             return None
         tree = await self._tree(catalog, entry)
         key = (_contents(entry, tree), form)
-        async with self._turn:  # many may ask for one; it is packed once, and few large ones are held at a time
+        async with self._turn:  # concurrent requests pack a skill once, and few large archives are in memory
             data = self._kept.get(key)
             if data is None:
                 files = await read_verified(catalog, entry, limits=self._limits)
@@ -75,7 +74,7 @@ class Packer:
         return data
 
     async def _may_pack(self, catalog: Catalog, entry: SkillEntry) -> bool:
-        """Whether an archive of the skill could be promised, and made without asking another server."""
+        """Whether the skill can be verified and packed without another server."""
         return (
             entry.is_complete
             and not entry.gaps
@@ -89,14 +88,14 @@ class Packer:
             return {}
         try:
             tree = await self._tree(catalog, entry)
-        except SkillwireError:  # as below
+        except SkillwireError:  # not cached, like below
             return {}
         key = _contents(entry, tree)
         known = self._digests.get(key)
         if known is None:
             try:
                 files = await read_verified(catalog, entry, limits=self._limits)
-            except SkillwireError:  # unreadable, or no longer what the entry says: not remembered
+            except SkillwireError:  # unreadable, or it no longer matches the entry: not cached
                 return {}
             known = await _run(entry.size, lambda: _digests_of(files, tree, self._limits))
             self._digests[key] = known
@@ -107,7 +106,7 @@ class Packer:
         return known
 
     async def _tree(self, catalog: Catalog, entry: SkillEntry) -> _Tree:
-        """What the entry does not say of the skill: which files are executable, and which folders are empty."""
+        """The information that an entry does not have: which files are executable, and which folders are empty."""
         root, executables, empty = str(parse_uri(entry.uri).parent), list[str](), list[str]()
         begin, pending = len(entry.path) + 1, [root]
         while pending:
@@ -141,7 +140,7 @@ class _Tree(NamedTuple):
 
 
 def _contents(entry: SkillEntry, tree: _Tree) -> bytes:
-    """One short name for the set of (path in the skill, digest), and the tree. Equal ones make equal archives."""
+    """A hash of the files (path in the skill, digest) and the tree. Equal hashes mean equal archives."""
     begin = entry.uri.rindex("/") + 1
     lines = sorted(f"{resource.uri[begin:]} {resource.digest}" for resource in entry.files)
     lines += [f"+x {path}" for path in sorted(tree.executables)] + [f"{path}/" for path in tree.empty_folders]
@@ -158,7 +157,7 @@ def _digests_of(files: Mapping[str, bytes], tree: _Tree, limits: Limits) -> Mapp
 
 
 def _pack_or_none(files: Mapping[str, bytes], tree: _Tree, form: ArchiveFormat, limits: Limits) -> bytes | None:
-    with suppress(FormatError, LimitError):  # a name or a size that nobody would unpack
+    with suppress(FormatError, LimitError):  # a name or a size that ``unpack`` would refuse
         return pack(files, form, limits, executables=tree.executables, empty_folders=tree.empty_folders)
     return None
 

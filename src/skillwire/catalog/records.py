@@ -1,6 +1,6 @@
-"""What a local catalog knows of one folder: a skill it serves, or why it does not.
+"""The records of local catalogs: for each folder a skill that is served, or the problems that prevent it.
 
-Pure. A folder on disk, a tree in memory and a package all become ``Found`` values here, by the same rules.
+Folders on disk, trees in memory and packages all become ``Found`` values here, by the same rules. No I/O.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _IGNORED_FILES = re.compile(
 
 
 class Stamp(NamedTuple):
-    """What the file system says of a file's state; while it stays the same, so do the bytes."""
+    """The state of a file in the file system. While it is the same, the bytes are too."""
 
     inode: int
     size: int
@@ -49,7 +49,7 @@ class Stamp(NamedTuple):
 
 
 class LocalFile(NamedTuple):
-    """One file of a local skill. ``data`` is set where the bytes are held, ``stamp`` where they are on disk."""
+    """One file of a local skill. ``data`` is set if the bytes are in memory, ``stamp`` if they are on disk."""
 
     digest: str
     size: int
@@ -61,7 +61,7 @@ class LocalFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SkillRecord:
-    """A skill that is served: its entry, its files by path inside the skill, and its folders."""
+    """A served skill: its entry, its files by path inside the skill, and its folders."""
 
     entry: SkillEntry
     files: Mapping[str, LocalFile]
@@ -69,15 +69,15 @@ class SkillRecord:
 
     @property
     def executables(self) -> set[str]:
-        """Files with the executable bit. An archive keeps it (I2); nothing else of the protocol has it."""
+        """Files with the executable bit. Only archives transmit it (I2)."""
         return {path for path, file in self.files.items() if file.executable}
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A folder worth remembering: the skill in it, if it can be served, and what is to be said about it."""
+    """The result of reading a folder: its skill, if it can be served, its problems, and ignored paths."""
 
-    is_skill: bool = False  # there is a SKILL.md, served or not
+    is_skill: bool = False  # the folder has a SKILL.md, served or not
     record: SkillRecord | None = None
     problems: tuple[Diagnostic, ...] = ()
     ignored: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class SkillSource:
-    """Everything found in a skill's folder, before the rules are applied."""
+    """The content of a skill's folder, before the rules are applied."""
 
     path: str
     skill_md: bytes
@@ -102,7 +102,7 @@ def make_found(
     meta: SkillMeta = DEFAULT_META,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Found:
-    """Apply the rules: a record if nothing refuses the skill, and every problem either way."""
+    """Apply the rules: all problems, and a record if none of them refuses the skill."""
     problems = list(source.problems)
     document: SkillDocument | None = None
     file = f"{source.path}/{SKILL_MD}"
@@ -130,12 +130,12 @@ def make_found(
 
 
 def check_files(source: SkillSource, limits: Limits) -> Iterator[Diagnostic]:
-    """Limits of one skill (E6) and names that would collide on another disk (B5)."""
+    """Check the limits of one skill (E6), and names that collide on other file systems (B5)."""
     count, size = len(source.files), sum(file.size for file in source.files.values())
     if count > limits.skill_resources or size > limits.skill_bytes:
         yield Diagnostic(
             "over-limit",
-            f"the skill has {count} files and {size} bytes; hosts need not accept more than"
+            f"the skill has {count} files and {size} bytes; hosts are not required to accept more than"
             f" {limits.skill_resources} files and {limits.skill_bytes} bytes",
             "split the skill, or move large files elsewhere",
             file=source.path,
@@ -143,14 +143,14 @@ def check_files(source: SkillSource, limits: Limits) -> Iterator[Diagnostic]:
     for first, second in collisions((*source.files, *source.folders)):
         yield Diagnostic(
             "path-collision",
-            f"{first!r} and {second!r} are one name on disks that ignore case or Unicode form",
+            f"{first!r} and {second!r} are the same name on file systems that ignore case or Unicode form",
             "rename one of them",
             file=f"{source.path}/{second}",
         )
 
 
 def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """Pairs of paths that are one to a disk that ignores case and Unicode form (B5)."""
+    """Pairs of paths that are equal on file systems that ignore case and Unicode form (B5)."""
     seen: dict[str, str] = {}
     for path in paths:
         first = seen.setdefault(fold(path), path)

@@ -1,7 +1,7 @@
-"""Opening files so that nothing can lead out of a tree, and nothing changes between check and read.
+"""Opens files so that no path leaves a tree, and nothing changes between check and read.
 
-Every step from the root down is opened relative to the folder before it, refusing symbolic links; what was
-opened is then examined, never its name. A pipe does not block and a device is never read. POSIX only.
+Each folder is opened relative to its parent, without following symbolic links. Checks use the open file, never its
+name. Opening a pipe does not block, and a device is never read. POSIX only.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 _CHUNK = 1 << 20
-# A file written again within one tick of the clock keeps its times. Younger than this, they prove nothing (the
-# clocks of some disks tick every two seconds).
+# A file that is written twice within one clock tick keeps its times, so times that are younger than this prove
+# nothing. The clocks of some file systems tick every two seconds.
 _SETTLED_NS = 3_000_000_000
 
 
 class NotRegularError(OSError):
-    """What was opened is not a regular file."""
+    """The opened file is not a regular file."""
 
 
 @contextmanager
 def open_root(root: str) -> Generator[int]:
-    """The folder a catalog was given. The caller chose it, so this one may be reached through links."""
+    """Open the root folder of a catalog. The caller chose it, so links to it are followed."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         yield descriptor
@@ -45,7 +45,7 @@ def open_root(root: str) -> Generator[int]:
 
 @contextmanager
 def open_folder(parent: int, segments: Sequence[str]) -> Generator[int]:
-    """A folder below ``parent``, reached without following a link."""
+    """Open a folder below ``parent`` without following links."""
     descriptor = os.dup(parent)
     try:
         for segment in segments:
@@ -58,7 +58,7 @@ def open_folder(parent: int, segments: Sequence[str]) -> Generator[int]:
 
 
 def read_file_at(folder: int, name: str, max_bytes: int) -> tuple[LocalFile, bytes]:
-    """A file's bytes and what they are. Never more than ``max_bytes`` (B1)."""
+    """Read a file of at most ``max_bytes`` (B1)."""
     opened = time.time_ns()
     descriptor, status = _open_regular(folder, name, max_bytes)
     try:
@@ -69,7 +69,7 @@ def read_file_at(folder: int, name: str, max_bytes: int) -> tuple[LocalFile, byt
 
 
 def read_tree(root: str, limits: Limits) -> dict[str, bytes]:
-    """All regular files below ``root`` as one skill's, by path; links, litter and special files left out."""
+    """All regular files below ``root`` by path, without links, ignored names and special files."""
     files: dict[str, bytes] = {}
     left = limits.max_skill_bytes
 
@@ -93,7 +93,7 @@ def read_tree(root: str, limits: Limits) -> dict[str, bytes]:
 
 
 def is_still(file: LocalFile, folder: int, name: str) -> bool:
-    """Whether the stamp of ``file`` still holds for what has its ``name``, so that nothing needs to be read."""
+    """Whether the file ``name`` still has the stamp of ``file``, so it need not be read again."""
     if file.stamp is None:
         return False
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
@@ -101,7 +101,7 @@ def is_still(file: LocalFile, folder: int, name: str) -> bool:
 
 
 def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
-    """What a file is, without keeping its bytes."""
+    """Hash a file without keeping its bytes."""
     opened = time.time_ns()
     descriptor, status = _open_regular(folder, name, max_bytes)
     try:
@@ -120,10 +120,10 @@ def hash_file_at(folder: int, name: str, max_bytes: int) -> LocalFile:
 
 
 def stamped(root: str, place: str) -> Callable[[], bool] | None:
-    """Whether the file at ``place`` below ``root`` is still as it is now, and so are the folders that lead there.
+    """A function that tells whether the file at ``place`` below ``root``, and its parent folders, are unchanged.
 
-    A folder that became a link is another one. ``None`` for a file that is not there, or that was written just
-    now: its times would not tell if it were written again.
+    A folder that became a link counts as changed. ``None`` if the file does not exist, or was written just now, so
+    that its times would not show another write.
     """
     file, folders = f"{root}/{place}", list[str]()
     while place := place.rpartition("/")[0]:
@@ -143,7 +143,7 @@ def stamped(root: str, place: str) -> Callable[[], bool] | None:
 
 
 def is_settled(stamp: Stamp, now: int | None = None) -> bool:
-    """Whether a file has been as it is for so long that its times would tell if it were written again."""
+    """Whether the times of a file are old enough that another write would change them."""
     return max(stamp.modified_ns, stamp.changed_ns) < (now or time.time_ns()) - _SETTLED_NS
 
 
@@ -163,7 +163,7 @@ def _open_regular(folder: int, name: str, max_bytes: int) -> tuple[int, os.stat_
 
 def _read_all(descriptor: int, expected: int, max_bytes: int) -> bytes:
     data = os.read(descriptor, expected + 1)
-    if len(data) == expected:  # the byte more that was asked for is not there: this is the end
+    if len(data) == expected:  # one byte more was requested and not returned, so this is the end
         return data
     chunks, size = [data], len(data)
     while size <= max_bytes and (chunk := os.read(descriptor, _CHUNK)):

@@ -1,9 +1,9 @@
-"""Reading a tree of folders into ``Found`` values: one pass, every file hashed once, every bound kept.
+"""Reads a tree of folders into ``Found`` values, in one pass that hashes every file once, within all limits.
 
-The walk goes down through open folders (``beneath.py``), so a tree that changes or attacks while it is read
-cannot lead elsewhere. A folder with a ``SKILL.md`` opens a collector; every file below goes to all open
-collectors, since an enclosing skill lists the files of a nested one (E4). What is wrong is written down where
-it was found and the walk goes on: a skill is served whole or not at all, and never spoils another (F7).
+The walk uses open folders (``safe_open.py``), so a tree that changes during the walk cannot lead outside. A folder
+with a ``SKILL.md`` opens a collector. Every file below is added to all open collectors, because an enclosing skill
+lists the files of a nested one (E4). A problem is recorded, and the walk continues. A skill is served completely
+or not at all, and does not affect other skills (F7).
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class _Collector:
-    """What is gathered for one skill while the walk is inside its folder."""
+    """The content of one skill, collected while the walk is inside its folder."""
 
     path: str
-    known: Found | None  # what was found here before
+    known: Found | None  # the previous result for this folder
     skill_md: bytes | None = None
     files: dict[str, LocalFile] = field(default_factory=dict[str, LocalFile])
     folders: set[str] = field(default_factory=set[str])
@@ -54,7 +54,7 @@ class _Collector:
 
     @property
     def flawless(self) -> SkillRecord | None:
-        """The skill that was here, if nothing was wrong with it: as long as its files stay, so does all of it."""
+        """The previous record, if it had no problems: while its files are unchanged, it can be used again."""
         return self.known.record if self.known is not None and not self.known.problems else None
 
     def is_as_before(self, record: SkillRecord) -> bool:
@@ -63,7 +63,7 @@ class _Collector:
 
 @dataclass(slots=True)
 class Scan:
-    """One reading of a tree, or of a part of it. ``previous`` spares reading files that did not change."""
+    """One scan of a tree, or of a part of it. Files that are unchanged since ``previous`` are not read."""
 
     root: str
     base: str  # the logical path of the root: empty, or its name if the root is itself a skill
@@ -71,7 +71,7 @@ class Scan:
     limits: Limits
     describe: Callable[[str], SkillMeta]
     previous: Snapshot
-    fresh: frozenset[str] = frozenset()  # paths that are read again whatever their stamp says
+    fresh: frozenset[str] = frozenset()  # paths that are read even if their stamp is unchanged
     on_skill: Callable[[int], None] | None = None
     found: dict[str, Found] = field(default_factory=dict[str, Found])
     _notes: dict[str, tuple[list[Diagnostic], list[str]]] = field(
@@ -81,11 +81,11 @@ class Scan:
     _skills: int = 0
 
     def run(self, path: str) -> dict[str, Found]:
-        """Everything worth remembering at or below the logical ``path``; nothing if it is gone."""
+        """Scan the folder at the logical ``path``. Finds nothing if it does not exist."""
         inside = path[len(self.base) :].strip("/") if self.base else path
         segments = inside.split("/") if inside else []
         if len(segments) > self.limits.max_depth or any(_is_barred(segment) for segment in segments):
-            return self.found  # a whole scan would not have come here either
+            return self.found  # a full scan would skip it too
         try:
             with open_root(self.root) as root, open_folder(root, segments) as folder:
                 self._folder(folder, path, len(segments), ())
@@ -111,7 +111,7 @@ class Scan:
             self._say(
                 "too-many-entries",
                 f"the tree has more than {self.limits.max_tree_entries} files and folders; the rest was not read",
-                "serve the folder that holds the skills, not one far above it",
+                "serve the folder with the skills, not one far above it",
                 path,
                 outer,
             )
@@ -129,7 +129,7 @@ class Scan:
     ) -> None:
         is_folder = entry.is_dir(follow_symlinks=False)
         if depth == 0 and entry.name == SETTINGS_FILE and not is_folder:
-            return  # about the skills, and no file of one even if the root is a skill
+            return  # settings, never a file of a skill, even if the root is a skill
         if is_ignored(entry.name, is_folder=is_folder):
             self._ignored(path, collectors)
         elif is_folder:
@@ -153,7 +153,7 @@ class Scan:
         if depth >= self.limits.max_depth:
             self._say(
                 "too-deep",
-                f"folders nest deeper than {self.limits.max_depth}; what is below was not read",
+                f"folders are nested deeper than {self.limits.max_depth}; deeper ones were not read",
                 "move the skill up",
                 path,
                 collectors,
@@ -208,7 +208,7 @@ class Scan:
                 self.found[collector.path] = self._as_before(collector, collector.flawless)
                 return
             self._read_head(folder, collector)
-        if collector.skill_md is None:  # unreadable, too large or gone: already said
+        if collector.skill_md is None:  # unreadable, too large or removed: already reported
             self.found[collector.path] = Found(True, None, tuple(collector.problems), tuple(collector.ignored))
             return
         source = SkillSource(
@@ -230,7 +230,7 @@ class Scan:
         return Found(True, replace(record, entry=replace(record.entry, meta=meta)), (), ignored)
 
     def _read_head(self, folder: int, collector: _Collector) -> None:
-        """The ``SKILL.md`` that seemed not to need reading, in a skill of which something else changed."""
+        """Read a ``SKILL.md`` that is unchanged itself, in a skill with other changes."""
         path = f"{collector.path}/{SKILL_MD}"
         try:
             file, collector.skill_md = read_file_at(folder, SKILL_MD, self.limits.max_skill_md_bytes)
@@ -241,10 +241,10 @@ class Scan:
         else:
             collector.files[SKILL_MD] = file
 
-    # What is said, and about whom
+    # Reports
 
     def _say(self, reference: str, message: str, hint: str, path: str, collectors: Sequence[_Collector]) -> None:
-        """To every enclosing skill: each of them is affected. Outside of skills, to the folder itself."""
+        """Report a problem to every enclosing skill, or outside of skills to the folder."""
         if not collectors:
             problem = Diagnostic(reference, message, hint, file=printable(path))
             self._notes.setdefault(path.rpartition("/")[0], ([], []))[0].append(problem)
@@ -282,7 +282,7 @@ class Scan:
         if _escapes(target, len(segments) - (1 if self.base else 0)):
             self._say(
                 "link-escape",
-                f"the symbolic link {name!r:.120} leads out of the tree and was left out",
+                f"the symbolic link {name!r:.120} leads out of the tree and was skipped",
                 "replace the link by a copy of the file",
                 path,
                 collectors,
@@ -290,7 +290,7 @@ class Scan:
         else:
             self._say(
                 "link-skipped",
-                f"the symbolic link {name!r:.120} was left out: links are never followed",
+                f"the symbolic link {name!r:.120} was skipped: links are never followed",
                 "replace the link by a copy of the file",
                 path,
                 collectors,
@@ -302,7 +302,7 @@ class Scan:
         elif collectors:
             self._say(
                 "special-file",
-                f"{printable(name)!r:.120} is a device, pipe or socket and was left out",
+                f"{printable(name)!r:.120} is a device, pipe or socket and was skipped",
                 "remove it from the skill",
                 path,
                 collectors,
@@ -312,8 +312,8 @@ class Scan:
         collector.overflowed = True
         self._say(
             "too-large",
-            f"{reason}; we serve at most {self.limits.max_resources} files and"
-            f" {self.limits.max_skill_bytes} bytes a skill, {self.limits.max_skill_md_bytes} in SKILL.md",
+            f"{reason}; the limits are {self.limits.max_resources} files and {self.limits.max_skill_bytes} bytes"
+            f" per skill, and {self.limits.max_skill_md_bytes} bytes for SKILL.md",
             "split the skill, or move large files elsewhere",
             path,
             (collector,),
@@ -323,7 +323,7 @@ class Scan:
         if isinstance(error, NotRegularError) or error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
             self._say(
                 "vanished",
-                f"{printable(path)!r:.200} went away or became something else while it was being read",
+                f"{printable(path)!r:.200} was removed or replaced while it was being read",
                 "check again",
                 path,
                 collectors,
@@ -347,7 +347,7 @@ def _name(entry: os.DirEntry[str]) -> str:
 
 
 def _escapes(target: str, depth: int) -> bool:
-    """Whether a link with this target, ``depth`` folders below the root, leads out of it, as far as text tells."""
+    """Whether the target of a link, ``depth`` folders below the root, leads out of it according to its text."""
     if target.startswith("/"):
         return True
     for segment in target.split("/"):
@@ -358,7 +358,7 @@ def _escapes(target: str, depth: int) -> bool:
 
 
 def printable(text: str) -> str:
-    """``text`` with what a terminal or JSON could not carry spelled out."""
+    """``text`` with escapes for characters that a terminal or JSON cannot represent."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)

@@ -1,4 +1,4 @@
-"""The result of the last scan of a folder, kept on disk so that the next start reads only what changed (S1).
+"""Caches the result of the last scan of a folder on disk, so that the next start reads only changed files (S1).
 
 The next scan walks the folder again and compares the stamp of each file (inode, size, times) with the cached one.
 Only files with another stamp are read and hashed. A stamp that was younger than three seconds when the file was
@@ -34,14 +34,14 @@ if TYPE_CHECKING:
     from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.limits import Limits
 
-    Progress = Callable[[], AbstractContextManager[Callable[[int], None]]]  # counts skills for a person who waits
+    Progress = Callable[[], AbstractContextManager[Callable[[int], None]]]  # shows a running count of skills
 
 _FORM = 2
 _DIGEST = "sha256:"
 _PRIVATE_FOLDER, _PRIVATE_FILE = 0o700, 0o600
 _OTHERS_WRITE = 0o022
-_FOLDERS = 32  # so many scans are kept
-_MIN_BYTES = 64 * KIB  # a few dozen skills are read as fast as their cache
+_FOLDERS = 32  # number of cached scans
+_MIN_BYTES = 64 * KIB  # reading a few dozen skills is as fast as reading their cache
 _UNFINISHED_SECONDS = 3600
 
 
@@ -54,7 +54,7 @@ class ScanConditions(NamedTuple):
     limits: Limits
 
     def key(self) -> list[Any]:
-        """Everything that must be equal, also our version and the folder itself."""
+        """Everything that must be equal, including our version and the identity of the folder."""
         status = os.stat(self.root)
         place = [self.root, status.st_dev, status.st_ino]
         reader = [os.geteuid(), sorted(os.getgroups())]  # another user may be able to read other files
@@ -62,7 +62,7 @@ class ScanConditions(NamedTuple):
 
 
 class CachedPath(NamedTuple):
-    """What the cached scan found at a path, and its line in the cache file."""
+    """The cached result for a path, and its line in the cache file."""
 
     found: Found
     line: bytes
@@ -71,9 +71,9 @@ class CachedPath(NamedTuple):
 def encode(
     found: Mapping[str, Found], conditions: ScanConditions, cached: Mapping[str, CachedPath] | None = None
 ) -> Iterator[bytes]:
-    """The lines of a cache file. ``ValueError`` if a value has no JSON form.
+    """The lines of a cache file. ``ValueError`` if JSON cannot express a value.
 
-    A path that did not change since ``cached`` keeps its line.
+    A path that is unchanged since ``cached`` keeps its line.
     """
     known = cached or {}
     write = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
@@ -138,7 +138,7 @@ def _hashed(lines: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator
 
 @contextmanager
 def read_cache(cache: Path, root: str) -> Generator[Iterable[bytes]]:
-    """The lines of the cached scan of ``root``; none if there is no usable file."""
+    """The lines of the cached scan of ``root``; none without a usable file."""
     place = _place(cache, root)
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -173,7 +173,7 @@ def write_cache(cache: Path, root: str, lines: Iterable[bytes]) -> None:
 
 
 def _remove_oldest(cache: Path) -> None:
-    """Remove the least recently used files, and what an interrupted write left behind."""
+    """Remove the least recently used files, and files of interrupted writes."""
     by_age = sorted((-place.stat().st_mtime, place) for place in cache.iterdir())
     kept = [place for _, place in by_age if place.suffix == ".json"][:_FOLDERS]
     for age, place in by_age:

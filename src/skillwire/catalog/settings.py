@@ -1,9 +1,8 @@
-"""What a folder says about its skills in ``skillwire.toml``: listed or not, audience, ``_meta`` (R3, R4).
+"""Reads ``skillwire.toml``, the settings of a folder for its skills: listed or not, audience, ``_meta`` (R3, R4).
 
-The file is at the root of the folder that is served. It comes with the folder, so nothing in it is taken on trust:
-it is small, a table names one skill, and what is unknown or of another shape is a problem. A skill whose table has
-a problem is served and not listed; if the whole file has one, none of the folder's skills is listed. So a mistake
-in it never publishes a draft.
+The file is at the root of the served folder. It is as untrusted as the folder: its size is limited, each table is
+about one skill, and unknown keys and invalid values are problems. A skill whose table has a problem is served but
+not listed. If the whole file is invalid, no skill of the folder is listed. So a mistake never publishes a draft.
 """
 
 from __future__ import annotations
@@ -24,11 +23,11 @@ if TYPE_CHECKING:
 
 SETTINGS_FILE = "skillwire.toml"
 UNLISTED = SkillMeta(listed=False)
-_OWN_META = "io.github.skillwire/"  # where a skill comes from is said there, by the gateway only
+_OWN_META = "io.github.skillwire/"  # reserved: the gateway records the origin of a skill there
 _MAX_DOTS = 100  # in one line: tomllib takes minutes for a key of many thousand parts
-_LARGEST_INTEGER = 2**53  # larger ones differ from reader to reader of JSON
+_LARGEST_INTEGER = 2**53  # JSON readers disagree about larger ones
 
-# From a skill's path and what the folder says about it: what is served.
+# Returns the effective settings, from a skill's path and the settings of the folder for it.
 Describe: TypeAlias = Callable[[str, SkillMeta], SkillMeta]
 
 
@@ -39,24 +38,24 @@ def as_the_folder_says(path: str, meta: SkillMeta) -> SkillMeta:  # noqa: ARG001
 
 @dataclass(frozen=True, slots=True)
 class FolderSettings:
-    """What the file says, by the path of a skill, and what is wrong with it."""
+    """The settings of the file by path of the skill, and the problems of the file."""
 
     metas: Mapping[str, SkillMeta] = field(default_factory=dict[str, SkillMeta])
     problems: tuple[Diagnostic, ...] = ()
-    other: SkillMeta = DEFAULT_META  # said about all skills that are not named
+    other: SkillMeta = DEFAULT_META  # for all skills that are not named
 
     def about(self, path: str) -> SkillMeta:
-        """What is said about the skill at ``path``."""
+        """The settings of the skill at ``path``."""
         return self.metas.get(path, self.other)
 
     def problems_in(self, has_skill: Callable[[str], bool]) -> tuple[Diagnostic, ...]:
-        """What is wrong with the file, skills included that do not exist."""
+        """The problems of the file, including tables for skills that do not exist."""
         missing = (path for path in self.metas if not has_skill(path))
         return (*self.problems, *map(_unmatched, missing))
 
 
 def read_settings(root: str, limits: Limits = DEFAULT_LIMITS) -> FolderSettings:
-    """The settings of the folder ``root``. Never raises for what is in the file."""
+    """The settings of the folder ``root``. Never raises because of the content of the file."""
     try:
         with open_root(root) as folder:
             data = read_file_at(folder, SETTINGS_FILE, limits.max_settings_bytes)[1]
@@ -64,8 +63,8 @@ def read_settings(root: str, limits: Limits = DEFAULT_LIMITS) -> FolderSettings:
         return FolderSettings()
     except LimitError:
         return _broken(f"it has more than {limits.max_settings_bytes} bytes")
-    except OSError:  # a link, a folder, or without permission
-        return _broken("it is not a regular file that can be read")
+    except OSError:  # a link, a folder, or no permission
+        return _broken("it is not a readable regular file")
     return parse_settings(data, limits)
 
 
@@ -78,8 +77,8 @@ def parse_settings(data: bytes, limits: Limits = DEFAULT_LIMITS) -> FolderSettin
         if any(line.count(".") > _MAX_DOTS for line in text.split("\n")):
             return _broken(f"a line has more than {_MAX_DOTS} dots")
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, a number of thousands of digits, too deep
-        return _broken(f"it is not TOML: {(str(error) or 'it nests too deep'):.200}")
+    except (ValueError, RecursionError) as error:  # not UTF-8, not TOML, a huge number, too deep
+        return _broken(f"it is not valid TOML: {(str(error) or 'it is nested too deeply'):.200}")
     tables = document.pop("skills", {})
     if document:
         return _broken(f"unknown key {min(document)!r:.100}")
@@ -111,12 +110,12 @@ def _meta(table: object, limits: Limits) -> SkillMeta:
     if not chosen or any(one not in get_args(Audience) for one in chosen):
         raise _invalid('\'audience\' is not a list of "user" and "assistant"')
     if not isinstance(meta, dict) or not _is_json(cast("object", meta), limits.max_yaml_depth):
-        raise _invalid("'meta' is not a table of text, numbers that JSON has, true, false, lists and tables")
-    said = cast("dict[str, Json]", meta)
-    own = [key for key in said if key.lower().startswith(_OWN_META)]
+        raise _invalid("'meta' contains a value that JSON cannot express, or is not a table")
+    fields_of_meta = cast("dict[str, Json]", meta)
+    own = [key for key in fields_of_meta if key.lower().startswith(_OWN_META)]
     if own:
-        raise _invalid(f"the key {own[0]!r:.100} is not for folders to set")
-    return SkillMeta(listed, tuple(dict.fromkeys(chosen)), said)
+        raise _invalid(f"the key {own[0]!r:.100} is reserved and cannot be set by a folder")
+    return SkillMeta(listed, tuple(dict.fromkeys(chosen)), fields_of_meta)
 
 
 def _is_json(value: object, depth: int) -> bool:
@@ -141,8 +140,8 @@ def _invalid(message: str) -> FormatError:
     return FormatError("settings-invalid", message, "known keys: listed, audience, meta")
 
 
-def _broken(what: str) -> FolderSettings:
-    message = f"{SETTINGS_FILE} cannot be used, so that no skill here is listed: {what}"
+def _broken(reason: str) -> FolderSettings:
+    message = f"{SETTINGS_FILE} is invalid, so no skill in this folder is listed: {reason}"
     return FolderSettings(problems=(_problem(message, f"fix {SETTINGS_FILE}, or delete it", ""),), other=UNLISTED)
 
 
@@ -152,5 +151,5 @@ def _problem(message: str, hint: str, skill: str) -> Diagnostic:
 
 def _unmatched(path: str) -> Diagnostic:
     message = f"[skills.{path!r:.200}]: no skill is served at this path"
-    hint = "write the path of the skill's folder, from the folder that is served: acme/refunds"
+    hint = "write the path of the skill's folder, relative to the served folder: acme/refunds"
     return Diagnostic("settings-unmatched", message, hint, file=SETTINGS_FILE)

@@ -25,7 +25,7 @@ _ATTEMPTS = 3
 
 
 async def read_current(catalog: Catalog, entry: SkillEntry) -> tuple[SkillEntry, SkillDocument]:
-    """The document of ``entry``, and the entry as it is now. ``UpstreamError`` if it never rests, or is broken."""
+    """The current entry and its parsed ``SKILL.md``. ``UpstreamError`` if it keeps changing or is invalid (R2)."""
     for _ in range(_ATTEMPTS):
         data = (await catalog.read_file(entry.uri)).data
         claimed = entry.resource(entry.uri)
@@ -33,7 +33,7 @@ async def read_current(catalog: Catalog, entry: SkillEntry) -> tuple[SkillEntry,
             break
         entry = await catalog.get_skill(entry.uri)
     else:
-        raise UpstreamError("changing", f"the skill {entry.uri!r:.300} keeps changing", "ask again")
+        raise UpstreamError("changing", f"the skill {entry.uri!r:.300} keeps changing", "try again")
     try:
         document = parse_skill_md(data)
     except FormatError as error:
@@ -49,7 +49,7 @@ async def read_verified(
     limits: Limits = DEFAULT_LIMITS,
     on_file: Callable[[int], None] | None = None,
 ) -> dict[str, bytes]:
-    """Every file of ``entry`` by its path inside the skill, verified."""
+    """Every file of ``entry`` by path inside the skill, verified (V1, V2, V4)."""
     _check_promises(entry, limits)
     depth = len(skill_root(parse_uri(entry.uri)).segments)
     files: dict[str, bytes] = {}
@@ -69,20 +69,20 @@ async def read_verified(
 def _check_promises(entry: SkillEntry, limits: Limits) -> None:
     if not entry.is_complete or "digest" in entry.gaps:
         missing = (
-            "its bytes are made when they are read"
+            "its bytes are generated on each read"
             if entry.is_dynamic
-            else "its server does not promise all files"
+            else "its server does not send digests of all files"
         )
         raise VerificationError(
             "skill-unverifiable",
-            f"{entry.uri!r:.300} cannot be verified as a whole: {missing}",
-            "ask the server's makers for digests of every file",
+            f"{entry.uri!r:.300} cannot be verified completely: {missing}",
+            "the server must send a digest of every file",
             rule="V7",
         )
     if len(entry.files) > limits.max_resources or entry.size > limits.max_skill_bytes:
         raise LimitError(
             "skill-too-large",
-            f"{entry.uri!r:.300} has {len(entry.files)} files and {entry.size} bytes, more than we pull",
-            "raise Limits.max_skill_bytes if you trust the server that far",
+            f"{entry.uri!r:.300} has {len(entry.files)} files and {entry.size} bytes, more than the limits",
+            "raise Limits.max_skill_bytes if you trust the server",
             rule="B1",
         )

@@ -1,7 +1,7 @@
-"""An immutable picture of a local catalog, and the catalog methods that only need one.
+"""An immutable snapshot of a local catalog, and a catalog base class that answers from one.
 
-A change makes a new picture; whoever holds the old one goes on seeing it. Making one costs work in proportion to
-what changed (and a copy of the list of paths, if skills came or went).
+A change creates a new snapshot; readers of the old one are not affected. The work is proportional to the change
+(plus a copy of the list of paths if skills were added or removed).
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ class PersistentMap(Generic[V]):
         return isinstance(key, str) and self.get(key) is not None
 
     def values(self) -> Iterator[V]:
-        """Every value. Goes through everything."""
+        """Every value. Takes linear time."""
         for key, value in self._base.items():
             if key not in self._layer:
                 yield value
         yield from (value for value in self._layer.values() if value is not None)
 
     def changed(self, changes: Mapping[str, V | None]) -> PersistentMap[V]:
-        """A copy with ``changes``; ``None`` takes a key away."""
+        """A copy with ``changes``; ``None`` removes a key."""
         if not changes:
             return self
         layer = {**self._layer, **changes}
@@ -70,7 +70,7 @@ class PersistentMap(Generic[V]):
 
 
 class Snapshot:
-    """Every folder of note by path, with an index of names that collide and the sorted listing."""
+    """The results of a scan by path, with an index of colliding names and the sorted listing."""
 
     __slots__ = ("_found", "_names", "_order", "keys", "mark")
 
@@ -79,40 +79,40 @@ class Snapshot:
         # fold(path) -> paths of skills; several paths collide (B5)
         self._names: PersistentMap[tuple[str, ...]] = PersistentMap()
         self._order: list[str] = []  # every path of _found, sorted
-        self.keys: list[str] = []  # the paths that are listed, sorted
-        self.mark = object()  # tells this picture from others, for who does not want to hold all of it
+        self.keys: list[str] = []  # the listed paths, sorted
+        self.mark = object()  # identifies this snapshot without keeping all of it in memory
 
     def found(self, path: str) -> Found | None:
-        """What was found at ``path``, served or not."""
+        """The result for the folder at ``path``, served or not."""
         return self._found.get(path)
 
     def record(self, path: str) -> SkillRecord | None:
-        """The skill served at ``path``."""
+        """The served skill at ``path``."""
         found = self._found.get(path)
         if found is None or found.record is None or len(self._names.get(fold(path)) or ()) > 1:
             return None
         return found.record
 
     def all_found(self) -> dict[str, Found]:
-        """Everything, in the order of paths."""
+        """All results, in the order of paths."""
         return {path: found for path in self._order if (found := self._found.get(path)) is not None}
 
     def records(self) -> Iterator[tuple[str, SkillRecord]]:
-        """Every skill served, listed or not."""
+        """Every served skill, listed or not."""
         for path in self._order:
             record = self.record(path)
             if record is not None:
                 yield path, record
 
     def paths_below(self, path: str) -> list[str]:
-        """Every remembered path at or below ``path``; all of them for ``""``."""
+        """Every known path at or below ``path``; all paths for ``""``."""
         if not path:
             return list(self._order)
         start, stop = bisect_left(self._order, f"{path}/"), bisect_left(self._order, f"{path}0")  # '/' < '0'
         return [path, *self._order[start:stop]] if path in self._found else self._order[start:stop]
 
     def topmost_skill(self, path: str) -> str | None:
-        """The outermost folder around ``path``, or ``path`` itself, that holds a ``SKILL.md``."""
+        """The outermost folder at or around ``path`` that contains a ``SKILL.md``."""
         end = path.find("/")
         while True:
             prefix = path if end < 0 else path[:end]
@@ -133,7 +133,7 @@ class Snapshot:
         return None
 
     def updated(self, removed: Sequence[str], found: Mapping[str, Found]) -> tuple[Snapshot, Change]:
-        """A new picture without ``removed`` and with ``found``, and how its skills differ from this one's."""
+        """A new snapshot without ``removed`` and with ``found``, and the change of its skills."""
         new = Snapshot()
         changes: dict[str, Found | None] = {**dict.fromkeys(removed), **found}
         new._found = self._found.changed(changes)
@@ -148,7 +148,7 @@ class Snapshot:
                 known = names[key] if key in names else self._names.get(key)
                 others = tuple(other for other in known or () if other != path)
                 names[key] = ((*others, path) if now else others) or None
-                touched.update(dict.fromkeys(others))  # a collision that comes or goes has two sides
+                touched.update(dict.fromkeys(others))  # a new or resolved collision affects the other skills too
         new._names = self._names.changed(names)
         new._order = _resorted(self._order, changes, self._found, new._found)
         new.keys = _resorted(self.keys, touched, self._listed(touched), new._listed(touched))
@@ -174,7 +174,7 @@ class Snapshot:
         return list(seen)
 
     def ignored(self) -> list[str]:
-        """Paths that were left out because of their names, each once."""
+        """Paths that are ignored because of their names, each once."""
         return sorted({path for found in self._found.values() for path in found.ignored})
 
 
@@ -183,8 +183,8 @@ def _collided(paths: Sequence[str]) -> Iterator[Diagnostic]:
         other = paths[0] if path != paths[0] else paths[1]
         yield Diagnostic(
             "path-collision",
-            f"{path!r} and {other!r} are one name on disks that ignore case or Unicode form",
-            "rename all but one of those that are",
+            f"{path!r} and {other!r} are the same name on file systems that ignore case or Unicode form",
+            "rename all but one of them",
             file=path,
             skill=path,
             other=other,
@@ -200,37 +200,38 @@ def _difference(old: Snapshot, new: Snapshot, paths: Iterable[str]) -> Change:
         elif before is not None and after is None:
             removed.add(before.entry.uri)
         elif before is not None and after is not None and before.entry.listed != after.entry.listed:
-            (added if after.entry.listed else removed).add(after.entry.uri)  # so it is in every kept listing
+            # Reported as added or removed, so that cached listings are updated.
+            (added if after.entry.listed else removed).add(after.entry.uri)
         elif before is not None and after is not None and _differs(before, after):
             changed.add(after.entry.uri)
     return Change(frozenset(added), frozenset(changed), frozenset(removed))
 
 
 def _differs(before: SkillRecord, after: SkillRecord) -> bool:
-    """Whether what is served differs: the entry, what is said about it, or what directories and archives show."""
+    """Whether the entry, its settings, or its directories and archives differ."""
     if before.entry != after.entry or before.entry.meta != after.entry.meta:
         return True
     return before.folders != after.folders or before.executables != after.executables
 
 
 def _resorted(keys: list[str], paths: Iterable[str], before: Container[str], after: Container[str]) -> list[str]:
-    """``keys``, sorted, with each of ``paths`` in it only if it is in ``after``."""
-    gone = [path for path in paths if path in before and path not in after]
-    come = [path for path in paths if path in after and path not in before]
-    if not gone and not come:
+    """``keys``, sorted, without ``paths`` that are not in ``after`` and with those that are."""
+    removed = [path for path in paths if path in before and path not in after]
+    added = [path for path in paths if path in after and path not in before]
+    if not removed and not added:
         return keys
-    if len(gone) + len(come) > 16:  # one sort beats many insertions
-        return sorted({*keys, *come}.difference(gone))
+    if len(removed) + len(added) > 16:  # one sort is faster than many insertions
+        return sorted({*keys, *added}.difference(removed))
     keys = list(keys)
-    for path in gone:
+    for path in removed:
         del keys[bisect_left(keys, path)]
-    for path in come:
+    for path in added:
         insort(keys, path)
     return keys
 
 
 class SnapshotCatalog(Catalog):
-    """A catalog that answers from its current snapshot. What is left to a subclass is where bytes come from."""
+    """A catalog that answers from its current snapshot. Subclasses implement ``read_file``."""
 
     def __init__(self, scheme: str) -> None:
         self._scheme = scheme
@@ -283,11 +284,11 @@ class SnapshotCatalog(Catalog):
         return [record.entry for _, record in records if not record.entry.listed]
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """Whether the picture is still the same, or the skill in it that ``uri`` belongs to."""
+        """Whether the snapshot, or the skill of ``uri`` in it, is still the same."""
         snapshot = await self._current()
-        mark, told = snapshot.mark, self._feed.told
-        if uri is None:  # who listens, and answers, hears of a new picture a little after it is there
-            return lambda: self._snapshot.mark is mark and self._feed.told == told
+        mark, published = snapshot.mark, self._feed.published
+        if uri is None:  # subscribers learn of a new snapshot shortly after it is set, so wait for both
+            return lambda: self._snapshot.mark is mark and self._feed.published == published
         try:
             _, path, _ = self._find_file(snapshot, uri)
         except SkillwireError:
@@ -295,8 +296,8 @@ class SnapshotCatalog(Catalog):
         record = snapshot.record(path)
         return lambda: self._snapshot.mark is mark or self._snapshot.record(path) is record
 
-    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - all of them are
-        """They are on this machine."""
+    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - true for every skill
+        """Always true."""
         return True
 
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
@@ -304,19 +305,19 @@ class SnapshotCatalog(Catalog):
         return beginning_with((await self._current()).keys, beginning, limit)
 
     def changes(self) -> ChangeStream:
-        """What changes from now on."""
+        """A stream of all further changes."""
         return self._feed.subscribe()
 
     async def problems(self) -> list[Diagnostic]:
-        """What is wrong, including what was left out because of it."""
+        """All problems, including those of skills that are not served."""
         problems = (await self._current()).problems()
-        return [problem if self._is_told(problem) else replace(problem, listed=False) for problem in problems]
+        return [problem if self._is_listed(problem) else replace(problem, listed=False) for problem in problems]
 
-    def _is_told(self, problem: Diagnostic) -> bool:
+    def _is_listed(self, problem: Diagnostic) -> bool:
         return all(self._meta_of(path).listed for path in (problem.skill, problem.other) if path)
 
-    def _meta_of(self, path: str) -> SkillMeta:  # noqa: ARG002 - most sources say nothing about a path
-        """What is said about the skill at ``path``, served or not."""
+    def _meta_of(self, path: str) -> SkillMeta:  # noqa: ARG002 - most sources have no settings
+        """The settings of the skill at ``path``, served or not."""
         return DEFAULT_META
 
     def _path(self, uri: str) -> str:
@@ -326,7 +327,7 @@ class SnapshotCatalog(Catalog):
         return parsed.path
 
     def _find_file(self, snapshot: Snapshot, uri: str) -> tuple[str, str, LocalFile]:
-        """The canonical path, the skill around it, and what is known of the file."""
+        """The canonical path of the file, the path of its skill, and its record."""
         path = self._path(uri)
         located = snapshot.locate(path.rpartition("/")[0])
         if located is not None:
@@ -338,7 +339,7 @@ class SnapshotCatalog(Catalog):
 
 
 def beginning_with(keys: Sequence[str], beginning: str, limit: int) -> list[str]:
-    """The first ``limit`` of ``keys``, sorted, that begin with ``beginning``."""
+    """The first ``limit`` of the sorted ``keys`` that begin with ``beginning``."""
     start = bisect_left(keys, beginning)
     rest = (keys[index] for index in range(start, min(start + limit, len(keys))))
     return list(takewhile(lambda key: key.startswith(beginning), rest))
@@ -354,7 +355,7 @@ def _entry(snapshot: Snapshot, path: str) -> SkillEntry:
 def children_of(
     files: Mapping[str, LocalFile], folders: Iterable[str], folder: str
 ) -> dict[str, LocalFile | None]:
-    """Names directly inside ``folder``: files with what is known of them, folders with ``None``."""
+    """The names directly inside ``folder``: files with their record, folders with ``None``."""
     prefix = f"{folder}/" if folder else ""
     children: dict[str, LocalFile | None] = {}
     for path, file in files.items():
@@ -367,7 +368,7 @@ def children_of(
 
 
 def child_of(path: str, file: LocalFile | None, scheme: str) -> DirectoryChild:
-    """The child at ``path``: a file, or a folder where ``file`` is ``None``."""
+    """The child at ``path``: a file, or a folder if ``file`` is ``None``."""
     uri, name = format_uri(path, scheme), path.rpartition("/")[2]
     if file is None:
         return DirectoryChild(uri, name, is_directory=True)
@@ -375,7 +376,7 @@ def child_of(path: str, file: LocalFile | None, scheme: str) -> DirectoryChild:
 
 
 def no_skill(uri: str) -> NotFoundError:
-    """There is no such skill."""
+    """The error for an unknown skill."""
     return NotFoundError(
         "skill-unknown",
         f"no skill is served at {uri!r:.300}",
@@ -384,7 +385,7 @@ def no_skill(uri: str) -> NotFoundError:
 
 
 def no_file(uri: str) -> NotFoundError:
-    """There is no such file."""
+    """The error for an unknown file."""
     return NotFoundError(
         "file-unknown",
         f"no skill has a file at {uri!r:.300}",
@@ -393,7 +394,7 @@ def no_file(uri: str) -> NotFoundError:
 
 
 def no_directory(uri: str) -> NotFoundError:
-    """There is no such directory."""
+    """The error for an unknown directory."""
     return NotFoundError(
         "directory-unknown",
         f"no skill has a directory at {uri!r:.300}",

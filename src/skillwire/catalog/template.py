@@ -1,11 +1,12 @@
-"""Skills that functions make from the values in their path: ``docs/{product}`` (I1, T1).
+"""Skills that functions generate from variables in their path: ``docs/{product}`` (I1, T1).
 
-A template is no skill, and none of its skills is listed (L2). Each answers whoever names its values (G1), is made
-anew on every read, and so its entry says ``"dynamic"`` (E2). A skill inside such a skill is files of that one.
+A template is not a skill, and its skills are not listed (L2). Each is served by its URI (G1) and generated on
+every read, so its entry is ``"dynamic"`` (E2). A nested skill is served only as files of the enclosing one.
 
-A variable is one whole segment. Where its values are a list, no others are taken, and that there is a skill is
-known without making it. Where they are a function, that one only helps people who type: which skills there are
-says the function that makes them, by returning ``None`` for the others. No two templates can make one path (N1).
+A variable is one whole segment. If its values are a list, other values are refused, and a skill is known to exist
+without generating it. If its values are a function, that function only completes input. The function that
+generates the skill then decides which skills exist, by returning ``None`` for the others. Two templates cannot
+match the same path (N1).
 """
 
 from __future__ import annotations
@@ -52,15 +53,15 @@ class _Template:
     path: str
     description: str
     make: MakeSkill
-    values: Mapping[str, tuple[str, ...] | Complete]  # by variable: all of them, or what completes one
+    values: Mapping[str, tuple[str, ...] | Complete]  # by variable: a list, or a function
 
     @property
     def is_closed(self) -> bool:
-        """Whether all its skills are known by name."""
+        """Whether the values of all variables are lists."""
         return not any(callable(values) for values in self.values.values())
 
     def match(self, path: str) -> dict[str, str] | None:
-        """The values with which this template makes ``path``."""
+        """The values of the variables in ``path``; ``None`` if the template does not match."""
         ours, theirs = self.path.split("/"), path.split("/")
         if len(ours) != len(theirs) or not all(map(self._accepts, ours, theirs)):
             return None
@@ -71,7 +72,7 @@ class _Template:
         return callable(values) or segment in values
 
     def paths(self, beginning: str, limit: int) -> list[str]:
-        """The first paths that begin with ``beginning``, if all values are known."""
+        """The first paths that begin with ``beginning``, if all values are lists."""
         found = [""] if self.is_closed else []
         for part in self.path.split("/"):
             values = cast("tuple[str, ...]", self.values.get(_variable(part), (part,)))
@@ -87,10 +88,10 @@ class TemplateCatalog(Catalog):
         self._scheme = scheme
         self._limits = limits
         self._templates: list[_Template] = []
-        self._known: dict[str, SkillEntry] = {}  # as they were last made; not of all that ever were
+        self._known: dict[str, SkillEntry] = {}  # the most recently generated ones
 
     def add(self, path: str, make: MakeSkill, *, values: Mapping[str, Values], description: str) -> None:
-        """Serve at every ``path`` that ``values`` fill what ``make``, called with them by name, returns."""
+        """Serve the results of ``make``, which gets the values in ``path`` as keyword arguments."""
         template = _Template(path, description, make, {name: _checked(name, values[name]) for name in values})
         _check(template)
         for other in self._templates:
@@ -112,28 +113,28 @@ class TemplateCatalog(Catalog):
         return not self._templates
 
     def templates(self) -> list[SkillTemplate]:
-        """Every template, in the order in which they were added."""
+        """Every template, in the order of ``add``."""
         return [
             SkillTemplate(template.path, template.description, partial(self._complete, template))
             for template in self._templates
         ]
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """Nothing: whoever asks names the values."""
+        """An empty page: skills of templates are not listed."""
         nothing: dict[str, SkillEntry] = {}
         return page_of("templates", [], nothing.__getitem__, cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry of one skill, which is made for it."""
+        """The entry of one skill, which is generated for it."""
         path = self._skill_path(uri)
         if path is None or await self._make(path) is None:
             raise no_skill(uri)
         return self._known[path]
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
-        """The entry as it was last made, or as it is expected; made now only if nobody else knows whether it is.
+        """The entry as last generated, or as expected. It is generated now only if its existence is unknown.
 
-        One whose function fails then is not there: it costs nobody else their name.
+        If the function fails then, the skill does not exist, so that it takes no name from another skill.
         """
         path = self._skill_path(uri)
         template = next((each for each in self._templates if path and each.match(path) is not None), None)
@@ -150,7 +151,7 @@ class TemplateCatalog(Catalog):
             return None
 
     async def read_file(self, uri: str) -> SkillFile:
-        """The bytes of one file, made now."""
+        """The bytes of one file, generated now."""
         made = await self._make_around(parse_uri(uri).parent.path, uri)
         if made is None:
             raise no_file(uri)
@@ -159,7 +160,7 @@ class TemplateCatalog(Catalog):
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of a directory, made now."""
+        """One page of a directory, generated now."""
         made = await self._make_around(parse_uri(uri).path, uri)
         if made is None:
             raise no_directory(uri)
@@ -170,7 +171,7 @@ class TemplateCatalog(Catalog):
         return sorted(path for each in self._templates for path in each.paths(beginning, limit))[:limit]
 
     def changes(self) -> ChangeStream:
-        """Nothing: nobody knows of a change before the next read."""
+        """An empty stream: changes are unknown before the next read."""
         return ChangeFeed().subscribe()
 
     def _skill_path(self, uri: str) -> str | None:
@@ -188,7 +189,7 @@ class TemplateCatalog(Catalog):
         return None
 
     async def _make(self, path: str) -> MemoryCatalog | None:
-        """The skill at exactly ``path``, alone in a catalog; ``None`` if there is none."""
+        """A catalog with the skill at exactly ``path``; ``None`` if it does not exist."""
         matches = ((template, template.match(path)) for template in self._templates)
         make = next((partial(template.make, **values) for template, values in matches if values), None)
         made = await call_maker(path, make, self._limits) if make else None
@@ -198,7 +199,7 @@ class TemplateCatalog(Catalog):
         files = await files_of(path, made, self._limits)
         try:
             catalog = MemoryCatalog([Skill(path, files)], scheme=self._scheme, limits=self._limits)
-        except FormatError as error:  # the fault is not the caller's
+        except FormatError as error:  # an error of the function, not of the caller
             raise failed(path, error.message) from error
         await self._remember(path, catalog)
         return catalog
@@ -211,7 +212,7 @@ class TemplateCatalog(Catalog):
             del self._known[next(iter(self._known))]
 
     async def _complete(self, template: _Template, variable: str, beginning: str) -> list[str]:
-        """T1: what a list has, or what a function says; only what could be a segment."""
+        """Valid values of a variable that begin with ``beginning``, from its list or its function (T1)."""
         values = template.values.get(variable, ())
         if not callable(values):
             return [value for value in values if value.startswith(beginning)]
@@ -222,7 +223,7 @@ class TemplateCatalog(Catalog):
 
 
 def _variable(part: str) -> str:
-    """The name of the variable that ``part`` of a path is, or an empty string."""
+    """The name of the variable in ``part`` of a path, or an empty string."""
     match = _VARIABLE.fullmatch(part)
     return match.group(1) if match else ""
 
@@ -240,31 +241,31 @@ def _checked(name: str, values: Values) -> tuple[str, ...] | Complete:
         return values
     listed = () if isinstance(values, str) else tuple(values)
     if not listed or not all(map(_is_segment, listed)):
-        raise _invalid(f"the values of {name!r} are no list of segments", "give a list of names, or a function")
+        raise _invalid(f"the values of {name!r} are not a list of segments", "give a list of names, or a function")
     return listed
 
 
 def _check(template: _Template) -> None:
-    """What can be wrong with a template, said when it is declared."""
+    """Refuse an invalid template when it is added."""
     parts = parse_path(template.path).split("/")
     variables = [name for part in parts if (name := _variable(part))]
     if any("{" in part or "}" in part for part in parts if not _variable(part)):
-        raise _invalid(f"{template.path!r} has other braces than variables'", "write it like docs/{product}")
+        raise _invalid(f"{template.path!r} has braces that are not variables", "write it like docs/{product}")
     if not variables or len(set(variables)) != len(variables):
-        raise _invalid(f"{template.path!r} has no variable, or one twice", "write it like docs/{product}")
+        raise _invalid(f"{template.path!r} has no variable, or repeats one", "write it like docs/{product}")
     if set(variables) != set(template.values):
-        raise _invalid(f"the values are not those of the variables of {template.path!r}", "give each its values")
+        raise _invalid(f"the values do not match the variables of {template.path!r}", "give each its values")
     try:
         inspect.signature(template.make).bind(**dict.fromkeys(variables))
     except (TypeError, ValueError) as error:
         takes = f"the function for {template.path!r} does not take {', '.join(variables)}"
-        raise _invalid(takes, "name its parameters like the variables") from error
+        raise _invalid(takes, "give its parameters the names of the variables") from error
 
 
 def _check_apart(one: str, other: str) -> None:
     pairs = zip(one.split("/"), other.split("/"), strict=False)
     if all(first == second or _variable(first) or _variable(second) for first, second in pairs):
-        raise _invalid(f"{one!r} and {other!r} could make one path", "let them begin with different names", "N1")
+        raise _invalid(f"{one!r} and {other!r} can match the same path", "begin them with different names", "N1")
 
 
 def _invalid(message: str, hint: str, rule: str = "I1") -> FormatError:

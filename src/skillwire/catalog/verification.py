@@ -1,7 +1,7 @@
-"""Everything a catalog claims, read and checked, with the rule for each failure.
+"""Verifies all claims of a catalog, with the rule for each failure.
 
-This is what ``skillwire verify`` does to a server: all entries, all bytes. A host never does (V5); a maintainer or
-a pipeline may.
+``skillwire verify`` uses this to check all entries and all bytes of a server. It is for maintainers and pipelines;
+a host never reads everything (V5).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from skillwire.skill import Resource, SkillEntry
 
 _AT_ONCE = 8
-_SECONDS_PER_SKILL = 1.0  # for its directories, beside what all have together
+_SECONDS_PER_SKILL = 1.0  # for its directories, in addition to the time for all skills together
 
 
 class Failure(NamedTuple):
-    """One claim that does not hold, or that nothing can show to hold (``is_gap``)."""
+    """A false claim, or information that is missing for a check (``is_gap``)."""
 
     rule: str
     reference: str
@@ -41,7 +41,7 @@ class Failure(NamedTuple):
 
 @dataclass
 class VerifyReport:
-    """What was checked, how often by which rule, and what failed."""
+    """The number of checks per rule, and the failures."""
 
     skills: int = 0
     files: int = 0
@@ -51,19 +51,19 @@ class VerifyReport:
 
     @property
     def lies(self) -> list[Failure]:
-        """Claims that do not hold."""
+        """Claims that are false."""
         return [failure for failure in self.failures if not failure.is_gap]
 
     @property
     def gaps(self) -> list[Failure]:
-        """What was not promised, so that it could not be checked."""
+        """Checks that were not possible because information is missing."""
         return [failure for failure in self.failures if failure.is_gap]
 
 
 async def verify_catalog(
     catalog: Catalog, *, limits: Limits = DEFAULT_LIMITS, on_file: Callable[[int], None] | None = None
 ) -> VerifyReport:
-    """Read and check all of ``catalog``; a few files at a time."""
+    """Read and check all of ``catalog``, a few files at a time."""
     work = _Verification(catalog, limits, on_file)
     async for entry in catalog.entries():
         await work.check(entry)
@@ -82,21 +82,21 @@ class _Verification:
         self._limits = limits
         self._on_file = on_file
         self._room = anyio.CapacityLimiter(_AT_ONCE)
-        self._seconds = limits.max_listing_seconds  # that are left for directories, of all skills
+        self._seconds = limits.max_listing_seconds  # time that is left for the directories of all skills
 
     async def check(self, entry: SkillEntry) -> None:
-        """One entry: its shape, its own answer, its files, its directories."""
+        """Check one entry: ``get_skill``, its size, its files, its directories."""
         self.report.skills += 1
         self.report.checked["E1"] += 1
         await self._check_get(entry)
         self._check_size(entry)
         if entry.is_dynamic:
             self._gap(
-                "V7", "skill-dynamic", entry.uri, "the skill is generated when it is read; nothing can be checked"
+                "V7", "skill-dynamic", entry.uri, "the skill is generated on each read and cannot be verified"
             )
             return
         for gap in sorted(entry.gaps):
-            self._gap("E2", f"{gap}-unpromised", entry.uri, f"the server does not promise the skill's {gap}")
+            self._gap("E2", f"{gap}-unpromised", entry.uri, f"incomplete information from the server: {gap}")
         async with anyio.create_task_group() as group:
             for resource in entry.files:
                 group.start_soon(self._check_file, entry, resource)
@@ -112,9 +112,7 @@ class _Verification:
         else:
             same = set(fresh.files) == set(entry.files) and fresh.frontmatter == entry.frontmatter
             if entry.is_complete and not same:
-                self._lie(
-                    "G1", "entry-differs", entry.uri, "getting the skill gives another entry than listing it"
-                )
+                self._lie("G1", "entry-differs", entry.uri, "get and list return different entries of the skill")
 
     def _check_size(self, entry: SkillEntry) -> None:
         self.report.checked["E6"] += 1
@@ -123,7 +121,7 @@ class _Verification:
                 "E6",
                 "over-limit",
                 entry.uri,
-                f"{len(entry.files)} files and {entry.size} bytes: a host may decline it",
+                f"{len(entry.files)} files and {entry.size} bytes: a host may refuse it",
             )
 
     async def _check_file(self, entry: SkillEntry, resource: Resource) -> None:
@@ -146,7 +144,7 @@ class _Verification:
                 self._on_file(self.report.files)
 
     async def _check_directories(self, entry: SkillEntry) -> None:
-        """D1, V2: what the directories show is what the entry lists."""
+        """Compare the files in the directories with those of the entry (D1, V2)."""
         listed = {parse_uri(file.uri) for file in entry.files}
         try:
             walked = await self._walked(entry)
@@ -155,12 +153,12 @@ class _Verification:
             return
         self.report.checked["D1"] += 1
         for uri in sorted(map(str, walked - listed)):
-            self._lie("V2", "file-unlisted", uri, "a directory shows a file that the entry does not list")
+            self._lie("V2", "file-unlisted", uri, "a directory contains a file that the entry does not list")
         for uri in sorted(map(str, listed - walked)):
-            self._lie("D1", "file-hidden", uri, "the entry lists a file that no directory shows")
+            self._lie("D1", "file-hidden", uri, "the entry lists a file that no directory contains")
 
     async def _walked(self, entry: SkillEntry) -> set[SkillUri]:
-        """Every file that the directories show. Those of no skill are read any more once a bound is met (B3)."""
+        """Every file in the directories. After a limit is exceeded, no further directories are read (B3)."""
         walked, pending, met = set[SkillUri](), [entry.uri.rpartition("/")[0]], 0
         self._seconds += _SECONDS_PER_SKILL
         begun = anyio.current_time()
@@ -178,9 +176,9 @@ class _Verification:
         self._seconds = -inf
         raise LimitError(
             "listing-too-long",
-            f"the directories of this skill have more than {self._limits.max_entries} entries, or the directories"
-            " so far took too long; those of the skills after it were not compared",
-            "the server has to be corrected",
+            f"the directories of this skill have more than {self._limits.max_entries} entries, or reading them"
+            " took too long; the directories of further skills were not compared",
+            "the server must be fixed",
             rule="B3",
         )
 
@@ -188,7 +186,7 @@ class _Verification:
         self.report.failures.append(Failure(error.rule or rule, error.reference, uri, error.message, error.hint))
 
     def _lie(self, rule: str, reference: str, uri: str, message: str) -> None:
-        self.report.failures.append(Failure(rule, reference, uri, message, "the server has to be corrected"))
+        self.report.failures.append(Failure(rule, reference, uri, message, "the server must be fixed"))
 
     def _gap(self, rule: str, reference: str, uri: str, message: str) -> None:
         self.report.failures.append(Failure(rule, reference, uri, message, "", is_gap=True))

@@ -1,8 +1,8 @@
-"""What one caller may see of a catalog: a catalog around a catalog.
+"""The part of a catalog that one caller may see.
 
-A caller sees the skills under certain path prefixes. Whatever else there is answers exactly like what does not
-exist, by every method. The paths a caller may list are remembered until skills come or go, so that a page costs
-the same whether a caller sees everything or a sliver.
+A caller sees the skills under certain path prefixes. For every method, other skills look exactly like skills that
+do not exist. The visible paths are cached until skills are added or removed, so a page costs the same for every
+caller.
 """
 
 from __future__ import annotations
@@ -41,13 +41,13 @@ def is_under(prefixes: Container[str], path: str) -> bool:
 
 
 class VisibleCatalog(GatedCatalog):
-    """``inner``, as far as it lies under ``prefixes``."""
+    """The skills of ``inner`` under ``prefixes``."""
 
     def __init__(self, inner: Catalog, prefixes: Iterable[str]) -> None:
         super().__init__(inner)
         self._prefixes = frozenset(parse_path(prefix) for prefix in prefixes)
         self._uris: dict[str, str] = {}  # by path, sorted
-        self._paths: list[str] | None = None  # the keys of _uris; None when skills came or went
+        self._paths: list[str] | None = None  # the keys of _uris; None after skills were added or removed
         self._generation = 0
         self._watch = inner.changes()
         self._watch.forward(self._forget)
@@ -57,7 +57,7 @@ class VisibleCatalog(GatedCatalog):
         return is_under(self._prefixes, path)
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page of what the caller may see."""
+        """One page of the skills that the caller may see."""
         paths = await self._listing()
         page = page_of("visible", paths, self._uris.__getitem__, cursor, limit)
         entries = [entry for uri in page.items if (entry := await self._entry(uri)) is not None]
@@ -69,11 +69,11 @@ class VisibleCatalog(GatedCatalog):
             raise no_skill(uri)
         try:
             return await self.inner.get_skill(uri)
-        except NotFoundError as error:  # its words may name what the caller may not see
+        except NotFoundError as error:  # its message may name something that the caller may not see
             raise no_skill(uri) from error
 
     async def read_file(self, uri: str) -> SkillFile:
-        """One file, if it is a visible skill's."""
+        """One file, if it belongs to a visible skill."""
         if not await self._in_visible_skill(parse_uri(uri).parent):
             raise no_file(uri)
         try:
@@ -84,7 +84,7 @@ class VisibleCatalog(GatedCatalog):
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of a directory, if it is a visible skill's."""
+        """One page of a directory, if it belongs to a visible skill."""
         if not await self._in_visible_skill(parse_uri(uri)):
             raise no_directory(uri)
         try:
@@ -101,23 +101,23 @@ class VisibleCatalog(GatedCatalog):
         return [template for template in self.inner.templates() if self.may_see(template.stem)]
 
     async def problems(self) -> Sequence[Diagnostic]:
-        """Problems of visible skills, as far as they name no other."""
-        return [problem for problem in await self.inner.problems() if self._may_tell(problem)]
+        """Problems of visible skills that name no hidden skill."""
+        return [problem for problem in await self.inner.problems() if self._is_visible(problem)]
 
     def changes(self) -> ChangeStream:
         """Changes of visible skills."""
         return _VisibleStream(self.inner.changes(), self._visible)
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
-        """The entry as it is known, if the caller may see it."""
+        """The known entry, if the caller may see it."""
         return await self.inner.peek_skill(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
     async def is_local(self, uri: str) -> bool:
-        """As it is inside, if the caller may see it."""
+        """Whether the skill is local, if the caller may see it."""
         return self.may_see(parse_uri(uri).parent.path) and await self.inner.is_local(uri)
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """As it is inside; nobody can tell of what the caller may not see."""
+        """The test of the inner catalog; ``None`` for a skill that the caller may not see."""
         try:
             is_hidden = uri is not None and not await self._in_visible_skill(parse_uri(uri).parent)
         except FormatError:
@@ -125,26 +125,26 @@ class VisibleCatalog(GatedCatalog):
         return None if is_hidden else await self.inner.unchanged(uri)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
-        """The archive that the skill came in, if the caller may see it."""
+        """The original archive of the skill, if the caller may see it."""
         return await self.inner.ready_archive(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
     async def _listing(self) -> list[str]:
         while self._paths is None:
             generation = self._generation
             seen = [(entry.path, entry.uri) async for entry in self.inner.entries() if self.may_see(entry.path)]
-            if generation == self._generation:  # nothing came or went meanwhile
+            if generation == self._generation:  # nothing was added or removed meanwhile
                 self._uris = dict(sorted(seen))
                 self._paths = list(self._uris)
         return self._paths
 
     async def _entry(self, uri: str) -> SkillEntry | None:
-        try:  # listing makes nothing anew, and asks no server for each of its skills
+        try:  # peek first: a listing must not generate skills or send a request for each of them
             return await self.inner.peek_skill(uri) or await self.inner.get_skill(uri)
-        except NotFoundError:  # it went since the listing was remembered
+        except NotFoundError:  # removed since the listing was cached
             return None
 
     async def _in_visible_skill(self, place: SkillUri) -> bool:
-        """Whether some skill at or around ``place`` is visible. One further out, unseen, does not count."""
+        """Whether a skill at or around ``place`` is visible. Skills outside the visible prefixes do not count."""
         for root in place.upwards():
             if not self.may_see(root.path):
                 return False
@@ -152,7 +152,7 @@ class VisibleCatalog(GatedCatalog):
                 return True
         return False
 
-    def _may_tell(self, problem: Diagnostic) -> bool:
+    def _is_visible(self, problem: Diagnostic) -> bool:
         if not problem.skill or not self.may_see(problem.skill):
             return False
         return problem.other is None or self.may_see(problem.other)
@@ -170,7 +170,7 @@ class VisibleCatalog(GatedCatalog):
 
 
 class _VisibleStream(ChangeStream):
-    """What is left of another stream's changes when all that may not be seen is taken out."""
+    """The visible part of the changes of another stream."""
 
     def __init__(self, source: ChangeStream, visible: Callable[[Change], Change]) -> None:
         super().__init__(ChangeFeed())
@@ -178,15 +178,15 @@ class _VisibleStream(ChangeStream):
         self._visible = visible
 
     def forward(self, sink: Callable[[Change], None]) -> None:
-        """From now on tell ``sink`` that something changed, visible or not."""
+        """Call ``sink`` for every further change, visible or not."""
         self._source.forward(sink)
 
     async def pending(self) -> Change:
-        """What changed of what is visible."""
+        """Take the visible part of the pending change."""
         return self._visible(await self._source.pending())
 
     def close(self) -> None:
-        """Stop listening."""
+        """Unsubscribe."""
         self._source.close()
         super().close()
 

@@ -1,7 +1,7 @@
 """File events of the operating system, as batches of paths below a folder.
 
-The first batch is always "everything": what changed between the reading of the tree and the moment the
-watch stood would otherwise be missed.
+The first batch always means "anything may have changed", so that changes between the scan and the start of the
+watch are not missed.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
     from anyio.abc import ByteReceiveStream
 
-_END: list[str] = []  # what `next` returns at the end; no batch is this object
-_MOST_BYTES = 256 * MIB  # of one batch of another process: far more than its paths can take
+_END: list[str] = []  # returned by `next` at the end; no batch is this object
+_MOST_BYTES = 256 * MIB  # of one batch of the watcher process: far more than its paths need
 
 log = logging.getLogger("skillwire.catalog")
 
@@ -38,9 +38,9 @@ log = logging.getLogger("skillwire.catalog")
 async def watch_folder(
     root: Path, *, recursive: bool = True, is_large: bool = False
 ) -> AsyncGenerator[tuple[str, ...] | None]:
-    """Paths that changed, relative to ``root``, in batches; ``None`` for "anything", at first and when it is much.
+    """Batches of changed paths, relative to ``root``. ``None`` means that anything may have changed.
 
-    A large folder is watched by another process (``watcher.py``), as long as there is one.
+    A large folder is watched by another process (``watcher.py``). If that process ends, this one watches.
     """
     if is_large:
         async with aclosing(_watch_elsewhere(root)) as batches:
@@ -48,7 +48,7 @@ async def watch_folder(
                 paths = None if batch is None else tuple(_relevant(root, batch))
                 if paths or paths is None:
                     yield paths
-        log.info("the process that watched the folder %r ended; watching it here", root.name)
+        log.info("the watcher process of the folder %r ended; watching it in this process", root.name)
     async with aclosing(_watch_here(root, recursive=recursive)) as batches:
         async for batch in batches:
             yield batch
@@ -59,7 +59,7 @@ async def _watch_here(root: Path, *, recursive: bool) -> AsyncGenerator[tuple[st
         stop = Event()
         batches = watcher.watch(str(root), stop, recursive=recursive)
         try:
-            # The thread cannot be cancelled: it is abandoned, and ends soon after `stop` is set.
+            # The thread cannot be cancelled. It is abandoned, and ends soon after `stop` is set.
             while (batch := await run_sync(next, batches, _END, abandon_on_cancel=True)) is not _END:
                 paths = None if batch is None else tuple(_relevant(root, batch))
                 if paths or paths is None:
@@ -77,22 +77,22 @@ def _failed(root: Path, why: str) -> UpstreamError:
     return UpstreamError(
         "watch-failed",
         f"the folder {root.name!r} cannot be watched: {why}",
-        "raise the system's limit of watched files (fs.inotify.max_user_watches), or serve without watching",
+        "raise the system's limit for watches (fs.inotify.max_user_watches), or serve without watching",
     )
 
 
 async def _watch_elsewhere(root: Path) -> AsyncGenerator[list[str] | None]:
-    """What another process says, until it ends. Why it could not watch is found out by who watches instead."""
+    """The batches of a watcher process, until it ends. Its errors occur again when this process watches."""
     command = [sys.executable, "-I", watcher.__file__, str(root)]
     try:
         process = await anyio.open_process(command, stderr=DEVNULL)
     except OSError:
         return
     async with process:
-        said = BufferedByteReceiveStream(cast("ByteReceiveStream", process.stdout))
+        output = BufferedByteReceiveStream(cast("ByteReceiveStream", process.stdout))
         try:
             while True:
-                yield json.loads(await said.receive_until(b"\n", _MOST_BYTES))
+                yield json.loads(await output.receive_until(b"\n", _MOST_BYTES))
         except (anyio.EndOfStream, anyio.IncompleteRead, anyio.DelimiterNotFound, ValueError):
             return
         finally:

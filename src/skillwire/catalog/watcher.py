@@ -1,11 +1,11 @@
-"""File events of a folder, as batches of paths; also a program that watches a large folder: ``watcher.py FOLDER``.
+"""Watches a folder with watchfiles; also a program that watches a large folder: ``watcher.py FOLDER``.
 
-Setting up a watch takes time for each folder below it, and blocks the whole process. A server has requests to
-answer, so it starts this file as a program for large folders. The program prints one line of JSON per batch: the
-paths that changed, or ``null`` for "anything may have changed". It ends when its standard input closes. It imports
-nothing of ours, so that it starts quickly.
+Setting up a watch takes time for each folder below it, and blocks the whole process. A server must answer requests
+meanwhile, so it starts this file as a program for large folders. The program prints one line of JSON per batch:
+the changed paths, or ``null`` for "anything may have changed". It ends when its standard input closes. It imports
+no other module of skillwire, so that it starts quickly.
 
-A file name that is not valid text cannot be watched. Then the caller rescans every few seconds.
+A folder with a file name that is not valid text cannot be watched. The caller then rescans every few seconds.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 RESCAN_SECONDS = 10.0
 _DEBOUNCE_MS = 100
-_STEP_MS = 20  # also how soon a stop is noticed
+_STEP_MS = 20  # also the delay until a stop is noticed
 _POLL_MS = 300
 _MAX_PATHS = 10_000
 
 
 class Stop(Protocol):
-    """A ``threading.Event``, or anything else that can be asked."""
+    """A ``threading.Event``, or another object with this method."""
 
     def is_set(self) -> bool:
         """Whether to stop watching."""

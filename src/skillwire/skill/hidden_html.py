@@ -164,16 +164,16 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
             if hiding is not None:
                 hiding = hiding.after(tag)
                 if not hiding.depth:
-                    yield from hiding.told(text, piece, match.start())
+                    yield from hiding.report(text, piece, match.start())
                     hiding = None
             elif kind is not None and tag.name in _VOID:
                 if tag.pairs:
                     yield HiddenText(kind, tag.start, one_line(match[0]))
             elif kind is not None:
                 hiding = _Hiding(kind, tag, piece, match.end())
-    yield from rows.told()
+    yield from rows.report()
     if hiding is not None:
-        yield from hiding.told(text, (len(text), ""), 0)
+        yield from hiding.report(text, (len(text), ""), 0)
 
 
 def count_words(text: str) -> int:
@@ -226,7 +226,7 @@ class _Hiding(NamedTuple):
             return self._replace(depth=self.depth - 1)
         return self if tag.name in _RAW else self._replace(depth=self.depth + 1)
 
-    def told(self, text: str, last: tuple[int, str], end: int) -> Iterator[HiddenText]:
+    def report(self, text: str, last: tuple[int, str], end: int) -> Iterator[HiddenText]:
         offset, html = self.piece
         inside = html[self.begins : end]
         if last is not self.piece:
@@ -254,7 +254,7 @@ class _Rows:
 
     def after(self, tag: _Tag, end: int) -> Iterator[HiddenText]:
         if self._end >= 0 and (tag.name == "img" or self._text[self._end : tag.start].strip()):
-            yield from self.told()
+            yield from self.report()
         is_known = tag.name in _SHOWN or tag.name in ("http:", "https:") or "@" in tag.name
         if tag.closes or (is_known and not tag.pairs):
             self._end = end if self._end >= 0 else -1
@@ -267,7 +267,7 @@ class _Rows:
         else:
             self._words.append(" ".join((tag.name, *(name for name, _ in tag.pairs))))
 
-    def told(self) -> Iterator[HiddenText]:
+    def report(self) -> Iterator[HiddenText]:
         words, names = self._words, self._names
         self._words, self._names, self._end = [], [], -1
         sentence = " ".join(words)
