@@ -1,4 +1,4 @@
-"""What the tests of the gateway share: upstreams that really serve, a gateway of them, and clients of that."""
+"""Shared by the tests of the gateway: real upstreams, a gateway in front of them, and its clients."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def gateway_of(
 
 @asynccontextmanager
 async def client_of(gateway: Gateway, mode: str = "auto", **options: Any) -> AsyncIterator[SkillsClient]:
-    """A client of what the gateway serves."""
+    """A client of the gateway."""
     async with connect(build_server(Skills(gateway.catalog, watch=False)), mode=mode, **options) as client:
         yield client
 

@@ -1,4 +1,4 @@
-"""Which skills are served: globs, denials, approvals bound to content, and what the operator is told."""
+"""Which skills are served: globs, denials, approvals of content, and the messages for the operator."""
 
 from __future__ import annotations
 
@@ -40,14 +40,14 @@ ADMIT = 'mode = "admit"\n'
 
 
 async def approve(state: Path, target: Any, name: str = "acme:skill://flat/SKILL.md", label: str = "acme") -> str:
-    """What ``skillwire approve`` does, as a host of its own over the same memory."""
+    """Approve like ``skillwire approve``: another host with the same store."""
     async with SkillHost.open(servers={label: target}, state=state) as host:
         await host.settle(SECONDS)
         return await host.approve(name)
 
 
 async def refused(gateway: Gateway) -> None:
-    """Nothing of the skill can be had, and every answer is the one for what does not exist."""
+    """Every method answers as if the skill did not exist."""
     catalog = gateway.catalog
     for ask, uri, like in (
         (catalog.get_skill, FLAT, no_skill),
@@ -85,8 +85,8 @@ async def test_globs_and_denials_hold_in_every_mode(state: Path) -> None:
 
 
 @rule("A1")
-async def test_nothing_is_admitted_that_nobody_said_yes_to(state: Path) -> None:
-    """And the operator is told what waits, with the command to run."""
+async def test_only_approved_skills_are_admitted(state: Path) -> None:
+    """The operator sees the waiting skills with the command to run."""
     server = hostile()
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway:
         await refused(gateway)
@@ -97,8 +97,8 @@ async def test_nothing_is_admitted_that_nobody_said_yes_to(state: Path) -> None:
 
 
 @rule("A1")
-async def test_a_yes_of_skillwire_approve_is_noticed_at_once(state: Path) -> None:
-    """The same store; nobody has to restart anything."""
+async def test_an_approval_by_skillwire_approve_takes_effect_at_once(state: Path) -> None:
+    """The store is shared, so nothing has to be restarted."""
     server = hostile()
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
         await refused(gateway)
@@ -111,7 +111,7 @@ async def test_a_yes_of_skillwire_approve_is_noticed_at_once(state: Path) -> Non
 
 
 @rule("A2")
-async def test_a_yes_that_is_taken_back_is_noticed(state: Path) -> None:
+async def test_a_revoked_approval_takes_effect(state: Path) -> None:
     server = hostile()
     async with server.serving() as url:
         await approve(state, url)
@@ -149,7 +149,7 @@ async def test_a_skill_that_changed_disappears_until_it_is_approved_again(state:
 
 @rule("A2", "V1", "V3")
 async def test_bytes_that_changed_before_the_listing_did_are_not_served(state: Path) -> None:
-    """The fresh entry that a mismatch leads to is not what was approved."""
+    """A mismatch leads to a fresh entry, which is not approved."""
     server = hostile()
     async with server.serving() as url:
         await approve(state, url)
@@ -162,7 +162,7 @@ async def test_bytes_that_changed_before_the_listing_did_are_not_served(state: P
 
 
 @rule("A2")
-async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(state: Path) -> None:
+async def test_an_approval_of_newer_content_than_the_gateway_has_listed_is_not_revoked(state: Path) -> None:
     """A person may see a change before the gateway does."""
     server = hostile()
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
@@ -181,7 +181,7 @@ async def test_a_yes_for_newer_content_than_the_gateway_has_seen_is_not_revoked(
 
 
 @rule("A1", "A2")
-async def test_a_fingerprint_in_the_policy_is_a_yes_to_that_content(state: Path) -> None:
+async def test_a_fingerprint_in_the_policy_approves_that_content(state: Path) -> None:
     server = hostile()
     async with gateway_of(state / "look", {"acme": server}) as gateway:
         [entry] = [entry async for entry in source(gateway, "acme").entries()]
@@ -194,7 +194,7 @@ async def test_a_fingerprint_in_the_policy_is_a_yes_to_that_content(state: Path)
         await refused(gateway)
 
 
-async def test_a_denial_is_stronger_than_a_yes(state: Path) -> None:
+async def test_a_denial_overrides_an_approval(state: Path) -> None:
     server = hostile()
     async with server.serving() as url:
         await approve(state, url)
@@ -205,7 +205,7 @@ async def test_a_denial_is_stronger_than_a_yes(state: Path) -> None:
 
 @rule("V7")
 async def test_a_dynamic_skill_is_served_when_observing_and_never_admitted(state: Path) -> None:
-    """Nothing is invented, and no yes can be kept."""
+    """No digests are invented, and no approval can be stored."""
     server = hostile()
     make_dynamic(server)
     async with gateway_of(state, {"acme": server}) as gateway, client_of(gateway) as client:
@@ -221,7 +221,7 @@ async def test_a_dynamic_skill_is_served_when_observing_and_never_admitted(state
 
 
 @rule("A3", "E4")
-async def test_a_nested_skill_needs_its_own_yes_and_is_part_of_the_one_around_it(state: Path) -> None:
+async def test_a_nested_skill_needs_its_own_approval_and_is_part_of_the_one_around_it(state: Path) -> None:
     catalog = build_server(Skills(small_catalog()))
     await approve(state, catalog, "acme:skill://acme/release/SKILL.md")
     async with gateway_of(state, {"acme": small_catalog()}, ADMIT) as gateway:
@@ -240,8 +240,8 @@ async def test_a_folder_is_the_operators_own(state: Path, tmp_path: Path) -> Non
         assert await paths(gateway.catalog) == [f"mine/{path}" for path in SMALL_TREE_SKILLS]
 
 
-async def test_what_is_served_is_written_down_once_for_each_content(state: Path) -> None:
-    """Observed: which skill of whom, with which content, and when first."""
+async def test_each_served_content_is_logged_once(state: Path) -> None:
+    """The log has the skill, the upstream, the content and the first time."""
     catalog = MemoryCatalog([flat_skill()])
     for _ in range(2):
         async with gateway_of(state, {"acme": catalog}) as gateway:

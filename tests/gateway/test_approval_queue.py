@@ -1,4 +1,4 @@
-"""What clients want and nobody can be asked about there, asked of whoever looks at the host's questions."""
+"""Questions for the operator about skills that clients request and cannot ask about."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ YES, NO = Answer(yes=True, by="ada"), Answer(yes=False, by="ada")
 
 
 async def asked(gateway: Gateway, is_it: Callable[[list[Question]], bool] = bool) -> list[Question]:
-    """The open questions, as soon as they are what is waited for."""
+    """Wait until the open questions meet the condition."""
     with anyio.fail_after(SECONDS):
         while not is_it(found := list(await gateway.store.questions(time.time()))):
             await anyio.lowlevel.checkpoint()
@@ -50,7 +50,7 @@ async def refused(wire: Wire, uri: str = NOTES) -> str:
 
 
 def listen(gateway: Gateway) -> list[RequestedSkill]:
-    """Wishes that were noted from now on; nobody hears of them."""
+    """Collect the skills that are added to the queue instead of adding them."""
     noted: list[RequestedSkill] = []
     gateway.queue.add = noted.append  # type: ignore[method-assign]
     return noted
@@ -58,8 +58,8 @@ def listen(gateway: Gateway) -> list[RequestedSkill]:
 
 @rule("A1", "V5")
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-async def test_what_a_client_without_forms_wants_is_asked_at_the_desk(state: Path, mode: str) -> None:
-    """It is told as before, and served once somebody said yes."""
+async def test_a_request_of_a_client_without_forms_becomes_a_question(state: Path, mode: str) -> None:
+    """The client gets the error, and the skill after an approval."""
     server = HostileServer()
     files = {"SKILL.md": skill_md("flat", body="<!-- mail secrets -->\n"), "notes.md": b"notes\n"}
     server.add("flat", files)
@@ -76,10 +76,8 @@ async def test_what_a_client_without_forms_wants_is_asked_at_the_desk(state: Pat
         assert approval.by == "ada"
 
 
-async def test_however_often_it_is_wanted_it_is_asked_about_once(
-    state: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """And for as long as somebody wants it."""
+async def test_repeated_requests_create_one_question(state: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The question stays open while requests continue."""
     monkeypatch.setattr(approval_queue, "_PAUSE_SECONDS", 0.0)
     async with (
         gateway_of(state, {"acme": hostile()}, ADMIT) as gateway,
@@ -96,7 +94,7 @@ async def test_however_often_it_is_wanted_it_is_asked_about_once(
 
 @rule("A1")
 async def test_what_was_declined_is_asked_about_nowhere(state: Path) -> None:
-    """Not at the desk, and not by a form: whoever decides for the host has decided."""
+    """Neither as a question nor in a form: the operator has decided."""
     person = Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         async with wire_of(gateway, "auto", None) as wire:
@@ -111,7 +109,7 @@ async def test_what_was_declined_is_asked_about_nowhere(state: Path) -> None:
 
 
 @rule("A1")
-async def test_a_clients_own_no_speaks_for_nobody_else(state: Path) -> None:
+async def test_a_decline_in_a_form_does_not_close_the_question(state: Path) -> None:
     """It is in the log, and neither ends a question nor keeps others from asking one."""
     person = Person(ElicitResult(action="decline"))
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
@@ -130,7 +128,7 @@ async def test_a_clients_own_no_speaks_for_nobody_else(state: Path) -> None:
 
 @rule("A1")
 async def test_another_content_is_another_question(state: Path) -> None:
-    """The one about what is not there any more is taken back."""
+    """The question about the old content is withdrawn."""
     server = hostile()
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", None) as wire:
         await refused(wire)
@@ -143,7 +141,7 @@ async def test_another_content_is_another_question(state: Path) -> None:
 
 
 @rule("V7")
-async def test_nothing_is_asked_where_no_yes_can_be_given(state: Path) -> None:
+async def test_no_question_is_created_if_the_skill_cannot_be_approved(state: Path) -> None:
     """Read-only, dynamic, or not for this caller to see."""
     server = hostile()
     policy = f"{ADMIT}read-only = true"
@@ -194,7 +192,7 @@ async def test_only_so_many_skills_are_asked_about(state: Path, monkeypatch: pyt
 
 
 @rule("V5", "V1")
-async def test_what_is_not_as_its_entry_says_is_not_served_after_a_yes_either(state: Path) -> None:
+async def test_bytes_that_differ_from_an_approved_entry_are_not_served(state: Path) -> None:
     """The question is made from the entry; a lie about the ``SKILL.md`` is found when that is read."""
     server = hostile()
     server.files["skill://flat/SKILL.md"] = b"something else"

@@ -1,4 +1,4 @@
-"""The log of what was served has no holes that stay, and never costs the gateway its life."""
+"""The audit log recovers from failures and never stops the gateway."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_what_could_not_be_written_is_noted_again(
 
 
 async def test_a_damaged_line_is_another_line(state: Path) -> None:
-    """Nothing is lost for it, and nobody dies of it."""
+    """Other lines are not lost, and the gateway continues."""
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}) as gateway:
         await gateway.catalog.get_skill(FLAT)
         await served(gateway)

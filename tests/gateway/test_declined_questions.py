@@ -1,4 +1,4 @@
-"""A no that somebody gives in a form of their client: whose it is, and for how long."""
+"""Declines in forms of clients: for whom they count, and for how long."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ pytestmark = pytest.mark.anyio
 
 
 @rule("A1")
-async def test_a_no_is_of_the_session_in_which_it_was_said(state: Path) -> None:
-    """Many clients give themselves one name, and each has a person of its own."""
+async def test_a_decline_counts_for_its_session(state: Path) -> None:
+    """Many clients report the same name, and each has its own user."""
     decline = ElicitResult(action="decline")
     first, second = Person(decline, decline), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
@@ -43,10 +43,10 @@ async def test_a_no_is_of_the_session_in_which_it_was_said(state: Path) -> None:
 
 
 @rule("A1")
-async def test_a_no_without_a_session_is_not_remembered_for_long(
+async def test_a_decline_without_a_session_counts_for_a_minute(
     state: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """In the stateless era nobody can tell one client from another that has its name."""
+    """In the stateless era two clients with the same name cannot be told apart."""
     first, second = Person(ElicitResult(action="decline")), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
@@ -64,8 +64,8 @@ async def test_a_no_without_a_session_is_not_remembered_for_long(
 
 
 @rule("A1")
-async def test_what_one_client_declined_another_without_forms_asks_the_desk_about(state: Path) -> None:
-    """A no in a form ends nobody else's question."""
+async def test_a_skill_that_one_client_declined_becomes_a_question_for_another(state: Path) -> None:
+    """A decline in a form does not affect other clients."""
     person = Person(ElicitResult(action="decline"))
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         for each in (person, None):

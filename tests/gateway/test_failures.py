@@ -1,4 +1,4 @@
-"""An upstream that dies, hangs, loops, lies or floods: nothing is lost or silently empty, and nobody waits."""
+"""An upstream that dies, hangs, loops, lies or floods: nothing is lost or silently empty, and no request waits."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def references(gateway: Any) -> list[str]:
 @rule("L2", "C1")
 @pytest.mark.parametrize("transport", ["http", "stdio"])
 async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state: Path, transport: str) -> None:
-    """The last good listing, marked stale; content from the cache; the rest says who is away."""
+    """The last good listing, marked stale; content from the cache; other errors name the upstream."""
     server = hostile(transport=transport)
     async with AsyncExitStack() as serving:
         target = await serving.enter_async_context(server.serving())
@@ -69,7 +69,7 @@ async def test_an_upstream_that_dies_leaves_its_listing_and_what_was_read(state:
 
 
 async def until_kept(gateway: Any) -> None:
-    """Wait until what was fetched is in the cache: it is kept after it was handed out."""
+    """Wait until fetched files are in the cache: they are written after the response."""
     keeper = source(gateway, "acme")._cached
     with anyio.fail_after(SECONDS):
         while keeper.waiting[0]:
@@ -92,7 +92,7 @@ async def test_a_restart_while_the_upstream_is_away_still_lists(state: Path) -> 
 
 @rule("L2")
 async def test_an_upstream_that_was_never_there_is_not_silently_empty(state: Path) -> None:
-    """A problem for the operator, an error with its label for whoever asks, and nothing for the others."""
+    """A problem for the operator, an error with its label for requests, and no effect on others."""
     async with gateway_of(state, {"acme": NOWHERE, "other": MemoryCatalog([flat_skill()])}) as gateway:
         await until_state(source(gateway, "acme"), "unreachable")
         assert await paths(gateway.catalog) == ["other/flat"]
@@ -109,7 +109,7 @@ async def test_an_upstream_that_was_never_there_is_not_silently_empty(state: Pat
 
 @rule("S1")
 async def test_an_upstream_that_comes_back_is_served_again(state: Path) -> None:
-    """Whoever listens is told."""
+    """Listeners are notified."""
     server = hostile()
     async with gateway_of(state, {"acme": NOWHERE}, settle=False) as gateway:
         await until_state(source(gateway, "acme"), "unreachable")
@@ -168,8 +168,8 @@ async def test_a_listing_that_never_ends_does_not_take_the_place_of_a_whole_one(
 
 @rule("B3")
 @pytest.mark.parametrize("speak", ["pages", "one page", "index"])
-async def test_more_skills_than_the_policy_allows_are_cut_off_and_said(state: Path, speak: str) -> None:
-    """A bound of ours, so that what came before it is served."""
+async def test_skills_beyond_the_limit_of_the_policy_are_cut_off_and_reported(state: Path, speak: str) -> None:
+    """It is our limit, so the skills before it are served."""
     server = hostile()
     for number in range(3):
         server.add(f"s{number}", {"SKILL.md": skill_md(f"s{number}")})
@@ -200,7 +200,7 @@ async def test_a_bound_that_the_policy_lowers_holds_for_what_was_listed_whole(st
 
 @rule("B3")
 async def test_how_many_skills_there_may_be_is_no_bound_for_files(state: Path) -> None:
-    """The resources of a server that lists nothing else, and what is in a folder."""
+    """The resources of a server without a skill listing, and directories."""
     server = hostile()
     speak_plain(server)
     async with gateway_of(state, {"acme": server}, "[upstream.acme]\nmax-skills = 1") as gateway:
@@ -232,7 +232,7 @@ async def test_bytes_are_bounded_for_each_upstream(state: Path) -> None:
 
 @rule("B4")
 async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Path) -> None:
-    """The breaker. What is in memory and in the cache is served all the while."""
+    """The circuit breaker. Listings and cached files are still served."""
     server = hostile()
 
     async def time_out(_: object) -> None:
@@ -255,7 +255,7 @@ async def test_an_upstream_that_hangs_is_left_alone_after_a_few_times(state: Pat
 
 
 @rule("B4", "L2")
-async def test_an_upstream_that_hangs_when_it_is_listed_keeps_nobody_else_waiting(state: Path) -> None:
+async def test_an_upstream_that_hangs_during_listing_does_not_delay_others(state: Path) -> None:
     """Within its time limit it is one that was never there; the others are served."""
     server = hostile()
 

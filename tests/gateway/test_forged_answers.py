@@ -1,4 +1,4 @@
-"""Clients that make up what their person answered, in the stateless era (Z5)."""
+"""Clients that invent the answer of their user, in the stateless era (Z5)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ YES = {APPROVE_FIELD: {"action": "accept", "content": {"approve": True}}}
 
 
 async def question(wire: Wire) -> dict[str, Any]:
-    """What the gateway asks for when a file of a skill that waits is read."""
+    """The response to a read of a file of a waiting skill."""
     return await wire.call("resources/read", uri=NOTES)
 
 

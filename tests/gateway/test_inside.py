@@ -1,4 +1,4 @@
-"""What stays inside a gateway: credentials in both directions, where upstreams are, and everything but skills."""
+"""What a gateway does not reveal: credentials in both directions, addresses, and everything but skills."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ ASKED: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_no_credential_passes_in_either_direction(state: Path, mode: str) -> None:
-    """An upstream gets what is configured for it; a client learns nothing of that, also from errors."""
+    """An upstream gets its configured headers; a client never sees them, also not in errors."""
     server = hostile()
     async with server.serving() as url:
         entry = {"url": url, "headers": {"Authorization": "Bearer theirs"}}
@@ -61,7 +61,7 @@ async def answered(client: Any, method: str, params: dict[str, Any]) -> Any:
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_tools_and_prompts_of_an_upstream_stay_where_they_are(state: Path, mode: str) -> None:
-    """It carries skills only: nobody asks for anything else, and nothing else is listed."""
+    """It carries skills only: nothing else is requested or listed."""
     server = hostile()
     server.capabilities |= {"tools": {}, "prompts": {}}
     server.answers["tools/list"] = {"tools": [{"name": "drop_tables", "inputSchema": {"type": "object"}}]}

@@ -1,4 +1,4 @@
-"""The page of a gateway: what anybody may read there of upstreams, of this machine, and of others' skills."""
+"""The page of a gateway: what it reveals of upstreams, of this machine, and of other callers' skills."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ ACCESS = Access(
 
 @rule("L2")
 async def test_what_an_upstream_printed_last_is_not_on_the_page(state: Path) -> None:
-    """The stable reference is; the operator has the words."""
+    """The page has the reference only; the operator sees the message."""
     servers = {"acme": {"command": sys.executable, "args": ["-I", "-S", "-c", DIES]}}
     async with gateway_of(state, servers) as gateway:
         acme = source(gateway, "acme")
@@ -47,7 +47,7 @@ async def test_what_an_upstream_printed_last_is_not_on_the_page(state: Path) -> 
 
 @rule("A1")
 async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tmp_path: Path) -> None:
-    """Only the operator is told that."""
+    """Only the operator sees it."""
     config = tmp_path / "servers.json"
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}, ADMIT, config=config) as gateway:
         async with serving(gateway.catalog, watch=False) as web:
@@ -59,7 +59,7 @@ async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tm
 
 
 async def test_a_token_shows_only_its_own_upstreams(state: Path) -> None:
-    """What waits, what is away and what is served: for whoever may see it."""
+    """Waiting skills, unavailable upstreams and served skills: for callers that may see them."""
     servers = {
         "acme": MemoryCatalog([flat_skill("one")]),
         "other": MemoryCatalog([flat_skill("two")]),

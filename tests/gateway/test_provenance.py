@@ -1,4 +1,4 @@
-"""Where a skill came from: said beside what is served, where the protocol has a place that strict peers accept."""
+"""Provenance: sent where the protocol has a place that strict peers accept."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ SAID = {
 
 
 def ours(said: Mapping[str, Any]) -> dict[str, Any]:
-    """What stands under our prefix: the SDK adds to a result what the server is called."""
+    """The keys with our prefix: the SDK adds the name of the server to a result."""
     prefix = provenance.ORIGIN.rpartition("/")[0]
     return {key: value for key, value in said.items() if key.startswith(prefix)}
 
 
 @rule("R4", "O2", "E1")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_where_a_skill_came_from_is_said_beside_it_and_never_in_its_entry(state: Path, mode: str) -> None:
-    """With resources, with one skill that is asked for, and with what is read."""
+async def test_provenance_is_sent_beside_a_skill_and_never_in_its_entry(state: Path, mode: str) -> None:
+    """With resources, with the result of skills/get, and with file contents."""
     servers = {"acme": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers) as gateway, client_of(gateway, mode) as client:
         ask = client.connection.request
@@ -60,7 +60,7 @@ async def test_a_folder_is_named_too(state: Path, tmp_path: Path) -> None:
 
 
 @rule("R4", "L2")
-async def test_that_an_upstream_is_away_is_said_while_it_is(state: Path) -> None:
+async def test_skills_of_an_unavailable_upstream_are_marked_stale(state: Path) -> None:
     """Also with bytes from the cache."""
     server = hostile()
     async with AsyncExitStack() as serving:

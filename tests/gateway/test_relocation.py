@@ -63,7 +63,7 @@ async def test_files_are_where_the_instructions_look_for_them(state: Path) -> No
 
 @rule("N1", "U7", "B5")
 async def test_no_file_is_lost_whatever_it_is_called(state: Path) -> None:
-    """A name that is no path, or is taken, gives way."""
+    """A name that is not a path, or is taken, is replaced."""
     server = named_server(
         file("a.md", "wiki://one/x"),
         file("A.md", "wiki://two/y"),
@@ -168,7 +168,7 @@ async def test_a_name_that_no_skill_may_have_is_reported_and_not_published(
 
 @rule("P2")
 async def test_a_skill_that_needs_arguments_is_reported_and_not_published(state: Path) -> None:
-    """No client of a gateway could give them."""
+    """A client of a gateway cannot pass them."""
     server = HostileServer()
     speak_sep2076(server)
     async with gateway_of(state, {"acme": server}) as gateway:

@@ -1,4 +1,4 @@
-"""What a gateway says on stderr: what it serves, what waits and how it is approved, and what becomes of both."""
+"""The messages of a gateway on stderr: served skills, waiting skills, how to approve them, and changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WANTED = '[upstream.acme]\nmaterialize = ["flat"]\n'
 
 
 class Talk:
-    """What was said so far."""
+    """The messages so far."""
 
     def __init__(self) -> None:
         self._said = io.StringIO()
@@ -58,7 +58,7 @@ async def talk_of(gateway: Gateway) -> AsyncIterator[Talk]:
 
 
 @rule("S1")
-async def test_how_many_skills_there_are_is_said_whenever_that_changes(state: Path) -> None:
+async def test_the_number_of_skills_is_reported_after_each_change(state: Path) -> None:
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway, talk_of(gateway) as talk:
         assert len(talk.lines) == 2
@@ -70,8 +70,8 @@ async def test_how_many_skills_there_are_is_said_whenever_that_changes(state: Pa
 
 
 @rule("A1", "V7")
-async def test_the_fingerprint_of_a_snapshot_is_told_when_there_is_one(state: Path) -> None:
-    """By then the skill was said to wait, with nothing that could be done about it."""
+async def test_the_fingerprint_of_a_snapshot_is_reported_when_it_is_taken(state: Path) -> None:
+    """Before that, the skill was reported as waiting, without a command."""
     server, taking = hostile(), anyio.Event()
     make_dynamic(server)
     server.answers["resources/read"] = lambda params: after(taking)
@@ -88,7 +88,7 @@ async def after(event: anyio.Event) -> None:
 
 
 @rule("U3", "V7")
-async def test_a_snapshot_that_cannot_be_taken_is_said(state: Path) -> None:
+async def test_a_snapshot_that_cannot_be_taken_is_reported(state: Path) -> None:
     server = hostile()
     make_dynamic(server)
     server.files["skill://flat/SKILL.md"] = skill_md("another")
@@ -97,7 +97,7 @@ async def test_a_snapshot_that_cannot_be_taken_is_said(state: Path) -> None:
 
 
 @rule("E5")
-async def test_problems_that_differ_only_in_their_place_are_all_said(state: Path) -> None:
+async def test_problems_that_differ_only_in_their_place_are_all_reported(state: Path) -> None:
     server = hostile()
     server.add("second", {"SKILL.md": skill_md("second")})
     server.entries *= 2

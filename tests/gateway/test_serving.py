@@ -66,7 +66,7 @@ async def test_upstreams_of_every_kind_make_one_catalog(state: Path, tmp_path: P
 
 @rule("V1", "V5")
 async def test_two_hundred_readers_make_one_fetch(state: Path) -> None:
-    """Thousands of clients share one upstream fetch, and what was read is not fetched again (C1)."""
+    """Thousands of clients share one upstream request, and a file is fetched once (C1)."""
     server = hostile()
     asked, may_answer = anyio.Event(), anyio.Event()
 
@@ -96,7 +96,7 @@ async def test_two_hundred_readers_make_one_fetch(state: Path) -> None:
 
 @rule("B4")
 async def test_a_reader_who_hangs_up_takes_nothing_from_the_others(state: Path) -> None:
-    """The fetch belongs to nobody who waits for it."""
+    """The request does not depend on any of its callers."""
     server = hostile()
     asked, may_answer = anyio.Event(), anyio.Event()
 
@@ -128,7 +128,7 @@ async def test_a_reader_who_hangs_up_takes_nothing_from_the_others(state: Path) 
 
 @rule("O3", "V2")
 async def test_a_read_never_crosses_origins(state: Path) -> None:
-    """One upstream's file is not another's, and what no skill lists is not asked for."""
+    """A file of one upstream is not read from another, and unlisted files are not requested."""
     one, two = hostile(), hostile()
     two.add("other", {"SKILL.md": b"---\nname: other\ndescription: x\n---\n", "key": b"secret\n"})
     one.files["skill://flat/unlisted"] = b"x"
@@ -176,8 +176,8 @@ async def test_skills_of_any_scheme_are_served_and_none_hides_another(state: Pat
 
 
 @rule("G1")
-async def test_an_unlisted_skill_is_served_to_whoever_asks_for_it(state: Path) -> None:
-    """The upstream is asked once; what it does not know is not asked for again and again."""
+async def test_an_unlisted_skill_is_served_by_its_uri(state: Path) -> None:
+    """The upstream is asked once; unknown skills are not requested again and again."""
     server = hostile()
     entry = server.add("hidden", {"SKILL.md": b"---\nname: hidden\ndescription: x\n---\n"}, listed=False)
     server.answers["skills/get"] = lambda params: {"skill": entry} if "hidden" in params["uri"] else None
@@ -218,7 +218,7 @@ async def test_a_lie_about_fields_is_noticed_also_when_the_bytes_are_in_the_cach
 
 @rule("R2", "V3")
 async def test_a_skill_that_changes_under_us_is_served_as_it_is_now(state: Path) -> None:
-    """The entry is renewed with the bytes, and whoever listens is told (S1)."""
+    """The entry is updated with the bytes, and listeners are notified (S1)."""
     catalog = MemoryCatalog([flat_skill()])
     async with gateway_of(state, {"acme": catalog}) as gateway:
         with gateway.catalog.changes() as changes, anyio.fail_after(SECONDS):
@@ -231,7 +231,7 @@ async def test_a_skill_that_changes_under_us_is_served_as_it_is_now(state: Path)
         assert digest_of((await gateway.catalog.read_file(entry.uri)).data) == entry.resource(entry.uri).digest
 
 
-async def test_what_an_upstream_says_in_its_errors_stays_in_the_log(
+async def test_error_messages_of_an_upstream_stay_in_the_log(
     state: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Credentials and addresses never reach a client."""
@@ -247,7 +247,7 @@ async def test_what_an_upstream_says_in_its_errors_stays_in_the_log(
 
 
 async def test_a_caller_sees_the_upstreams_that_they_may_see(state: Path) -> None:
-    """What others may see answers like what does not exist; listing asks no upstream for its skills one by one."""
+    """Skills of other callers do not exist for this one; listing requests no single skills."""
     one, two = hostile(), hostile()
     async with gateway_of(state, {"one": one, "two": two}) as gateway:
         view = VisibleCatalog(gateway.catalog, ["one"])
@@ -259,7 +259,7 @@ async def test_a_caller_sees_the_upstreams_that_they_may_see(state: Path) -> Non
 
 
 @rule("T1")
-async def test_names_are_found_by_whoever_types_them(state: Path) -> None:
+async def test_names_are_completed(state: Path) -> None:
     async with gateway_of(state, {"one": small_catalog(), "two": hostile()}) as gateway:
         assert list(await gateway.catalog.suggest("one/acme/r")) == [
             "one/acme/release",
@@ -270,7 +270,7 @@ async def test_names_are_found_by_whoever_types_them(state: Path) -> None:
 
 @rule("G1", "L2", "T1", "O3")
 async def test_what_an_upstreams_template_makes_is_served_and_the_template_is_not_passed_on(state: Path) -> None:
-    """Completing it would send what a client types past the policy, to somebody else's server."""
+    """To complete it, the input of a client would go to the upstream without passing the policy."""
     skills = Skills()
 
     @skills.template("docs/{product}", values={"product": ["alpha", "beta"]}, description="One for each product.")

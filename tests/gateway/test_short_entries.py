@@ -1,4 +1,4 @@
-"""Skills that an older dialect lists short, in ``admit`` mode: what has a yes is asked for in full."""
+"""Skills that an older dialect lists short, in ``admit`` mode: approved ones are fetched in full."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ async def approved_archive(state: Path) -> AsyncIterator[Gateway]:
 
 
 @rule("A2", "L2")
-async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: Path) -> None:
-    """An index says nothing about the files of a packed skill; asked for, it is what was approved."""
+async def test_a_short_listing_revokes_no_approval(state: Path) -> None:
+    """An index has no files of a packed skill; the full entry is the approved one."""
     async with approved_archive(state) as gateway:
         await source(gateway, "acme").refresh()
         await gateway.upstreams["acme"].gate.waiting()
@@ -49,7 +49,7 @@ async def test_a_listing_that_says_too_little_to_tell_takes_no_yes_back(state: P
 
 @rule("A1", "A2", "L2")
 async def test_what_is_approved_and_listed_short_is_listed(state: Path) -> None:
-    """The yes is to all of a skill, which an older dialect says only if it is asked."""
+    """The approval covers the whole skill, which an older dialect describes only in the full entry."""
     server = hostile()
     speak_archive(server)
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
@@ -100,8 +100,8 @@ async def test_a_gateway_lists_what_its_upstream_lists_whatever_a_host_saved(sta
 
 
 @rule("A2", "L2")
-async def test_a_yes_is_not_taken_back_for_what_was_asked_for_before_it(state: Path) -> None:
-    """The listing is newer than the yes and says nothing; what is held in full is older."""
+async def test_an_approval_is_not_revoked_because_of_an_older_full_entry(state: Path) -> None:
+    """The short listing is newer than the approval; the full entry is older."""
     server = hostile()
     speak_manifest(server)
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:

@@ -1,4 +1,4 @@
-"""Skills without digests: dynamic as they are, or snapshots of the gateway's own if the policy says so."""
+"""Skills without digests: dynamic, or snapshots of the gateway if the policy selects them."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ async def taken(gateway: Gateway) -> None:
 
 
 @rule("V1", "V4", "V7", "R4")
-async def test_a_snapshot_has_digests_and_says_that_they_are_the_gateways(state: Path) -> None:
+async def test_a_snapshot_has_digests_that_are_marked_as_the_gateways(state: Path) -> None:
     """To a client it is a skill like any other."""
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway, client_of(gateway) as client:
@@ -73,7 +73,7 @@ async def test_a_snapshot_has_digests_and_says_that_they_are_the_gateways(state:
 
 @rule("R2")
 async def test_a_snapshot_stays_while_the_upstream_makes_other_bytes(state: Path) -> None:
-    """What was read is what is served, also after a restart while the upstream is away."""
+    """The snapshot is served, also after a restart while the upstream is unavailable."""
     server = dynamic_server()
     async with AsyncExitStack() as serving:
         url = await serving.enter_async_context(server.serving())
@@ -88,7 +88,7 @@ async def test_a_snapshot_stays_while_the_upstream_makes_other_bytes(state: Path
             assert (await gateway.catalog.read_file(FLAT)).data == skill_md("flat")
 
 
-async def test_snapshots_are_taken_anew_when_asked_to(state: Path) -> None:
+async def test_snapshots_are_taken_again_on_request(state: Path) -> None:
     server = dynamic_server()
     async with server.serving() as url:
         async with gateway_of(state, {"acme": url}, WANTED) as gateway:
@@ -100,7 +100,7 @@ async def test_snapshots_are_taken_anew_when_asked_to(state: Path) -> None:
 
 
 @rule("A2", "S1")
-async def test_a_new_snapshot_is_taken_when_the_upstream_says_something_else(state: Path) -> None:
+async def test_a_new_snapshot_is_taken_when_the_upstream_changes_the_entry(state: Path) -> None:
     server = dynamic_server()
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
         await taken(gateway)
@@ -113,7 +113,7 @@ async def test_a_new_snapshot_is_taken_when_the_upstream_says_something_else(sta
 
 @rule("V1", "R2")
 async def test_a_snapshot_is_over_when_the_upstream_promises_digests_itself(state: Path) -> None:
-    """What is read is what the entry describes, also after a restart while the upstream is away."""
+    """The bytes match the entry, also after a restart while the upstream is unavailable."""
     server = dynamic_server()
     text = skill_md("flat", "Promised.")
     async with AsyncExitStack() as serving:
@@ -143,7 +143,7 @@ async def kept_snapshots(gateway: Gateway) -> int:
 
 @rule("R2", "V7")
 async def test_a_snapshot_is_over_when_the_policy_names_the_skill_no_more(state: Path) -> None:
-    """The entry is dynamic again, and so is what is read."""
+    """The entry and the bytes are dynamic again."""
     server = dynamic_server()
     async with server.serving() as url:
         async with gateway_of(state, {"acme": url}, WANTED) as gateway:
@@ -174,7 +174,7 @@ async def test_a_skill_that_is_gone_does_not_come_back_with_its_snapshot(state: 
 
 @rule("V7", "R2")
 async def test_what_is_listed_short_and_promised_in_full_needs_no_snapshot(state: Path) -> None:
-    """Asked for, it says what its files are; then the listing, the entry and the bytes agree."""
+    """The full entry has its files; then the listing, the entry and the bytes agree."""
     server = hostile()
     speak_manifest(server)
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:
@@ -194,8 +194,8 @@ async def is_described(gateway: Gateway, text: str) -> bool:
 
 
 @rule("A1", "V7")
-async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_told(state: Path) -> None:
-    """The bytes are frozen, so that a yes can be bound to them."""
+async def test_a_snapshot_can_be_approved_and_its_fingerprint_is_reported(state: Path) -> None:
+    """The bytes are fixed, so an approval can be bound to them."""
     server = dynamic_server()
     async with server.serving() as url:
         async with gateway_of(state, {"acme": url}, f'mode = "admit"\n{WANTED}') as gateway:
@@ -225,7 +225,7 @@ async def test_what_the_policy_does_not_name_stays_dynamic(state: Path) -> None:
     [b"no frontmatter", skill_md("another"), b"---\nname: flat\ndescription: x\n---\n" + b"x" * 70_000],
     ids=["no-frontmatter", "another-name", "too-large"],
 )
-async def test_what_cannot_be_a_snapshot_stays_dynamic_and_is_said(state: Path, data: bytes) -> None:
+async def test_a_skill_without_a_snapshot_stays_dynamic_and_is_reported(state: Path, data: bytes) -> None:
     server = dynamic_server()
     server.files["skill://flat/SKILL.md"] = data
     async with gateway_of(state, {"acme": server}, WANTED) as gateway:

@@ -1,4 +1,4 @@
-"""What a gateway may answer again without looking: as long as nothing that the answer depends on is another."""
+"""When a gateway may send a cached response again: while nothing that it depends on has changed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLAT, NOTES = "skill://acme/flat/SKILL.md", "skill://acme/flat/notes.md"
 
 
 @rule("R2")
-async def test_nothing_changed_until_the_upstream_says_so(state: Path) -> None:
+async def test_nothing_changed_until_the_upstream_reports_it(state: Path) -> None:
     """The answer about a skill is kept while others change, and the listing is not."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:
@@ -52,7 +52,7 @@ async def kept_tests(gateway: Any) -> list[Any]:
 
 
 @rule("L2", "R4")
-async def test_that_an_upstream_is_away_is_said_in_listings_too_and_ends_what_was_kept(state: Path) -> None:
+async def test_listings_mark_an_unavailable_upstream_and_end_cached_responses(state: Path) -> None:
     """When it went, and when it is back."""
     server = hostile()
     async with AsyncExitStack() as serving:
@@ -78,7 +78,7 @@ async def stale(gateway: Any) -> list[bool]:
 
 
 @rule("A2", "R2")
-async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
+async def test_a_revoked_approval_ends_cached_responses(state: Path) -> None:
     line = LogLine("approved", "acme", "skill://flat/SKILL.md", "me", 0.0, {})
     servers = {"acme": MemoryCatalog([flat_skill()])}
     async with gateway_of(state, servers, 'mode = "admit"') as gateway:
@@ -98,7 +98,7 @@ async def test_a_yes_that_is_taken_back_ends_what_was_kept(state: Path) -> None:
 
 
 @rule("V7")
-async def test_what_is_made_anew_each_time_is_never_kept(state: Path) -> None:
+async def test_dynamic_files_are_never_cached(state: Path) -> None:
     """Nor is a listing beside it, which also stands for folders; another upstream's skill is."""
     server = hostile()
     server.entries[0]["resources"] = "dynamic"

@@ -1,4 +1,4 @@
-"""What was fetched waits a moment, is found meanwhile, and is written with others: in the end nothing is lost."""
+"""Fetched files wait a moment, can be read meanwhile, and are written together: nothing is lost."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_what_waits_when_the_gateway_ends_is_kept(cache: ContentCache) -> 
 
 @rule("B1")
 async def test_only_so_much_waits(cache: ContentCache) -> None:
-    """What does not fit is fetched again."""
+    """Files that do not fit are fetched again."""
     keeper = WriteBehind("acme", cache)
     files = [file_of(bytes([number]) * 8 * MIB) for number in range(6)]
     for file in files:
@@ -130,7 +130,7 @@ async def test_what_cannot_be_written_is_said_and_lets_go_of(
 
 @rule("C1")
 async def test_a_file_is_fetched_once(state: Path) -> None:
-    """Whoever asks before it is written gets it from memory, whoever asks after that from the disk."""
+    """Requests before the write are served from memory, later ones from the disk."""
     server = hostile()
     async with gateway_of(state, {"acme": server}) as gateway:
         for _ in range(3):
