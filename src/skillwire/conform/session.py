@@ -18,7 +18,7 @@ from mcp_types.version import LATEST_HANDSHAKE_VERSION, LATEST_MODERN_VERSION
 from skillwire.client.meter import Meter
 from skillwire.client.servers import UrlServer
 from skillwire.client.shapes import as_list, as_object
-from skillwire.conform.evidence import Exchange
+from skillwire.conform.report import Exchange
 from skillwire.conform.transport import RawReply, StdioTransport, open_http, open_stdio
 from skillwire.limits import MIB, Limits
 from skillwire.wire.extension import EXTENSION_ID
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
 
     from skillwire.client.servers import ServerPlace
-    from skillwire.conform.evidence import Message
+    from skillwire.conform.report import Message
     from skillwire.conform.transport import Transport
 
 Era: TypeAlias = Literal["modern", "legacy"]

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from skillwire.client.meter import Meter
     from skillwire.client.servers import CommandServer, UrlServer
     from skillwire.client.stdio import Child
-    from skillwire.conform.evidence import Message
+    from skillwire.conform.report import Message
 
 _SESSION = "mcp-session-id"
 _EVENTS = "text/event-stream"

@@ -7,8 +7,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from skillwire.conform.evidence import Exchange
-from skillwire.conform.report import ConformanceRule, Ledger, Report, Section, Verdict, as_json, as_junit
+from skillwire.conform.report import ConformanceRule, Exchange, Ledger, Report, Section, Verdict, as_json, as_junit
 
 RULE = ConformanceRule("L1", "a title", "how it is seen", "what to do")
 EXCHANGE = Exchange({"method": "skills/list"}, {"result": {}})

@@ -13,8 +13,7 @@ from skillwire.skill.uri import parse_uri, skill_root
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from skillwire.conform.evidence import Exchange
-    from skillwire.conform.report import Ledger
+    from skillwire.conform.report import Exchange, Ledger
     from skillwire.conform.session import Bounds, RawSession
     from skillwire.skill import SkillEntry
     from skillwire.skill.uri import SkillUri

@@ -19,7 +19,7 @@ from skillwire.wire.native import KINDS, SKILLS_ACTIVATE
 
 if TYPE_CHECKING:
     from skillwire.conform.checks.context import ServerRun
-    from skillwire.conform.evidence import Exchange
+    from skillwire.conform.report import Exchange
 
 INDEX_URI = "skill://index.json"
 _TYPES = ("skill-md", "archive", "mcp-resource-template")

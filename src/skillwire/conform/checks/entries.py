@@ -21,8 +21,7 @@ from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 
 if TYPE_CHECKING:
     from skillwire.conform.checks.context import PagedList, ServerRun
-    from skillwire.conform.evidence import Exchange
-    from skillwire.conform.report import Ledger
+    from skillwire.conform.report import Exchange, Ledger
     from skillwire.skill import SkillEntry
 
 _URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+\Z")  # RFC 3986

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from skillwire.conform.checks.context import ListedSkill, ServerRun
-    from skillwire.conform.evidence import Exchange
-    from skillwire.conform.report import Ledger
+    from skillwire.conform.report import Exchange, Ledger
     from skillwire.skill.entry import Resource
 
 _BOM = b"\xef\xbb\xbf"

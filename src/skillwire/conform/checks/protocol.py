@@ -16,8 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from skillwire.conform.checks.context import ServerRun
-    from skillwire.conform.evidence import Exchange, Message
-    from skillwire.conform.report import Ledger
+    from skillwire.conform.report import Exchange, Ledger, Message
 
 _CACHEABLE = {
     "skills/list": "L1",

@@ -14,8 +14,7 @@ from skillwire.wire.media import DIRECTORY
 
 if TYPE_CHECKING:
     from skillwire.conform.checks.context import ListedSkill, ServerRun
-    from skillwire.conform.evidence import Exchange
-    from skillwire.conform.report import Ledger
+    from skillwire.conform.report import Exchange, Ledger
 
 _MAX_VALUES = 100
 _DEPTH = 32  # of nested empty directories

@@ -20,8 +20,7 @@ from skillwire.conform.checks.protocol import (
 )
 from skillwire.conform.checks.resources import check_directories, check_resources, check_templates
 from skillwire.conform.checks.rules import EXTENSION, NATIVE, RULES, SEP_2076
-from skillwire.conform.evidence import Redactor
-from skillwire.conform.report import Ledger, Report, Section
+from skillwire.conform.report import Ledger, Redactor, Report, Section
 from skillwire.conform.session import ERAS, VERSIONS, Bounds, SessionEnded, open_session, speaks
 from skillwire.errors import FormatError, UpstreamError
 from skillwire.wire.extension import DIRECTORY_READ, SKILLS_LIST
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from skillwire.client.servers import ServerPlace
-    from skillwire.conform.evidence import Exchange
+    from skillwire.conform.report import Exchange
     from skillwire.conform.session import Era, RawSession
 
 Offered: TypeAlias = Literal["extension", "index", "sep-2076", "native"]

@@ -20,8 +20,8 @@ from pydantic import BaseModel
 
 from skillwire.catalog.memory import MemoryCatalog
 from skillwire.client.shapes import as_list, as_object, as_text
-from skillwire.conform.evidence import Exchange, shorten
 from skillwire.conform.host_probe.honeypot import ENOUGH, FIRST, LABELS, REPEATED, SERVERS
+from skillwire.conform.report import Exchange, shorten
 from skillwire.server.endpoints import Dialects
 from skillwire.server.http import HttpServer, listen
 from skillwire.server.run import build_server, serve_stdio

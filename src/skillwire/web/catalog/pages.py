@@ -29,8 +29,7 @@ from skillwire.install.config_edit import lines_to_add
 from skillwire.install.host_configs import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, http_commands
 from skillwire.server.page import KNOWN
 from skillwire.skill.uri import SKILL_MD, parse_uri
-from skillwire.web.catalog.list_view import PathsByCatalog, list_row, search_row
-from skillwire.web.catalog.problems import visible_problems
+from skillwire.web.catalog.list_view import PathsByCatalog, list_row, search_row, visible_problems
 from skillwire.web.catalog.sign_in import SignIn, no_store
 from skillwire.web.catalog.skill_view import (
     MAX_FILES,

@@ -21,7 +21,7 @@ from skillwire.server.http_protocol import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
 from skillwire.web.desk.events import Watcher
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
-from skillwire.web.desk.pages import approvals, file, log, overview, question, skill
+from skillwire.web.desk.pages import approvals, log, overview, question, skill
 from skillwire.web.desk.reader import Reader
 from skillwire.web.desk.responses import error_page, page_response
 from skillwire.web.desk.rows import SkillRows, list_questions
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
 
-_PAGES = (overview, skill, file, question, log, approvals)
+_PAGES = (overview, skill, question, log, approvals)
 _DRAIN_SECONDS = 3
 _MAX_CONNECTIONS = 256
 

@@ -1,4 +1,4 @@
-"""Addresses of the pages of the desk, and the targets of links in skills.
+"""Addresses of the pages of the desk.
 
 A skill is at ``/skill/<origin>/<path>`` if its URI is the usual one for that path, otherwise at
 ``/skill/<origin>/<URI>``. The path of a file is in the query.
@@ -9,13 +9,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote, urlencode
 
-from skillwire.errors import FormatError, SkillwireError
-from skillwire.skill.uri import parse_uri, resolve_reference, skill_md_uri, skill_root
+from skillwire.errors import FormatError
+from skillwire.skill.uri import parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from skillwire.skill import SkillEntry
+    from collections.abc import Mapping
 
 
 def skill_url(origin: str, uri: str, **query: str) -> str:
@@ -66,20 +64,3 @@ def _skill_part(uri: str) -> str:
         return quote(uri, safe="")
     is_usual = skill_md_uri(path) == uri and "://" not in path
     return quote(path, safe="/") if is_usual else quote(uri, safe="")
-
-
-def link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | None]:
-    """The targets of links in the file at ``uri``. External links become text; the review lists them."""
-    root, base = skill_root(parse_uri(entry.uri)), parse_uri(uri)
-
-    def link(target: str) -> str | None:
-        if target.startswith("#"):
-            return target
-        try:
-            place = resolve_reference(root, base, target)
-            file = None if place is None else entry.resource(str(place))
-        except SkillwireError:
-            return None
-        return None if file is None else file_url(origin, entry.uri, path_in_skill(entry.uri, file.uri))
-
-    return link

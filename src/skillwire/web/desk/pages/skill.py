@@ -1,4 +1,7 @@
-"""``/skill/…``: the review of one skill, and the decisions about it."""
+"""``/skill/…``, ``/file/…`` and ``/raw/…``: the review of a skill, the decisions about it, and its files.
+
+Files are fetched and verified when the user opens their page.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,21 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from anyio import to_thread
+from starlette.responses import Response
 from starlette.routing import Route
 
-from skillwire.errors import ApprovalError, NotFoundError, OriginError
+from skillwire.errors import ApprovalError, NotFoundError, OriginError, SkillwireError
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.approval import EXECUTE, fingerprint_of
+from skillwire.skill.uri import parse_uri, resolve_reference, skill_root
 from skillwire.web.desk import decisions
 from skillwire.web.desk.decisions import completed_state, state_token
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.responses import page_response, redirect
 from skillwire.web.desk.review import field_texts, make_sheet, other_requests
 from skillwire.web.desk.rows import list_questions
-from skillwire.web.desk.urls import action_url, link_in, raw_url, skill_url, uri_from_path
+from skillwire.web.desk.urls import action_url, file_url, path_in_skill, raw_url, skill_url, uri_from_path
+from skillwire.web.headers import file_headers, image_type
 from skillwire.web.highlight import code
 from skillwire.web.markdown import markdown
 
@@ -25,10 +32,10 @@ if TYPE_CHECKING:
 
     from markupsafe import Markup
     from starlette.requests import Request
-    from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from skillwire.host.names import NamedEntry
+    from skillwire.skill import SkillEntry
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.guard import Form
     from skillwire.web.desk.review import Sheet
@@ -45,7 +52,7 @@ _DONE = {
 
 
 def routes(desk: Desk) -> list[BaseRoute]:
-    """The page of a skill, and its forms."""
+    """The page of a skill, its forms, and the pages of its files."""
 
     async def skill(request: Request) -> Response:
         label, uri = _named(request)
@@ -102,6 +109,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
             Route(f"/{name}/{path}", form_endpoint(_with_conflict_page(desk, action)), methods=["POST"])
             for name, action in actions.items()
         ),
+        *_file_routes(desk),
     ]
 
 
@@ -154,7 +162,7 @@ def _skill_md_html(sheet: Sheet, view: str) -> Markup | None:
         return None
     if view == "source":
         return code(sheet.source, "SKILL.md")
-    return markdown(sheet.body, link=link_in(sheet.origin, sheet.entry, sheet.entry.uri))
+    return markdown(sheet.body, link=_link_in(sheet.origin, sheet.entry, sheet.entry.uri))
 
 
 async def _questions(desk: Desk, found: NamedEntry) -> list[QuestionRow]:
@@ -204,3 +212,85 @@ def _named(request: Request) -> tuple[str, str]:
 
 def _back(request: Request, done: str) -> Response:
     return redirect(skill_url(*_named(request), done=done))
+
+
+def _file_routes(desk: Desk) -> list[BaseRoute]:
+    """The page of a file, and its bytes."""
+
+    async def file(request: Request) -> Response:
+        found, uri, path = await _find_file(desk, request)
+        content = await desk.reader.read(found, uri)
+        view = "rendered" if request.query_params.get("view") == "rendered" and _is_markdown(path) else "source"
+        html = await to_thread.run_sync(_file_html, found, uri, path, content.data, view)
+        resource = found.entry.resource(uri)
+        return await desk.show(
+            request,
+            "desk/file.html",
+            skill=found,
+            path=path,
+            size=len(content.data),
+            digest=None if resource is None else resource.digest,
+            html=html,
+            view=view if _is_markdown(path) else "",
+            image=image_type(path) is not None,
+            raw=raw_url(found.origin.label, found.entry.uri, path),
+            here=file_url(found.origin.label, found.entry.uri, path),
+            back=skill_url(found.origin.label, found.entry.uri),
+        )
+
+    async def raw(request: Request) -> Response:
+        found, uri, path = await _find_file(desk, request)
+        content = await desk.reader.read(found, uri)
+        return Response(content.data, headers={**file_headers(path), "Cache-Control": "no-store"})
+
+    path = "{origin}/{skill:path}"
+    return [Route(f"/file/{path}", file), Route(f"/raw/{path}", raw)]
+
+
+async def _find_file(desk: Desk, request: Request) -> tuple[NamedEntry, str, str]:
+    """The skill, and the URI and path of one of its listed files (V2)."""
+    found, wanted = await desk.requested_skill(request), request.query_params.get("path", "")
+    uris = [file.uri for file in found.entry.files] or [found.entry.uri]
+    for uri in uris:
+        if path_in_skill(found.entry.uri, uri) == wanted:
+            return found, uri, wanted
+    raise NotFoundError(
+        "file-unlisted",
+        f"{found.entry.uri!r:.300} has no file {wanted!r:.200}",
+        "go back to the skill, which may have changed",
+        rule="V2",
+    )
+
+
+def _file_html(found: NamedEntry, uri: str, path: str, data: bytes, view: str) -> Markup | None:
+    """The text as HTML; ``None`` if the file is not text or too large."""
+    if len(data) > DEFAULT_LIMITS.max_checked_text:
+        return None
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return None
+    if view == "rendered":
+        return markdown(text, link=_link_in(found.origin.label, found.entry, uri))
+    return code(text, path)
+
+
+def _is_markdown(path: str) -> bool:
+    return path.lower().endswith((".md", ".markdown"))
+
+
+def _link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | None]:
+    """The targets of links in the file at ``uri``. External links become text; the review lists them."""
+    root, base = skill_root(parse_uri(entry.uri)), parse_uri(uri)
+
+    def link(target: str) -> str | None:
+        if target.startswith("#"):
+            return target
+        try:
+            place = resolve_reference(root, base, target)
+            file = None if place is None else entry.resource(str(place))
+        except SkillwireError:
+            return None
+        return None if file is None else file_url(origin, entry.uri, path_in_skill(entry.uri, file.uri))
+
+    return link

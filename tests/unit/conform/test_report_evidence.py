@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from rules import rule
-from skillwire.conform.evidence import Exchange, Redactor, shorten
+from skillwire.conform.report import Exchange, Redactor, shorten
 
 
 def test_what_is_short_stays_as_it_is() -> None:
