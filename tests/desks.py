@@ -1,4 +1,4 @@
-"""A desk for tests: a real host of servers that really serve, and a browser without a window that came in."""
+"""A desk for tests: a host with real servers, and an HTTP client with a session at the desk."""
 
 from __future__ import annotations
 

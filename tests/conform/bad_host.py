@@ -1,4 +1,4 @@
-"""A host that does everything wrong: it declares nothing, asks everybody for skills, and reads whatever it can."""
+"""A host that breaks every rule: it declares nothing, asks every server for skills, and reads every file."""
 
 from __future__ import annotations
 

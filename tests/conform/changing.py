@@ -1,4 +1,4 @@
-"""How a server is made to have a fault: functions that change its answers."""
+"""Functions that give a server a fault by changing its responses."""
 
 from __future__ import annotations
 

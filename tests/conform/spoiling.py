@@ -1,4 +1,4 @@
-"""Our own server with one fault: whatever it answers passes through a function that may change it."""
+"""Our own server with one fault: a function may change each response."""
 
 from __future__ import annotations
 

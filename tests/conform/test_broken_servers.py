@@ -1,4 +1,4 @@
-"""A server with one fault breaks the rule that is about it, and no other."""
+"""A server with one fault breaks the rule about it, and no other."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Hosts that are watched: ours keeps every duty that it is led into breaking, a careless one breaks them all."""
+"""Probed hosts: ours keeps every rule that it is provoked to break, a careless one breaks them all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers with nonsense anywhere in them: a run ends with a report, whatever a server sends."""
+"""Invalid values anywhere in a response: every run ends with a report."""
 
 from __future__ import annotations
 

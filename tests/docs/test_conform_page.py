@@ -1,4 +1,4 @@
-"""docs/conform.md is true: its commands run, and every rule, duty and option stands in it as it is."""
+"""docs/conform.md is correct: its commands work, and it has every rule and option."""
 
 from __future__ import annotations
 

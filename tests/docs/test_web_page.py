@@ -1,4 +1,4 @@
-"""docs/web.md is true: its commands start what it says, every option and key is there, and every picture."""
+"""docs/web.md is correct: its commands work, and it has every option, key and picture."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server that really serves a folder or a catalog, its page, and a client of that page."""
+"""A server for a folder or a catalog, its page, and a client of that page."""
 
 from __future__ import annotations
 

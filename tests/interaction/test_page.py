@@ -1,4 +1,4 @@
-"""The catalog in a browser, over real HTTP: every address, and what the protocol would show to the same caller."""
+"""The catalog page over real HTTP: every address shows what the protocol would show to the same caller."""
 
 from __future__ import annotations
 

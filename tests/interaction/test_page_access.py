@@ -1,4 +1,4 @@
-"""A caller's permissions on the page: what the protocol would show, and how a person with a token comes in."""
+"""Permissions on the catalog page: the same view as in the protocol, and sign-in with a token."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A skill full of attacks, on every page: nothing of it runs, loads or leads anywhere."""
+"""A skill full of attacks, on every page: nothing runs, nothing is loaded, and no link leaves."""
 
 from __future__ import annotations
 

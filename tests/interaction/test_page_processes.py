@@ -1,4 +1,4 @@
-"""The page of the programs that people start."""
+"""The catalog page of the real commands."""
 
 from __future__ import annotations
 

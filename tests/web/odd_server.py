@@ -1,4 +1,4 @@
-"""A server over HTTP with a skill that cannot be verified, and one whose files are not what its entry says."""
+"""A server over HTTP with an unverifiable skill, and a skill whose files do not match its entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The processes that a person would start: servers with a page, the desk over them, agents that wait for a yes."""
+"""The processes of the web tests: servers with a page, the desk, and agents that wait for an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A server on stdio that answers every request with an error, and the error is an attack on whoever reads it."""
+"""A server on stdio that answers every request with an error whose text is an attack."""
 
 from __future__ import annotations
 

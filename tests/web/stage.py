@@ -1,4 +1,4 @@
-"""What the desk's tests have on stage: a second server, with a name that the first one has too."""
+"""The setup of the desk tests: a second server, with a skill name that the first one also has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A page of somebody else on this machine, whose author would like to press buttons at the desk."""
+"""A page of another site on this machine, which tries to send forms to the desk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The catalog in a browser, as somebody uses it who has just started a server."""
+"""The catalog in a browser, as a user sees it after starting a server."""
 
 from __future__ import annotations
 

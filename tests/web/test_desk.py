@@ -1,4 +1,4 @@
-"""The review desk, as the person uses it whom an agent waits for."""
+"""The review desk in a browser, as the user of a waiting agent sees it."""
 
 from __future__ import annotations
 

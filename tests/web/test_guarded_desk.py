@@ -1,4 +1,4 @@
-"""Who gets at the desk, and who does not: a link used twice, forms and frames of strangers, names for loopback."""
+"""Access to the desk: a link used twice, forms and frames of other sites, other names for loopback."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents that wait, and a person who answers at the desk: real processes on both sides of one memory."""
+"""Waiting agents, and a user who answers at the desk: real processes that share one store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happens elsewhere while a page of the desk is open: it is told, moves nothing, and none of it is missed."""
+"""Changes while a page of the desk is open: they are announced, move nothing, and none is missed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pictures of docs/web.md, taken while its story really happens. ``make web-pictures`` keeps them."""
+"""The pictures of docs/web.md, taken from a real run. ``make web-pictures`` writes them."""
 
 from __future__ import annotations
 

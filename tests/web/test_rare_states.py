@@ -1,4 +1,4 @@
-"""The states that a person meets seldom, made real: what is examined of them is what is examined of all pages."""
+"""Rare states of the pages, made real and examined like all other pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The watch sees what it is there for; else the other tests would prove nothing."""
+"""The watch of the browser detects what it is made for; otherwise the other tests would prove nothing."""
 
 from __future__ import annotations
 

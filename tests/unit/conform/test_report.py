@@ -1,4 +1,4 @@
-"""Verdicts: what was not seen is never a pass, and broken once is broken."""
+"""Verdicts: a rule that was not seen never passes, and one failure fails a rule."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is shown of an exchange: short, and without what a server was told in confidence."""
+"""Evidence is short, and does not contain the secrets of a server."""
 
 from __future__ import annotations
 

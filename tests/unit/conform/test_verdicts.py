@@ -1,4 +1,4 @@
-"""Each duty, kept and broken, by the requests that show it; and no judgement of what was not provoked."""
+"""Each rule for hosts, kept and broken, by the requests that show it; unprovoked rules have no verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tests of the desk share with those of the host: a place for the memory, an honest server."""
+"""Fixtures of the desk tests: a state folder, and a correct server."""
 
 from __future__ import annotations
 

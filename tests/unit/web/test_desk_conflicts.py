@@ -1,4 +1,4 @@
-"""Two people at their desks: nobody overrules another without knowing, and no page is old without learning it."""
+"""Two users at their desks: no decision overrides an unseen one, and every outdated page learns of it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is decided at the desk is in the host's memory, bound to what was shown; and the reverse (A1–A5)."""
+"""Decisions at the desk are in the store of the host, bound to the shown content, and the reverse (A1-A5)."""
 
 from __future__ import annotations
 

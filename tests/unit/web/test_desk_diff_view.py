@@ -1,4 +1,4 @@
-"""Two texts side by side: what came, what went, and where in a line."""
+"""The side-by-side diff: added, removed and changed lines, and changes within a line."""
 
 from __future__ import annotations
 

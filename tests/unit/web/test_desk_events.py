@@ -1,4 +1,4 @@
-"""What changes, here or in another process, is told to every page that is open."""
+"""Every open page is notified of changes in this or another process."""
 
 from __future__ import annotations
 

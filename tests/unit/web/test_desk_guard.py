@@ -1,4 +1,4 @@
-"""Who gets to the desk: one browser, by a link that works once, at its own address, with its own forms."""
+"""Access to the desk: one browser, by a link that works once, at its own address, with its own forms."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The log at the desk: filtered, and as files that no spreadsheet takes for a program."""
+"""The log at the desk: filters, and exports without formulas for spreadsheets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the desk shows: every origin and skill with its state, and everything about one before one says yes."""
+"""The pages of the desk: every origin and skill with its state, and the review of a skill."""
 
 from __future__ import annotations
 

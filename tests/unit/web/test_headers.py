@@ -1,4 +1,4 @@
-"""What answers say about themselves."""
+"""Security headers."""
 
 from __future__ import annotations
 

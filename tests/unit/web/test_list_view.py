@@ -1,4 +1,4 @@
-"""The listing by path, in parts and by folder."""
+"""The list by path, in pages and by folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A large text is rendered once for each digest, and one with too much markup not at all."""
+"""A large text is rendered once for each digest, and a text with too much markup is not rendered."""
 
 from __future__ import annotations
 

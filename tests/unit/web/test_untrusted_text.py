@@ -1,4 +1,4 @@
-"""Text of strangers as HTML: nothing of it runs, nothing of it is hidden."""
+"""Untrusted text as HTML: nothing runs, and nothing is hidden."""
 
 from __future__ import annotations
 

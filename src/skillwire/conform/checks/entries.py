@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _URI = re.compile(r"[A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]+\Z")  # RFC 3986
-_HELD = ("E1", "E2", "U1", "U3")  # an entry that can be parsed keeps these rules
-_FILES_HELD = ("E3", "E4")
+_ENTRY_RULES = ("E1", "E2", "U1", "U3")  # an entry that can be parsed keeps these rules
+_FILE_RULES = ("E3", "E4")
 
 
 async def check_listing(run: ServerRun) -> None:
@@ -102,15 +102,15 @@ def check_entries(run: ServerRun, items: list[tuple[Any, Exchange]]) -> list[Lis
 
 def _check_entry(ledger: Ledger, item: Any, exchange: Exchange) -> ListedSkill | None:
     try:
-        entry, held = parse_entry(item), (*_HELD, "E2b")
+        entry, kept = parse_entry(item), (*_ENTRY_RULES, "E2b")
     except FormatError as error:
         older = _older(item)
         if older is None:
             ledger.failed(error.rule, f"{_named(item)}: {error.message}", exchange, item)
             return None
         ledger.failed("E2b", f"{_named(item)} has no sizes", exchange, item)
-        entry, held = older, _HELD
-    for rule in (*held, *(_FILES_HELD if not entry.is_dynamic else ())):
+        entry, kept = older, _ENTRY_RULES
+    for rule in (*kept, *(_FILE_RULES if not entry.is_dynamic else ())):
         ledger.passed(rule, exchange)
     _check_format(ledger, entry, exchange)
     _check_uris(ledger, entry, exchange)
@@ -133,8 +133,8 @@ def _check_format(ledger: Ledger, entry: SkillEntry, exchange: Exchange) -> None
     document = SkillDocument(entry.frontmatter, "", 1, {})
     problems = list(check_frontmatter(document, skill_root(parse_uri(entry.uri)).segments[-1], entry.uri))
     for problem in problems:
-        tell = ledger.failed if problem.refuses else ledger.warned
-        tell(problem.rule, f"{entry.uri!r:.300}: {problem.message}", exchange, dict(entry.frontmatter))
+        record = ledger.failed if problem.refuses else ledger.warned
+        record(problem.rule, f"{entry.uri!r:.300}: {problem.message}", exchange, dict(entry.frontmatter))
     for rule in {"F2", "F3"} - {problem.rule for problem in problems}:
         ledger.passed(rule, exchange)
 

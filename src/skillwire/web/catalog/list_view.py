@@ -144,7 +144,7 @@ class CatalogRow(NamedTuple):
     path: str
     folder: str
     name: str
-    words: Markup
+    summary: Markup
     files: int | None
     size: int | None
     modified: float | None
@@ -161,14 +161,14 @@ def search_row(hit: Hit, entry: SkillEntry, query: str) -> CatalogRow:
     return _row(entry, _with_marks(_short(hit.snippet or entry.description), query))
 
 
-def _row(entry: SkillEntry, words: Markup) -> CatalogRow:
+def _row(entry: SkillEntry, summary: Markup) -> CatalogRow:
     folder, slash, name = entry.path.rpartition("/")
     is_whole = entry.is_complete
     return CatalogRow(
         path=entry.path,
         folder=folder + slash,
         name=name,
-        words=words,
+        summary=summary,
         files=len(entry.files) if is_whole else None,
         size=entry.size if is_whole and "size" not in entry.gaps else None,
         modified=entry.modified,

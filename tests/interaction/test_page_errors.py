@@ -1,4 +1,4 @@
-"""What a page says when there is no such page, or when something goes wrong that nobody expected."""
+"""Error pages: unknown addresses, and unexpected exceptions."""
 
 from __future__ import annotations
 
