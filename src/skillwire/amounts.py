@@ -1,10 +1,10 @@
-"""Amounts as people read them, the same words everywhere. PURE."""
+"""Sizes and counts as readable text. Pure."""
 
 from __future__ import annotations
 
 
 def size_of(count: int) -> str:
-    """A number of bytes as people read it."""
+    """A number of bytes, such as ``1.5 MiB``."""
     if count < 1024:
         return f"{count} B"
     for unit in ("KiB", "MiB", "GiB", "TiB"):

@@ -1,20 +1,20 @@
 """Every error skillwire raises, in one tree.
 
     SkillwireError            reference · message · hint · rule
-    ├── FormatError           the author's or caller's text breaks a rule of the format (line, column)
-    ├── NotFoundError         no such skill, file or directory here
-    ├── ProtocolError         a message breaks the protocol; ``side`` says whose: "local" or "remote"
-    ├── VerificationError     what came is not what its entry claims, or claims nothing that could be checked
-    ├── ApprovalError         a person has not said yes to this, or not any more
-    ├── OriginError           it is not known where this comes from, or it may not go there
-    ├── LimitError            a bound of ``limits.py`` was reached before the work was done
-    ├── UpstreamError         what holds the skills could not answer now; trying again may help
-    └── StoreError            the memory on disk cannot be used: locked, damaged, full
+    ├── FormatError           text breaks a rule of the format (line, column)
+    ├── NotFoundError         no such skill, file or directory
+    ├── ProtocolError         a message breaks the protocol; ``side`` is "local" or "remote"
+    ├── VerificationError     bytes or fields do not match their entry, or cannot be verified
+    ├── ApprovalError         the user has not approved this content
+    ├── OriginError           an unknown or ambiguous origin, or a read that would cross origins
+    ├── LimitError            a bound of ``limits.py`` was reached
+    ├── UpstreamError         the source of the skills failed; a retry may help
+    └── StoreError            the store on disk cannot be used: locked, damaged, full
 
-``reference`` is stable and kebab-case: people search for it, programs match on it. ``message`` says what happened
-and where, ``hint`` what to do next, ``rule`` the rule of the protocol it is about, if there is one. A new class
-appears only when a caller would act differently. Messages name skills, URIs and paths inside a catalog, never a
-path of the machine.
+``reference`` is a stable kebab-case name, to search for and for programs to match. ``message`` describes the
+problem, ``hint`` how to fix it, and ``rule`` is the id of the protocol rule, if there is one. There is a class
+only where a caller would act differently. Messages contain skills, URIs and paths inside a catalog, never other
+paths of the machine.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Literal
 
 
 class SkillwireError(Exception):
-    """What happened (``message``), its stable name (``reference``), and what to do next (``hint``)."""
+    """The base of all errors: a ``message``, a stable ``reference``, and a ``hint`` for fixing the problem."""
 
     def __init__(self, reference: str, message: str, hint: str = "", *, rule: str = "") -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class SkillwireError(Exception):
 
     @property
     def label(self) -> str:
-        """The reference and the rule, as they stand behind a message."""
+        """The reference and the rule, as shown after a message."""
         return f"[{self.reference}, rule {self.rule}]" if self.rule else f"[{self.reference}]"
 
     def __str__(self) -> str:
@@ -42,7 +42,7 @@ class SkillwireError(Exception):
 
 
 class FormatError(SkillwireError):
-    """Text that breaks a rule of the format; ``line`` and ``column`` count from 1 where they are known."""
+    """Text that breaks a rule of the format; ``line`` and ``column`` count from 1, if known."""
 
     def __init__(
         self,
@@ -60,13 +60,13 @@ class FormatError(SkillwireError):
 
 
 class NotFoundError(SkillwireError):
-    """Nothing here has that name."""
+    """A skill, file or directory that does not exist."""
 
 
 class ProtocolError(SkillwireError):
-    """A message that breaks the protocol, sent by us (``local``) or by the other side (``remote``).
+    """A message that breaks the protocol, sent by this side (``local``) or the other side (``remote``).
 
-    ``missing`` are the names of arguments that the request needs.
+    ``missing`` are the names of missing arguments.
     """
 
     def __init__(
@@ -85,17 +85,17 @@ class ProtocolError(SkillwireError):
 
 
 class VerificationError(SkillwireError):
-    """Bytes or fields that are not what the entry claims; they are never used (V1, V2, V4, V7)."""
+    """Bytes or fields that do not match the entry; they are never used (V1, V2, V4, V7)."""
 
 
 class ApprovalError(SkillwireError):
-    """No person has said yes to exactly this (A1–A5, V7)."""
+    """The user has not approved exactly this content (A1–A5, V7)."""
 
 
 class OriginError(SkillwireError):
-    """An origin that is unknown, a name that could be several, or a read that would cross origins (O1, O3, N1).
+    """An unknown origin, an ambiguous name, or a read that would cross origins (O1, O3, N1).
 
-    ``choices`` are the labels of the origins that could be meant, where these are known.
+    ``choices`` are the labels of the possible origins, if known.
     """
 
     def __init__(
@@ -110,8 +110,8 @@ class LimitError(SkillwireError):
 
 
 class UpstreamError(SkillwireError):
-    """The source of the skills could not answer now: unreadable, changing, failing. May be retried."""
+    """The source of the skills failed: it is unreadable, changing or unreachable. A retry may help."""
 
 
 class StoreError(SkillwireError):
-    """The memory on disk cannot be used: locked, damaged, full, or open to others. Nothing was half written."""
+    """The store on disk cannot be used: locked, damaged, full, or writable by others. No write is ever partial."""

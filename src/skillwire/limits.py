@@ -1,7 +1,7 @@
 """Every bound in one place (rules B1–B4, E6, Z6).
 
-Two kinds: what the extension promises between servers and hosts (``skill_*``: above it we warn), and what
-this program is willing to work on at all (``max_*``: above it we refuse, before doing the work).
+There are two kinds. ``skill_*`` are limits of the extension that every host accepts; above them a server warns.
+``max_*`` are limits of this program; above them it refuses, before doing the work.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ MIB = 1024 * KIB
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what is read, listed and parsed. The defaults suit a laptop and a server alike."""
+    """Bounds on reading, listing and parsing. The defaults suit laptops and servers."""
 
     # E6: hosts must accept a skill up to these; a server warns above them.
     skill_resources: int = 512
     skill_bytes: int = 16 * MIB
 
-    # One skill, refused above.
+    # One skill; a larger one is refused.
     max_resources: int = 10_000
     max_skill_bytes: int = 256 * MIB
     max_skill_md_bytes: int = 16 * MIB
     max_frontmatter_bytes: int = 256 * KIB
     max_yaml_depth: int = 32
-    max_settings_bytes: int = 64 * KIB  # what a folder says about its skills, in skillwire.toml
+    max_settings_bytes: int = 64 * KIB  # the skillwire.toml of a folder
 
     # One tree of folders.
     max_depth: int = 64
@@ -37,20 +37,20 @@ class Limits:
     max_uri_segments: int = 128
     max_cursor_length: int = 8 * KIB
     max_page_size: int = 1_000
-    max_arguments: int = 64  # of a skill that takes some, each of so many bytes
+    max_arguments: int = 64  # of a skill, and the size of each
     max_argument_bytes: int = 16 * KIB
 
-    # One client of our HTTP servers (Z6): refused or disconnected above.
+    # One client of our HTTP servers (Z6); above these it is refused or disconnected.
     max_head_bytes: int = 32 * KIB
     max_headers: int = 100
-    max_request_seconds: float = 10.0  # for a head to arrive, and again for its body
-    max_unread_seconds: float = 30.0  # for a client that reads nothing of its response
+    max_request_seconds: float = 10.0  # for the head of a request, and again for its body
+    max_unread_seconds: float = 30.0  # for a client that does not read its response
     max_unread_bytes: int = 256 * MIB  # of all clients together
 
-    # One server that we are a client of (B1-B4).
+    # One server, as seen by our client (B1-B4).
     max_message_bytes: int = 64 * MIB
     max_message_values: int = 250_000  # JSON values in one message, or in one document such as an index
-    max_notice_bytes: int = 64 * KIB  # one message that answers no call, such as a notification
+    max_notice_bytes: int = 64 * KIB  # a message that is not a response, such as a notification
     max_notice_values: int = 1_000
     max_page_bytes: int = 16 * MIB  # one page of a listing
     max_file_bytes: int = 32 * MIB
@@ -60,32 +60,32 @@ class Limits:
     max_entries: int = 100_000
     max_listing_bytes: int = 128 * MIB  # all pages of a listing together
     max_listing_values: int = 3_000_000  # JSON values in them
-    max_listing_objects: int = 1_000_000  # objects and lists among these, which take most of the memory
+    max_listing_objects: int = 1_000_000  # objects and lists among them, which need most of the memory
     max_listing_seconds: float = 60.0
     max_call_seconds: float = 30.0
     max_connect_attempts: int = 4
 
-    # The shortest time between two listings of a server, however often it reports a change.
+    # The shortest time between two listings of a server, even if it reports changes more often.
     relist_seconds: float = 1.0
-    # How long to wait before a server is tried again: doubling from the first to the longest.
+    # Pauses between attempts to connect: doubling from the first to the longest.
     first_retry_seconds: float = 0.1
     longest_retry_seconds: float = 5.0
     # The same for an upstream whose circuit is open after repeated failures.
     first_rest_seconds: float = 1.0
     longest_rest_seconds: float = 60.0
-    # How long to wait for the last output of a process that has ended.
+    # How long to wait for the last output of a process after its end.
     last_output_seconds: float = 0.5
 
-    # One archive (I3): what it may unpack to, beside the bounds of one skill.
+    # One archive (I3), in addition to the bounds of one skill.
     max_archive_bytes: int = 32 * MIB
     max_archive_ratio: int = 200
 
-    # One check of one file's text (links, hidden text); larger files are only measured.
+    # The text of one file in a check (links, hidden text); of larger files only the size is checked.
     max_checked_text: int = 2 * MIB
     # One call of a function that generates a skill.
     max_generate_seconds: float = 30.0
 
-    # One search, and what of one skill is indexed for it: what lies beyond is left out, and nothing fails.
+    # One search, and the indexed text of one skill; text beyond these bounds is ignored without an error.
     max_query_length: int = 1_000
     max_query_words: int = 32
     max_indexed_text: int = 64 * KIB

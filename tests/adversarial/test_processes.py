@@ -1,4 +1,4 @@
-"""Lies that only a child process can tell: junk, death, stubbornness, last words (B1, B2, B4)."""
+"""Lies that only a child process can tell: junk, death, stubbornness, last output (B1, B2, B4)."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ async def test_a_file_that_is_no_command_says_so(tmp_path: Path) -> None:
 
 @rule("B4")
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
-async def test_the_last_words_of_a_process_are_told(mode: str) -> None:
+async def test_the_last_output_of_a_process_is_in_the_error(mode: str) -> None:
     """A command that ends at once."""
     command = python("import sys; print('a\\nb', file=sys.stderr); sys.exit('Error: no token is set')")
     with refused(UpstreamError, "connection-lost") as caught:
@@ -172,7 +172,7 @@ async def test_words_without_end_are_not_kept(process: HostileServer, tmp_path: 
         with memory_below(8 * MIB):
             async with connect([sys.executable, "-I", "-S", str(loud)], limits=SMALL) as client:
                 assert await only(client)
-                assert len(client.connection.meter.last_words) < 10_000
+                assert len(client.connection.meter.last_output) < 10_000
 
 
 def is_running(number: int) -> bool:

@@ -189,7 +189,7 @@ async def test_a_server_that_comes_back_is_complete_again(server: HostileServer,
         await host.calm("one")
         server.hang_up()
         server.answers["skills/list"] = Refusal(-32603, "going down")
-        host.client("one").connection.hear()
+        host.client("one").connection.notify_change()
         await host.until(lambda: host.state("one") == "stale")
         assert [skill.name for skill in host.names.skills] == ["flat"]
         server.add("more", {"SKILL.md": skill_md("more")})

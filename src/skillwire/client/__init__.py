@@ -1,8 +1,10 @@
-"""A connected MCP server, whatever dialect it speaks, as skills that can be verified; and as a ``Catalog``.
+"""A client of MCP servers with skills, in every dialect.
 
-connection · pipes · http   a session that is opened, bounded, lost and opened again (B1, B2, B4)
-servers · jsonc             what a person or a configuration file says about where a server is
-dialects/                   one file per dialect: how it lists, gets and reads
-skills                      ``SkillsClient``: the typed calls, verified by default
-remote                      the same server as a ``Catalog``
+connect                        ``connect``: a URL, a command or a server object becomes a ``SkillsClient``
+connection · stdio · http      a session with bounds that reconnects (B1, B2, B4)
+meter · failures               what a server has sent so far; errors of the SDK as errors of this package
+servers · jsonc                where a server is, from configuration files
+dialects/                      one file per dialect: how it lists, gets and reads skills
+skills                         ``SkillsClient``: typed calls, verified by default
+remote · entry_table · link    ``RemoteCatalog``: a server as a ``Catalog``, kept current and cached
 """

@@ -1,4 +1,4 @@
-"""When to stop asking a server that does not answer, and when to try again. Pure: ``now`` is passed in.
+"""A circuit breaker: when to stop sending requests to a server that does not respond. Pure: ``now`` is passed in.
 
     closed       every request is sent
        │ ▲       after several failures in a row
@@ -7,7 +7,7 @@
        ▲            │        it again for longer
        └────────────┘
 
-A failure is a request without an answer. A refusal, or an answer that breaks a rule, is an answer.
+A failure is a request without a response. An error from the server, or an invalid response, is a response.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class CircuitBreaker:
         return "open" if now < self.open_until else "half-open"
 
     def allows(self, now: float) -> bool:
-        """Whether a request may be sent. A half-open circuit allows one."""
+        """Whether a request may be sent. A half-open circuit allows one request."""
         state = self.state(now)
         return state == "closed" or (state == "half-open" and not self.is_probing)
 
@@ -45,7 +45,7 @@ class CircuitBreaker:
         return replace(self, is_probing=True) if self.state(now) == "half-open" else self
 
     def failed(self, now: float) -> CircuitBreaker:
-        """A request was not answered."""
+        """A request got no response."""
         failures = self.failures + 1
         over = failures - self.tolerated
         if over < 0:
@@ -54,7 +54,7 @@ class CircuitBreaker:
         return replace(self, failures=failures, open_until=now + pause, is_probing=False)
 
     def succeeded(self) -> CircuitBreaker:
-        """A request was answered."""
+        """A request got a response."""
         return replace(self, failures=0, open_until=0.0, is_probing=False)
 
     def pause(self, now: float) -> float:

@@ -1,4 +1,4 @@
-"""From "where a server is" to a client of its skills, and from many servers to all their skills at once."""
+"""``connect`` opens a client of one server; ``list_many`` lists the skills of many servers at once."""
 
 from __future__ import annotations
 
@@ -50,10 +50,10 @@ async def connect(
     mine: bool | Extractor = False,
     mode: str = "auto",
 ) -> AsyncGenerator[SkillsClient]:
-    """A client of the server at ``target``, open for the length of the block, opened again if it is lost.
+    """Connect to the server at ``target`` for the duration of the block, and reconnect if the connection is lost.
 
-    ``target`` is a URL, a command as a list of words, an entry of an ``mcpServers`` file, or a server object of
-    this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
+    ``target`` is a URL, a command as a list of arguments, an entry of an ``mcpServers`` file, or a server object
+    in this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
     """
     open_client = _opener(target, headers or {}, mode)
     async with open_connection(open_client, limits) as connection:
@@ -61,9 +61,9 @@ async def connect(
 
 
 class SkillsExtension(ClientExtension):
-    """The declaration that a client of skills makes (K3), for an SDK ``Client`` of your own.
+    """The extension that a client of skills declares (K3), for your own SDK ``Client``.
 
-    ``on_change`` hears ``notifications/skills/list_changed`` of the dialects that have it (P5, M4).
+    ``on_change`` is called for ``notifications/skills/list_changed`` in the dialects that have it (P5, M4).
     """
 
     identifier = EXTENSION_ID
@@ -72,7 +72,7 @@ class SkillsExtension(ClientExtension):
         self._on_change = on_change
 
     def notifications(self) -> Sequence[NotificationBinding[Any]]:
-        """One, if anybody wants to hear it."""
+        """The binding for ``on_change``, if it is set."""
         on_change = self._on_change
         if on_change is None:
             return ()
@@ -91,9 +91,9 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> Ope
         place = CommandServer(tuple(place))
 
     def open_client(connection: OwnConnection) -> Client:
-        async def hear(message: object) -> None:
+        async def handle(message: object) -> None:
             if isinstance(message, ResourceListChangedNotification):
-                connection.hear()
+                connection.notify_change()
 
         transport: Any = place
         if isinstance(place, UrlServer | CommandServer):
@@ -101,10 +101,10 @@ def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> Ope
         return Client(
             transport,
             mode=mode,
-            extensions=[SkillsExtension(connection.hear)],
-            message_handler=hear,
+            extensions=[SkillsExtension(connection.notify_change)],
+            message_handler=handle,
             client_info=Implementation(name="skillwire", version=version("skillwire")),
-            cache=None,  # what is kept is decided by digest, not by a time to live
+            cache=None,  # this package caches by digest, not by a time to live
         )
 
     return open_client
@@ -118,7 +118,7 @@ def _transport(place: ServerPlace, connection: Connection) -> Transport:
 
 
 async def list_many(clients: Mapping[str, SkillsClient]) -> dict[str, Listing]:
-    """The skills of every server by the label you gave it, asked at once. One that fails spoils no other."""
+    """List the skills of all servers concurrently, by label. If one server fails, its listing has the error."""
     found: dict[str, Listing] = {}
 
     async def ask(label: str, client: SkillsClient) -> None:
@@ -135,11 +135,11 @@ async def list_many(clients: Mapping[str, SkillsClient]) -> dict[str, Listing]:
 
 @dataclass(frozen=True, slots=True)
 class Discovered:
-    """A server's skills, and the text that tells a model of them."""
+    """A server's skills, and the text that describes them to a model."""
 
     entries: tuple[SkillEntry, ...]
     catalog: str
-    error: SkillwireError | None = None  # why the listing is partial, if it is
+    error: SkillwireError | None = None  # set if the listing is partial
 
 
 async def discover_and_build_catalog(

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from skillwire.skill import SkillEntry
 
-_MAX_UNLISTED = 4096  # entries that were asked for and are in no listing
+_MAX_UNLISTED = 4096  # requested entries that are in no listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class EntryTable:
 
     @property
     def known(self) -> tuple[SkillEntry, ...]:
-        """Every listed skill, with its fuller entry if it was asked for."""
+        """Every listed skill, with its requested entry if there is one."""
         if self._known[0] != self._version:
             known = tuple(self._asked.get(root, entry) for root, entry in self._listed.items())
             self._known = self._version, known
@@ -105,13 +105,13 @@ class EntryTable:
         return next((entry for root in place.upwards() if (entry := self.at(root)) is not None), None)
 
     def is_short(self, entry: SkillEntry) -> bool:
-        """Whether the server may promise more about the skill, and was not asked yet."""
+        """Whether the server may have a more detailed entry that was not requested yet."""
         return entry.is_short and root_of(entry.uri) not in self._asked
 
     def unchanged(self, file: SkillUri | None) -> Callable[[], bool] | None:
-        """A test whether the entry of the skill around ``file`` is still the same; of all entries without a file.
+        """A function that tests whether the entry around ``file`` (or, without a file, every entry) is unchanged.
 
-        ``None`` if the server is asked each time: for files without a digest and for directories without a list.
+        ``None`` if a request goes to the server each time: for a file without a digest, and for partial entries.
         """
         if file is None:
             version = self._version
@@ -123,7 +123,7 @@ class EntryTable:
         return lambda: self.around(file.parent) is entry
 
     def replace(self, entries: Iterable[SkillEntry]) -> Change:
-        """Take a new listing. An entry that was asked for is dropped if its listed entry changed."""
+        """Take a new listing. A requested entry is dropped if its listed entry changed."""
         entries = tuple(entries)
         refresh = compare(self._listed.values(), entries)
         for entry in (*refresh.changed, *refresh.gone):
@@ -141,7 +141,7 @@ class EntryTable:
         return Change(changed=_uris((*self._listed.values(), *self._asked.values())))
 
     def put(self, entry: SkillEntry) -> Change:
-        """Take the entry that the server gave for one skill."""
+        """Take a requested entry."""
         root = root_of(entry.uri)
         self._version += 1
         known, listed = self.at(root), self._listed.get(root)
@@ -153,12 +153,12 @@ class EntryTable:
             self._asked.move_to_end(root)
             while len(self._asked) > _MAX_UNLISTED + len(self._listed):
                 self._asked.popitem(last=False)
-        # A short entry and the full one differ although the skill did not change.
+        # A short entry and the requested one differ even if the skill did not change.
         is_changed = known is not None and known.is_complete and not is_same(known, entry)
         return Change(changed=frozenset({entry.uri})) if is_changed else Change()
 
     def forget_asked(self) -> None:
-        """Forget the fuller entries: the server is to be asked again."""
+        """Drop the requested entries, so that they are requested again."""
         self._asked.clear()
         self._version += 1
 

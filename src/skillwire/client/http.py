@@ -1,8 +1,8 @@
-"""Streamable HTTP with bounds: what the SDK reads without asking how much is counted first (B1, B2, B4).
+"""The Streamable HTTP transport with bounds (B1, B2, B4).
 
-The SDK's transport does the talking. A hook on its HTTP client replaces the body of every answer by one that
-counts, decodes compression itself (so that a bomb stops at the bound), and ends if it drips for longer than a call
-may take.
+The SDK's transport reads bodies of any size. A hook on its HTTP client replaces the body of every response with
+one that counts bytes, decompresses them itself (so that a compression bomb stops at the bound), and has a timeout
+for the whole body.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 _EVENTS = "text/event-stream"
 _EVENT_END = re.compile(rb"(?:\n\n|\r\r|\r\n\r\n)[\r\n]*")
-_GZIP = 31  # zlib's word for "a gzip header"
+_GZIP = 31  # the window size that makes zlib expect a gzip header
 _CHUNK = 256 * 1024
 _SILENCE_SECONDS = 300.0
 _PAUSE = 0.1
@@ -42,7 +42,7 @@ _LONGEST_PAUSE = 5.0
 
 @asynccontextmanager
 async def open_http(url: str, client: httpx2.AsyncClient, limits: Limits) -> AsyncGenerator[TransportStreams]:
-    """The SDK's streams to ``url`` through ``client``, a bounded one, which is opened and closed here."""
+    """Open the SDK's streams to ``url`` through ``client``, which is opened and closed too."""
     async with (
         client,
         streamable_http_client(url, http_client=client, max_sse_event_size=limits.max_message_bytes) as streams,
@@ -51,11 +51,11 @@ async def open_http(url: str, client: httpx2.AsyncClient, limits: Limits) -> Asy
 
 
 def bounded_client(headers: Mapping[str, str], meter: Meter) -> httpx2.AsyncClient:
-    """An HTTP client whose answers are counted, and that is never in a hurry to open streams."""
+    """An HTTP client that counts the bytes of responses, and that delays repeated streams."""
     opened = 0
 
     async def slow_down(request: httpx2.Request) -> None:
-        """B4: the SDK opens a stream that ended as soon, and as often, as the server likes; here ever later."""
+        """B4: the SDK opens a stream again whenever the server ends it. Here each time takes longer."""
         nonlocal opened
         if request.method == "GET":
             opened += 1
@@ -74,14 +74,14 @@ def bounded_client(headers: Mapping[str, str], meter: Meter) -> httpx2.AsyncClie
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """Whom we believe over TLS: read once, since that takes as long as many requests."""
+    """The trusted certificates. They are read once, since that takes as long as many requests."""
     return httpx2.create_ssl_context()
 
 
 class BoundedBody(httpx2.AsyncByteStream):
-    """The decoded body of one answer. A stream of events may last; each event has a size, and so has every other.
+    """The decoded body of one response. An event stream has no timeout; the size of each event is bounded.
 
-    Of all events only the answer to a call may be large: so one of them, and none where no call waits (B1).
+    Only an event with the response to a request may be large: one event, or none if no request waits (B1).
     """
 
     def __init__(
@@ -92,27 +92,27 @@ class BoundedBody(httpx2.AsyncByteStream):
         self._encoding = encoding
         self._is_events = is_events
         self._has_answer = has_answer
-        self._tail = b""  # a blank line may come in two pieces
-        self._size = 0  # of the message that is arriving
+        self._tail = b""  # a blank line may arrive in two pieces
+        self._size = 0  # of the current message
         self._values = meter.values()
 
     @classmethod
     def of(cls, response: httpx2.Response, meter: Meter) -> BoundedBody:
-        """What ``response`` brings, in place of its stream. Its status is noted."""
+        """The body of ``response``, in place of its stream. The meter gets its status."""
         meter.status = response.status_code
         encoding = response.headers.pop("content-encoding", "identity").lower()
         is_events = response.headers.get("content-type", "").lower().startswith(_EVENTS)
         if is_events:
-            response.headers["content-type"] = _EVENTS  # always UTF-8: in another charset, values are not counted
-        body = cast("httpx2.AsyncByteStream", response.stream)  # an async client's is never the other kind
+            response.headers["content-type"] = _EVENTS  # drops a charset: values are counted in UTF-8
+        body = cast("httpx2.AsyncByteStream", response.stream)  # the stream of an async client is always async
         return cls(body, meter, encoding, is_events=is_events, has_answer=_has_answer(response.request))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         try:
-            decode = _decoder(self._encoding, self._meter)
+            decode = _Decoder(self._encoding, self._meter)
             begun = time.monotonic()
             async for chunk in self._body:
-                rest = len(chunk)  # what is compressed counts as what it becomes, or as it is if that is more (B2)
+                rest = len(chunk)  # the larger of the compressed and the decompressed size counts (B2)
                 for piece in decode(chunk):
                     self._meter.count(len(piece))
                     rest -= len(piece)
@@ -120,12 +120,12 @@ class BoundedBody(httpx2.AsyncByteStream):
                     self._check_time(begun)
                     yield piece
                 self._meter.count(max(0, rest))
-        except (SkillwireError, zlib.error) as error:  # these are the kinds that the SDK turns into an answer
+        except (SkillwireError, zlib.error) as error:  # the SDK turns these two kinds into a response
             kind = httpx2.SSEError if self._is_events else httpx2.StreamError
             raise kind(str(error)) from error
 
     def _measure(self, piece: bytes) -> None:
-        """B1, after one more piece. A stream of events is many messages: they end in blank lines."""
+        """Measure one more piece (B1). The messages of an event stream end with blank lines."""
         start = 0
         if self._is_events:
             text, before = self._tail + piece, len(self._tail)
@@ -141,7 +141,7 @@ class BoundedBody(httpx2.AsyncByteStream):
     def _end_event(self) -> None:
         if not self._meter.is_notice(self._size, self._values):
             if not self._has_answer:
-                raise self._meter.unasked()
+                raise self._meter.unrequested()
             self._has_answer = False
         self._size, self._values = 0, self._meter.values()
 
@@ -155,26 +155,26 @@ class BoundedBody(httpx2.AsyncByteStream):
             raise self._meter.stop(too_slow(self._meter.limits.max_call_seconds))
 
     async def aclose(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         await self._body.aclose()
 
 
 def _has_answer(request: httpx2.Request) -> bool:
-    """Whether a call waits for what answers ``request``; a stream that goes on after it broke may have one too."""
+    """Whether the response to ``request`` may contain a result; a resumed stream may too."""
     if request.method == "GET":
         return LAST_EVENT_ID in request.headers
     return request.headers.get(MCP_METHOD_HEADER) != LISTEN
 
 
-class _decoder:  # noqa: N801 - a function with a memory
+class _Decoder:
     def __init__(self, encoding: str, meter: Meter) -> None:
         self._zlib = zlib.decompressobj(_GZIP) if encoding in ("gzip", "x-gzip") else None
         if self._zlib is None and encoding not in ("", "identity"):
             raise meter.stop(
                 UpstreamError(
                     "encoding-unknown",
-                    f"the server answers in {encoding!r:.40}, which we did not ask for",
-                    "the server, or a proxy before it, has to honour 'Accept-Encoding: gzip'",
+                    f"the server responds in {encoding!r:.40}, which the client did not offer",
+                    "make the server, or the proxy in front of it, respect 'Accept-Encoding: gzip'",
                     rule="B1",
                 )
             )
@@ -184,17 +184,17 @@ class _decoder:  # noqa: N801 - a function with a memory
             yield chunk
             return
         while chunk:
-            if self._zlib.eof:  # zlib would keep all that follows, and copy it for each piece
-                raise zlib.error("data behind the end of what is compressed")
+            if self._zlib.eof:  # zlib would keep all further data, and copy it for each piece
+                raise zlib.error("data after the end of the compressed stream")
             yield self._zlib.decompress(chunk, _CHUNK)
             chunk = self._zlib.unconsumed_tail or self._zlib.unused_data
 
 
 def too_slow(seconds: float) -> UpstreamError:
-    """B4: the server took longer than a call may take."""
+    """B4: the error for a request that took too long."""
     return UpstreamError(
         "timed-out",
-        f"the server did not answer within {seconds:g} seconds",
+        f"the server did not respond within {seconds:g} seconds",
         "try again, or raise Limits.max_call_seconds",
         rule="B4",
     )

@@ -1,8 +1,8 @@
-"""JSON that people write by hand: how it is read, and how one entry is put into it or taken out of it.
+"""JSON with comments: parse it, and insert or remove one entry without changing the rest. Pure.
 
-Pure. JSON with ``//`` and ``/* */`` comments and trailing commas, as VS Code and others read it. Comments, order
-and spacing stay: the entry is put into the text, in the style of what stands around it. ``FormatError`` says where
-a text is not JSON, or has something else where the entry would go.
+The format is JSON with ``//`` and ``/* */`` comments and trailing commas, as in VS Code. Comments, order and
+spacing stay; a new entry gets the style of the surrounding text. ``FormatError`` has the line of a syntax error,
+or reports that there is no object at the place of the entry.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A value and where it stands. ``tail`` is the end of the last thing before an object's closing brace."""
+    """A value and its position. ``tail`` is the end of the last text before the closing brace of an object."""
 
     start: int
     end: int
@@ -45,26 +45,26 @@ class Node:
     is_object: bool = field(default=False)
 
     def member(self, key: str) -> Member | None:
-        """The member called ``key``; ``FormatError`` if there are two."""
+        """The member ``key``; ``FormatError`` if there are two."""
         found = [member for member in self.members if member.key == key]
         if len(found) > 1:
-            raise FormatError("config-invalid", f"it has {key!r:.80} twice", "remove one of them")
+            raise FormatError("config-invalid", f"the file has {key!r:.80} twice", "remove one of them")
         return found[0] if found else None
 
 
 def parse(text: str, make_object: Callable[[list[tuple[str, Any]]], Any] = dict[str, Any]) -> Node:
-    """The value in ``text``. ``make_object`` makes an object's value from its keys and values."""
+    """Parse ``text``. ``make_object`` creates the value of an object from its keys and values."""
     reader = _Reader(text, make_object)
     node = reader.value(reader.skip(0), 0)
     if reader.skip(node.end) != len(text):
-        reader.fail(node.end, "there is more after the end")
+        reader.fail(node.end, "there is text after the end")
     return node
 
 
 def insert(text: str, path: Sequence[str], key: str, value: Any) -> str:
-    """``text`` with ``key: value`` in the object at ``path``, which is made if it is missing."""
+    """Add ``key: value`` to the object at ``path``, which is created if it is missing."""
     text = text if text.strip("\ufeff \t\r\n") else "{}\n"
-    node = _object(parse(text), "it")
+    node = _object(parse(text), "the file")
     for depth, step in enumerate(path):
         member = node.member(step)
         if member is None:
@@ -73,13 +73,13 @@ def insert(text: str, path: Sequence[str], key: str, value: Any) -> str:
             return _put(text, node, step, {key: value})
         node = _object(member.value, repr(step))
     if node.member(key) is not None:
-        raise FormatError("config-taken", f"there is an entry called {key!r:.80} already", "choose another --name")
+        raise FormatError("config-taken", f"the entry {key!r:.80} already exists", "choose another --name")
     return _put(text, node, key, value)
 
 
 def remove(text: str, path: Sequence[str], key: str) -> str:
-    """``text`` without ``key`` in the object at ``path``, and without the comma that stood with it."""
-    node = _object(parse(text), "it")
+    """Remove ``key`` and its comma from the object at ``path``."""
+    node = _object(parse(text), "the file")
     for step in path:
         member = node.member(step)
         if member is None:
@@ -91,14 +91,14 @@ def remove(text: str, path: Sequence[str], key: str) -> str:
     at, reader = node.members.index(found), _Reader(text)
     end, had_comma = reader.comma(found.value.end)
     begin, end = _whole_line(text, found.start, end)
-    if at and not had_comma:  # the comma before it goes too
+    if at and not had_comma:  # the comma before it is removed too
         comma = reader.comma(node.members[at - 1].value.end)[0] - 1
         return text[:comma] + text[comma + 1 : begin] + text[end:]
     return text[:begin] + text[end:]
 
 
 def _whole_line(text: str, begin: int, end: int) -> tuple[int, int]:
-    """The same piece, with the line it stands in if nothing else does, or with the space before it."""
+    """Extend a range to its whole line if nothing else is on it, else to the space before it."""
     first, last = len(text[:begin].rstrip(" \t")), len(text) - len(text[end:].lstrip(" \t"))
     if text[first - 1 : first] == "\n" and text[last : last + 1] in ("\n", "\r"):
         return first - (2 if text[first - 2 : first] == "\r\n" else 1), last
@@ -106,7 +106,7 @@ def _whole_line(text: str, begin: int, end: int) -> tuple[int, int]:
 
 
 def lookup(text: str, path: Sequence[str], key: str) -> Any:
-    """The value of ``key`` in the object at ``path``; ``None`` if it is not there."""
+    """The value of ``key`` in the object at ``path``, or ``None``."""
     value: Any = parse(text).value if text.strip("\ufeff \t\r\n") else {}
     for step in (*path, key):
         value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
@@ -115,14 +115,14 @@ def lookup(text: str, path: Sequence[str], key: str) -> Any:
 
 def _object(node: Node, what: str) -> Node:
     if not node.is_object:
-        raise FormatError("config-invalid", f"{what} is not an object", "correct the file by hand")
+        raise FormatError("config-invalid", f"{what} is not an object", "fix the file by hand")
     return node
 
 
 def _put(text: str, node: Node, key: str, value: Any) -> str:
     line = "\r\n" if "\r\n" in text else "\n"
     unit = _unit(text)
-    if node.members and "\n" not in text[node.start : node.end]:  # all on one line: so is the new one
+    if node.members and "\n" not in text[node.start : node.end]:  # one line, also with the new entry
         comma = "" if node.has_comma else ","
         last = node.members[-1].value.end
         return (
@@ -150,7 +150,7 @@ def _dumps(value: Any, indent: str | None = None) -> str:
 
 
 def _indent(text: str, at: int) -> str:
-    """The white space at the beginning of the line that ``at`` is in."""
+    """The white space at the beginning of the line of ``at``."""
     begin = text.rfind("\n", 0, at) + 1
     return text[begin : begin + len(text[begin:at]) - len(text[begin:at].lstrip(" \t"))]
 
@@ -171,7 +171,7 @@ class _Reader:
 
     def value(self, at: int, depth: int) -> Node:
         if depth > _MAX_DEPTH:
-            self.fail(at, "it is nested too deeply")
+            self.fail(at, "the value is nested too deeply")
         match self._text[at : at + 1]:
             case "{":
                 return self._object(at, depth)
@@ -220,21 +220,24 @@ class _Reader:
         return Node(start, at + 1, items)
 
     def comma(self, end: int) -> tuple[int, bool]:
-        """Where a comma after ``end`` ends, and whether there is one."""
+        """The position after an optional comma behind ``end``, and whether it exists."""
         at = self.skip(end)
         return (at + 1, True) if self._text[at : at + 1] == "," else (end, False)
 
     def _string(self, at: int) -> tuple[str, int]:
         match = _STRING.match(self._text, at)
         if match is None:
-            self.fail(at, "text in quotes is missing")
+            self.fail(at, "a string is missing")
         try:
             return json.loads(match[0]), match.end()
         except ValueError:
-            self.fail(at, "text in quotes has a wrong escape")
+            self.fail(at, "a string has an invalid escape")
 
     def fail(self, at: int, reason: str) -> NoReturn:
         line = self._text.count("\n", 0, at) + 1
         raise FormatError(
-            "config-invalid", f"it is not JSON: {reason} in line {line}", "correct the file by hand", line=line
+            "config-invalid",
+            f"the file is not valid JSON: {reason} in line {line}",
+            "fix the file by hand",
+            line=line,
         )

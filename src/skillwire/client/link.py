@@ -1,8 +1,8 @@
-"""The connection of a remote catalog to its server: opened, followed, and opened again when it is lost.
+"""The connection of a remote catalog to its server: it is opened, watched, and opened again when it is lost.
 
 A ``ServerLink`` opens its connection itself, or uses a client that the caller opened. Only ``run`` reconnects.
-After several failures in a row the circuit opens (``circuit_breaker.py``): no caller waits for a server that
-does not answer.
+After several failures in a row the circuit opens (``circuit_breaker.py``), so that callers do not wait for a
+server that does not respond.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_MAX_ATTEMPTS = 16  # the pause has reached its longest before
-# Errors that mean that the server did not answer. Every other error is an answer.
-_NO_ANSWER = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
+_MAX_ATTEMPTS = 16  # the pause is at its maximum by then
+# Errors that mean that the server did not respond. Every other error is a response.
+_NO_RESPONSE = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
 
 log = logging.getLogger("skillwire.client")
 
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A listing. ``error`` says why it is partial."""
+    """A listing. If it is partial, ``error`` is the reason."""
 
     entries: tuple[SkillEntry, ...]
     problems: tuple[Diagnostic, ...]
@@ -52,10 +52,10 @@ class Listed:
 
 
 class ServerLink:
-    """The way to one server. ``ask`` sends requests; ``run`` keeps the connection open and reports changes.
+    """The connection to one server. ``ask`` sends requests; ``run`` keeps the connection open and reports changes.
 
-    ``source`` is what ``connect`` takes, or a client that is open already: then ``ask`` works without ``run``, and
-    the client reconnects by itself.
+    ``source`` is a target for ``connect``, or an open client. With an open client ``ask`` works without ``run``,
+    and the client reconnects by itself.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class ServerLink:
         self._target = source
         self._dialect: DialectName | None = dialect
         self._client = self._given
-        self._instructions = instructions  # whether skills that they name count as listed (I5)
+        self._instructions = instructions  # whether skills in the server's instructions count as listed (I5)
         self._poll_seconds = poll_seconds
         self._has_news = anyio.Event()
 
@@ -101,7 +101,7 @@ class ServerLink:
                 async with self._open() as client:
                     self._client = client
                     await refresh()
-                    attempt = 0  # not earlier: else a server that connects and then fails gets no pause
+                    attempt = 0  # not earlier: a server that connects and then fails must get a pause
                     self.circuit = self.circuit.succeeded()
                     await self._keep_current(client, refresh)
             except SkillwireError as error:
@@ -120,7 +120,7 @@ class ServerLink:
         self._has_news.set()
 
     async def list(self) -> Listed:
-        """The current listing, as far as it comes; an error if nothing comes."""
+        """The current listing, up to an error. If there is no entry before the error, it is raised."""
         client, entries = self._connected(), list["SkillEntry"]()
         client.connection.meter.start_over()
         error: SkillwireError | None = None
@@ -129,7 +129,7 @@ class ServerLink:
                 if len(entries) == self.max_skills:
                     error = self._too_many()
                     break
-                entries.append(entry)  # entries before an error count
+                entries.append(entry)
         except SkillwireError as raised:
             if not entries and raised.rule != "B3":
                 raise
@@ -137,7 +137,7 @@ class ServerLink:
         return Listed(tuple(entries), tuple(client.problems), await client.dialect(), error)
 
     async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
-        """The server's answer to ``question``. While the circuit is open, the server is not asked."""
+        """Call ``question`` with the client and return its result; an error while the circuit is open."""
         now = time.monotonic()
         if self._given is None and not self.circuit.allows(now):
             raise self.away()
@@ -147,18 +147,18 @@ class ServerLink:
         try:
             answer = await question(client)
         except SkillwireError as error:
-            self._answered(yes=error.reference not in _NO_ANSWER)
+            self._record(responded=error.reference not in _NO_RESPONSE)
             raise
-        except BaseException:  # cancelled, or a defect of ours: a half-open circuit must not stay occupied
-            self._answered(yes=False)
+        except BaseException:  # cancelled, or a defect: a half-open circuit must become free again
+            self._record(responded=False)
             raise
-        self._answered(yes=True)
+        self._record(responded=True)
         return answer
 
     def away(self) -> UpstreamError:
-        """The error for a server that does not answer."""
+        """The error for a server that does not respond."""
         name = f"the server {self.label!r}" if self.label else "the server"
-        return UpstreamError("server-away", f"{name} does not answer now", "try again later")
+        return UpstreamError("server-away", f"{name} does not respond", "try again later")
 
     def _open(self) -> AbstractAsyncContextManager[SkillsClient]:
         if isinstance(self._target, SkillsClient):
@@ -170,9 +170,9 @@ class ServerLink:
             raise self.away()
         return self._client
 
-    def _answered(self, *, yes: bool) -> None:
-        self.circuit = self.circuit.succeeded() if yes else self.circuit.failed(time.monotonic())
-        if not yes:
+    def _record(self, *, responded: bool) -> None:
+        self.circuit = self.circuit.succeeded() if responded else self.circuit.failed(time.monotonic())
+        if not responded:
             self.refresh_soon()
 
     def _failed(self, error: SkillwireError, lost: Callable[[SkillwireError], None]) -> None:
@@ -181,7 +181,7 @@ class ServerLink:
         lost(error)
 
     async def _keep_current(self, client: SkillsClient, refresh: Callable[[], Awaitable[object]]) -> None:
-        """Call ``refresh`` after each change, and from time to time, until it fails."""
+        """Call ``refresh`` after each change, and every ``poll_seconds``, until it fails."""
         error: SkillwireError | None = None
         async with anyio.create_task_group() as group:
             group.start_soon(self._listen, client)
@@ -198,13 +198,13 @@ class ServerLink:
             raise error
 
     async def _listen(self, client: SkillsClient) -> None:
-        """Listen for changes in a task of its own: a server may never answer the request to listen."""
+        """Listen for changes. A separate task, since a server may never respond to the request to listen."""
         attempt = 0
         while True:
             try:
                 async with client.connection.listening() as wait:
                     while True:
-                        self._has_news.set()  # at first too: something may have changed before we listened
+                        self._has_news.set()  # at first too: there may have been a change before we listened
                         await wait(inf)
                         attempt = 0
             except SkillwireError:

@@ -1,8 +1,8 @@
-"""What one server has sent so far, and why it was stopped (B1, B2).
+"""Counts the bytes and JSON values that one server sends, and keeps the reason for ending a stream (B1, B2).
 
-A transport counts bytes as they arrive and can only end a stream; the reason waits here until the call that
-suffers from it asks. JSON values are counted on the same bytes, since a few KiB of compressed ``{},{},…`` become
-gigabytes of objects when they are decoded.
+A transport counts bytes as they arrive, and can only end the stream when there are too many. The reason is kept
+here until the failed request takes it. JSON values are counted in the same bytes, since a few KiB of compressed
+``{},{},…`` become gigabytes of objects when they are decoded.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skillwire.errors import SkillwireError
     from skillwire.limits import Limits
 
-# A raw control character ends a string: JSON does not allow it there, and a stream of events has line ends between
+# A raw control character ends a string: JSON does not allow it in one, and an event stream has line ends between
 # its fields.
 _CONTROL = bytes(range(32))
 _TO_LINE_END = bytes.maketrans(_CONTROL, b"\n" * len(_CONTROL))
@@ -28,7 +28,7 @@ _STRING = re.compile(rb'"[^"\n]*["\n]')
 _SLICE = 256 * 1024
 
 LISTEN = "subscriptions/listen"
-"""A call that waits for notifications, and for no large answer."""
+"""A request that waits for notifications; its response is small."""
 
 
 class Meter:
@@ -37,14 +37,14 @@ class Meter:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.received = 0
-        self.status: int | None = None  # of the last HTTP answer
-        self.last_words = ""  # of a process, on stderr
+        self.status: int | None = None  # of the last HTTP response
+        self.last_output = ""  # of a process, on stderr
         self._failure: SkillwireError | None = None
-        self._expected: list[int] = []  # how large each answer may be that a call waits for
+        self._expected: list[int] = []  # the largest allowed response of each waiting request
 
     @contextmanager
     def expecting(self, size: int) -> Generator[None]:
-        """A call waits for an answer of at most ``size`` bytes. Of several, the largest bound counts."""
+        """A request waits for a response of at most ``size`` bytes. The largest bound of all requests applies."""
         self._expected.append(size)
         try:
             yield
@@ -52,24 +52,24 @@ class Meter:
             self._expected.remove(size)
 
     def start_over(self) -> None:
-        """Begin a new budget: a server that is followed for days answers many questions (B2)."""
+        """Reset the budget: over days, an honest server sends many responses (B2)."""
         self.received = 0
 
     def count(self, size: int) -> None:
-        """B2: that many bytes more."""
+        """B2: count ``size`` more bytes."""
         self.received += size
         if self.received > self.limits.max_server_bytes:
             raise self.stop(
                 LimitError(
                     "server-budget",
                     f"the server has sent more than {self.limits.max_server_bytes} bytes",
-                    "connect again, or raise Limits.max_server_bytes",
+                    "reconnect, or raise Limits.max_server_bytes",
                     rule="B2",
                 )
             )
 
     def check_message(self, size: int) -> None:
-        """B1: one message may be that large."""
+        """B1: raise ``LimitError`` if a message of ``size`` bytes is too large."""
         limits = self.limits
         bound = min(limits.max_message_bytes, max(self._expected, default=limits.max_message_bytes))
         if size > bound:
@@ -77,8 +77,8 @@ class Meter:
             raise self.stop(
                 LimitError(
                     "message-too-large",
-                    f"an answer has more than {bound} bytes",
-                    f"ask the server for less at once, or raise Limits.{setting}",
+                    f"a response has more than {bound} bytes",
+                    f"request less at once, or raise Limits.{setting}",
                     rule="B1",
                 )
             )
@@ -88,34 +88,34 @@ class Meter:
         return ValueCounter(self.limits.max_message_values)
 
     def check_values(self, values: ValueCounter, piece: bytes) -> None:
-        """B1: one message may have so many JSON values; ``piece`` is more of it."""
+        """B1: raise ``LimitError`` if a message has too many JSON values; ``piece`` is the next part of it."""
         if values.add(piece):
-            raise self.stop(too_many_values("an answer", self.limits))
+            raise self.stop(too_many_values("a response", self.limits))
 
     def is_notice(self, size: int, values: ValueCounter) -> bool:
-        """B1: whether a message is as small as one has to be that answers no call."""
+        """B1: whether a message is small enough to be anything but a response."""
         return size <= self.limits.max_notice_bytes and not values.is_above(self.limits.max_notice_values)
 
-    def unasked(self) -> SkillwireError:
-        """B1: a message that answers no call is larger than that."""
+    def unrequested(self) -> SkillwireError:
+        """B1: the error for a large message that is not a response."""
         limits = self.limits
         return self.stop(
             LimitError(
                 "message-too-large",
-                f"the server sent a message that answers no call, and that has more than {limits.max_notice_bytes}"
+                f"the server sent a message that is not a response and has more than {limits.max_notice_bytes}"
                 f" bytes or {limits.max_notice_values} JSON values",
-                "the server has to be corrected; or raise Limits.max_notice_bytes and Limits.max_notice_values",
+                "fix the server, or raise Limits.max_notice_bytes and Limits.max_notice_values",
                 rule="B1",
             )
         )
 
     def stop(self, failure: SkillwireError) -> SkillwireError:
-        """Remember why a stream ends; the same error is returned, to be raised."""
+        """Keep the reason for ending a stream, and return it."""
         self._failure = failure
         return failure
 
     def take_failure(self) -> SkillwireError | None:
-        """Why a stream was ended, once."""
+        """Return the reason for ending a stream, and forget it."""
         failure, self._failure = self._failure, None
         return failure
 
@@ -123,26 +123,26 @@ class Meter:
 class ValueCounter:
     """Counts the JSON values in bytes that arrive in pieces, without decoding them (B1).
 
-    Each value but the first follows a comma, a bracket or a brace; those inside strings do not count. Strings are
-    looked for only where there are more than ``enough`` of these in all, which files of text rarely have.
+    Each value except the first follows a comma, a bracket or a brace outside of strings. Strings are searched for
+    only if there are more than ``enough`` of these characters in total, which is rare in text files.
     """
 
     def __init__(self, enough: int) -> None:
         self._enough = enough
-        self._most = 0  # with those inside strings
+        self._most = 0  # including those inside strings
         self._pending: list[bytes] = []
         self._count = 0
         self._in_string = False
         self._escape = b""  # a backslash at the end of a piece belongs to the next one
 
     def add(self, piece: bytes) -> bool:
-        """Count one more piece; whether there are more than enough now."""
+        """Count one more piece; whether there are more than ``enough`` values now."""
         self._most += _count_marks(piece)
         self._pending.append(piece)
         return self.is_above(self._enough)
 
     def is_above(self, bound: int) -> bool:
-        """Whether there were more than ``bound`` so far, which is at most ``enough``."""
+        """Whether there are more than ``bound`` values; ``bound`` is at most ``enough``."""
         if self._most <= bound:
             return False
         pending, self._pending = self._pending, []
@@ -160,7 +160,8 @@ class ValueCounter:
         outside, strings = _STRING.subn(b"", b'"' + marks if self._in_string else marks)
         outside, quote, _ = outside.partition(b'"')
         self._in_string = bool(quote)
-        # A value has at most a key and itself in quotes; more strings than that are no JSON, and cost time too.
+        # A value has at most two strings: its key and itself. More strings are not JSON, and decoding them costs
+        # time too.
         self._count += max(_count_marks(outside), strings // 2)
 
 
@@ -169,10 +170,10 @@ def _count_marks(data: bytes) -> int:
 
 
 def too_many_values(what: str, limits: Limits) -> LimitError:
-    """B1: ``what`` has more JSON values than we decode."""
+    """B1: the error for ``what`` having too many JSON values."""
     return LimitError(
         "too-many-values",
         f"{what} has more than {limits.max_message_values} JSON values",
-        "ask the server for less at once, or raise Limits.max_message_values",
+        "request less at once, or raise Limits.max_message_values",
         rule="B1",
     )

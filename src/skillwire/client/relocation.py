@@ -1,13 +1,13 @@
-"""Skills that a server knows by name, as skills of the extension: for the host and the gateway alike (P2, P4, M2).
+"""Converts skills that a server identifies by name to skills of the extension (P2, P4, M2).
 
-Such a server gives a skill no place, no ``SKILL.md`` and no frontmatter, and names its files by URIs of any kind.
+Such a server has no URI, no ``SKILL.md`` and no frontmatter for a skill, and its files have URIs of any kind.
 
-- The frontmatter is synthesized: the last segment of the name (U3) and the description, as the server listed them,
-  and nothing else. The ``SKILL.md`` is that frontmatter with the server's instructions below it.
-- A model that reads the instructions looks for files beside the ``SKILL.md``, under the names that the server
-  gives them, so that is where they are. A name that cannot be a path, or is taken, gives way to the end of the
-  URI, and that to all of it: no file is lost. The server is asked by its own URIs, for its own files only (O3).
-- Servers of this package say in ``_meta`` where the real ``SKILL.md`` is and what it hashes to. A host uses that.
+- The frontmatter is synthesized from the last segment of the name (U3) and the description in the listing. The
+  ``SKILL.md`` is this frontmatter, followed by the server's instructions.
+- A model that reads the instructions expects files next to the ``SKILL.md``, under the names that the server uses,
+  so they get such URIs. If a name is not a valid path, or is taken, the last segment of the URI is used, and then
+  the whole URI, so that no file is lost. Requests use the server's own URIs, for its own files only (O3).
+- Servers of this package send the URI and the digest of the real ``SKILL.md`` in ``_meta``, and these are used.
 """
 
 from __future__ import annotations
@@ -31,38 +31,38 @@ if TYPE_CHECKING:
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry, SkillUri
 
-_MOST_SKILLS = 4096
+_MAX_SKILLS = 4096
 
 
 def relabelled(entry: SkillEntry, *, verifiable: bool = False) -> SkillEntry:
-    """A listed skill with the frontmatter that its synthesized ``SKILL.md`` has; others are returned unchanged.
+    """Replace the frontmatter of a named skill with the synthesized one; return other skills unchanged.
 
-    With ``verifiable``, the real ``SKILL.md`` is one of its files if the server promises its digest.
+    With ``verifiable``, the real ``SKILL.md`` becomes one of its files if the server sent its digest.
     """
     if not _is_by_name(entry):
         return entry
     fields = {"name": entry.path.rpartition("/")[2], "description": _text(entry.description)}
     promised = _promised(entry)[:1] if verifiable else ()
     others = tuple(file for file in entry.files if file.uri != entry.uri)
-    own = tuple(file for file in entry.files if file.uri == entry.uri)  # it was relabelled before
+    own = tuple(file for file in entry.files if file.uri == entry.uri)  # added by an earlier call
     files = (*(promised or own), *others)
     return replace(entry, frontmatter=fields, resources=Partial(files, arguments=entry.arguments))
 
 
 def skill_md_of(entry: SkillEntry, instructions: bytes) -> bytes:
-    """The synthesized ``SKILL.md``: P2 and M2 say that instructions have no frontmatter."""
+    """The synthesized ``SKILL.md``. Instructions have no frontmatter (P2, M2)."""
     lines = (f"{key}: {_quoted(str(value))}" for key, value in relabelled(entry).frontmatter.items())
     return "\n".join(["---", *lines, "---", "", ""]).encode() + instructions
 
 
 class Relocation:
-    """Where the files of the skills that were asked for really are on their server."""
+    """The server's own URIs for the files of relocated skills."""
 
     def __init__(self) -> None:
         self._places: OrderedDict[str, dict[SkillUri, str]] = OrderedDict()  # by the skill's URI
 
     def moved(self, entry: SkillEntry, *, verifiable: bool = False) -> SkillEntry:
-        """``entry`` with its files inside the skill, and the frontmatter of ``relabelled``."""
+        """Rewrite the file URIs of a named skill to lie under the skill root, and synthesize its frontmatter."""
         if not _is_by_name(entry):
             return entry
         root = skill_root(parse_uri(entry.uri))
@@ -78,7 +78,7 @@ class Relocation:
             places[parse_uri(entry.uri)] = promised.uri
         self._places[entry.uri] = places
         self._places.move_to_end(entry.uri)
-        while len(self._places) > _MOST_SKILLS:
+        while len(self._places) > _MAX_SKILLS:
             self._places.popitem(last=False)
         inside = Partial(tuple(files), arguments=entry.arguments)
         return relabelled(replace(entry, resources=inside), verifiable=verifiable)
@@ -88,14 +88,14 @@ class Relocation:
         place = parse_uri(uri)
         if place == parse_uri(entry.uri) and _is_by_name(entry) and entry.resource(uri) is None:
             return skill_md_of(entry, await _instructions(client, entry))
-        if entry.is_named and entry.uri not in self._places:  # it was asked for in an earlier run
+        if entry.is_named and entry.uri not in self._places:  # it is from an earlier run
             self.moved(await client.get_skill(entry.uri, given_arguments(entry)))
         theirs = self._places.get(entry.uri, {}).get(place, uri)
         return (await client.read_unverified(theirs, entry.uri)).data
 
 
 async def _instructions(client: SkillsClient, entry: SkillEntry) -> bytes:
-    """What the server says for the arguments that were given (P2)."""
+    """The server's instructions for the given arguments (P2)."""
     arguments = given_arguments(entry)
     if not arguments:
         return (await client.read_unverified(entry.uri)).data
@@ -108,12 +108,12 @@ def _is_by_name(entry: SkillEntry) -> bool:
 
 
 def _promised(entry: SkillEntry) -> tuple[Resource, ...]:
-    """What a server of this package promises about the real ``SKILL.md``: under our URI, and under its own.
+    """The real ``SKILL.md``, if a server of this package sent its digest: under our URI, and under the server's.
 
-    Not of a skill with arguments: its instructions have them filled in.
+    Empty for a skill with arguments, whose instructions contain their values.
     """
-    said = as_object(entry.frontmatter.get("_meta"))
-    home, digest, size = as_text(said.get(URI)), said.get(DIGEST), as_size(said.get(SIZE))
+    meta = as_object(entry.frontmatter.get("_meta"))
+    home, digest, size = as_text(meta.get(URI)), meta.get(DIGEST), as_size(meta.get(SIZE))
     if not is_digest(digest) or entry.frontmatter.get("arguments"):
         return ()
     try:
@@ -124,7 +124,7 @@ def _promised(entry: SkillEntry) -> tuple[Resource, ...]:
 
 
 def _paths(entry: SkillEntry, uri: str) -> Iterator[str]:
-    """Where in its skill a file may be, the best first; the last is nobody else's."""
+    """Possible paths of a file in its skill, the best first; the last one is unique."""
     name = entry.resources.names.get(uri, "") if isinstance(entry.resources, Partial) else ""
     place = parse_uri(uri)
     for path in (name, place.segments[-1]):
@@ -141,12 +141,12 @@ def _is_path(text: str) -> bool:
     return True
 
 
-def _text(words: str) -> str:
-    """Text that has an encoding: JSON can carry halves of characters."""
-    return words.encode(errors="replace").decode()
+def _text(text: str) -> str:
+    """Replace unpaired surrogates, which JSON allows and UTF-8 does not."""
+    return text.encode(errors="replace").decode()
 
 
-def _quoted(words: str) -> str:
-    """A double-quoted YAML scalar: JSON, with all that YAML would not take as it stands escaped."""
-    text = json.dumps(words, ensure_ascii=False)
+def _quoted(value: str) -> str:
+    """A double-quoted YAML scalar: JSON, with every unprintable character escaped."""
+    text = json.dumps(value, ensure_ascii=False)
     return "".join(each if each.isprintable() else f"\\U{ord(each):08x}" for each in text)

@@ -1,17 +1,17 @@
-"""A server as a ``Catalog``: its listing in a table, its files verified and cached, its failures contained.
+"""A server as a ``Catalog``: the listing is kept current, and files are verified and cached.
 
-- While ``follow`` runs, answers come from the last listing and never wait for the server. If the server is lost,
-  the last listing stays, marked stale; with a store it survives a restart. An empty or missing listing does not
+- While ``follow`` runs, listings come from memory and never wait for the server. If the connection is lost, the
+  last listing stays and is marked stale; with a store it survives a restart. An empty or missing listing does not
   prove that there are no skills (L2).
-- A catalog of a client that the caller opened asks the server each time, unless ``follow`` runs.
+- A catalog of a client that the caller opened sends a request each time, unless ``follow`` runs.
 - Bytes are compared with the entry of their skill (V1, V2, V4), and cached by digest (C1). Callers that need the
-  same file share one request. A mismatch leads to a fresh entry; if that entry does not describe the bytes either,
-  there are none (V3, R2).
-- Bytes about which nothing is promised are read only with ``allow_unverified``, and never cached (V7).
-- Skills that the server knows by name get a ``SKILL.md`` and a place for their files (``relocation.py``).
+  same file share one request. After a mismatch the entry is fetched again; if the bytes do not match the new entry
+  either, the read fails (V3, R2).
+- Files without a digest are read only with ``allow_unverified``, and never cached (V7).
+- Skills that the server identifies by name get a ``SKILL.md`` and URIs for their files (``relocation.py``).
 
-States: ``connecting`` (nothing is known yet), ``complete``, ``partial`` (the listing ended in an error, or has
-entries that cannot be used), ``stale`` (from before the connection was lost) and ``unreachable``.
+States: ``connecting`` (no listing yet), ``complete``, ``partial`` (the listing ended with an error, or has invalid
+entries), ``stale`` (from before the connection was lost) and ``unreachable``.
 """
 
 from __future__ import annotations
@@ -79,9 +79,9 @@ class RemoteCatalog(Catalog):
     """The skills of one server.
 
     ``source`` is a client, or a ``ServerLink`` that connects by itself while ``follow`` runs. ``store`` keeps the
-    listing and ``cache`` the files. ``prepare`` is called for every entry: it may add metadata, or refuse the
-    entry with a ``FormatError``. With ``closed``, an entry that was asked for and has digests for all its files
-    describes the whole skill, so that it can be approved: other files of the skill are never read (V2).
+    listing, and ``cache`` the files. ``prepare`` is called for every entry: it may add metadata, or reject the
+    entry with a ``FormatError``. With ``closed``, a requested entry with digests for all its files counts as
+    complete, so that it can be approved: other files of the skill are never read (V2).
     """
 
     def __init__(
@@ -108,15 +108,15 @@ class RemoteCatalog(Catalog):
         self._allow_unverified = allow_unverified
         self._closed = closed
         self._prepare = prepare
-        self._patience = _PATIENCE_SECONDS  # that callers wait for the first listing, all together
+        self._patience = _PATIENCE_SECONDS  # how long all callers together wait for the first listing
         self._table = EntryTable()
         self._is_whole = False  # whether the table has everything that the server listed
         self._is_listed = False  # whether the server listed its skills in this run
         self._is_followed = not self._link.is_given
         self._problems: tuple[Diagnostic, ...] = ()  # of the last listing
-        self._unusable: list[Diagnostic] = []  # entries that ``prepare`` refused
-        self._refused: dict[str, Diagnostic] = {}  # entries that were asked for and break a rule, by URI
-        self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # skills that do not exist, and when we asked
+        self._unusable: list[Diagnostic] = []  # entries that ``prepare`` rejected
+        self._refused: dict[str, Diagnostic] = {}  # requested entries that are invalid, by URI
+        self._unknown: OrderedDict[SkillUri, float] = OrderedDict()  # missing skills, and when they were requested
         self._compared: dict[str, SkillEntry] = {}  # entries whose fields were compared with their SKILL.md (V4)
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
@@ -127,7 +127,7 @@ class RemoteCatalog(Catalog):
         self._settled = anyio.Event()  # the first attempt to list has ended
         self._state_changed = anyio.Event()
         self._saved_at = 0.0
-        self._earlier: dict[SkillUri, SkillEntry] = {}  # fuller entries, to use again when the server is away
+        self._earlier: dict[SkillUri, SkillEntry] = {}  # requested entries, for use while the server is away
 
     @property
     def client(self) -> SkillsClient | None:
@@ -137,7 +137,7 @@ class RemoteCatalog(Catalog):
     # The catalog
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page of the last listing; without ``follow``, the first page asks the server."""
+        """One page of the last listing. Without ``follow``, the first page refreshes the listing."""
         if self._is_followed:
             await self._ready()
         elif cursor is None or self.state == "connecting":
@@ -145,7 +145,7 @@ class RemoteCatalog(Catalog):
         return page_of("skills", self._table.keys, self._table.listed, cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """One entry. The server is asked if the entry is unlisted or short, and always without ``follow`` (G1)."""
+        """One entry. It is requested if it is unlisted or short, and always without ``follow`` (G1)."""
         place = parse_uri(uri)
         if place.segments[-1] != SKILL_MD or len(place.segments) < 2:
             raise no_skill(uri)
@@ -162,7 +162,7 @@ class RemoteCatalog(Catalog):
         return self._table.at(place.parent) if place.segments[-1] == SKILL_MD else None
 
     async def read_file(self, uri: str) -> SkillFile:
-        """One file, as the current entry of its skill describes it. A mismatch leads to a fresh entry (V3)."""
+        """One file, verified with the entry of its skill. After a mismatch the entry is fetched again (V3)."""
         place = parse_uri(uri)
         entry = await self._around(place.parent)
         if entry is None:
@@ -186,9 +186,9 @@ class RemoteCatalog(Catalog):
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
-        """One page of a directory, as the files of the entry show it.
+        """One page of a directory, derived from the files of the entry.
 
-        The server is asked for a directory that they do not show (D1), and always without ``follow``.
+        A directory that the entry does not show is requested from the server (D1), and always without ``follow``.
         """
         place = parse_uri(uri)
         if not self._is_followed:
@@ -221,7 +221,7 @@ class RemoteCatalog(Catalog):
         return beginning_with(sorted(root_of(key).path for key in self._table.keys), beginning, limit)
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """A test whether the entries are still the same; unknown without ``follow``."""
+        """A function that tests whether the entries are unchanged; ``None`` without ``follow``."""
         if not self._is_followed or self.state == "connecting":
             return None
         try:
@@ -237,14 +237,14 @@ class RemoteCatalog(Catalog):
         """Entries that cannot be used, and why a listing is partial."""
         partial = [] if self.error is None or self.state not in ("partial", "stale") else [self.error]
         cut = [Diagnostic("listing-partial", error.message, error.hint, "other skills") for error in partial]
-        client = self._link.client if self._link.is_given else None  # it knows of partial directories too
+        client = self._link.client if self._link.is_given else None  # it has the problems of directories too
         listed = self._problems if client is None else client.problems
         return [*listed, *self._unusable, *self._refused.values(), *cut]
 
     # Keeping it current
 
     async def follow(self) -> None:
-        """Keep the listing current until cancelled: on each change that the server reports, and every minute."""
+        """Keep the listing current until cancelled: refresh it after each reported change, and regularly."""
         await self.load_saved()
         self._is_followed = True
         try:
@@ -258,7 +258,7 @@ class RemoteCatalog(Catalog):
             self._settled.set()
 
     async def refresh(self) -> Change:
-        """List again. One at a time: a late answer would bring back what is gone."""
+        """Refresh the listing. One call at a time: a late response would bring back removed skills."""
         async with self._refreshing:
             return await self._take(await self._link.list())
 
@@ -285,7 +285,7 @@ class RemoteCatalog(Catalog):
             return Change()
         is_first, was_stale = self.state == "connecting", self.state == "stale"
         if not self._is_listed:
-            self._table.forget_asked()  # they are of an earlier run
+            self._table.forget_asked()  # they are from an earlier run
             self._is_listed = True
         self._is_whole, self.error, self.seen_at = listed.error is None, listed.error, time.time()
         self._set_state("partial" if listed.error is not None or self._problems or self._unusable else "complete")
@@ -300,9 +300,10 @@ class RemoteCatalog(Catalog):
         return change
 
     def _may_replace(self, listed: Listed, entries: Sequence[SkillEntry]) -> bool:
-        """Whether a partial listing may replace the known one: not a whole one.
+        """Whether a partial listing may replace the current one.
 
-        A limit of ours cuts each listing at the same place. Otherwise no known skill may be missing.
+        It may not replace a complete listing. It may if a limit of ours cut it, since the limit cuts every listing
+        at the same place. Otherwise no current skill may be missing.
         """
         if self._is_whole:
             return False
@@ -333,7 +334,7 @@ class RemoteCatalog(Catalog):
         return change
 
     def _update_all(self) -> None:
-        """Prepare every entry again: its metadata may depend on the state."""
+        """Prepare every entry again, since its metadata may depend on the state."""
         if self._prepare is not None:
             self._feed.publish(self._table.update_all(self._prepared))
 
@@ -342,7 +343,7 @@ class RemoteCatalog(Catalog):
         return entry if self._prepare is None else self._prepare(entry, self)
 
     def _usable(self, entries: Sequence[SkillEntry]) -> tuple[list[SkillEntry], list[Diagnostic]]:
-        """The entries, prepared, and what is wrong with the others."""
+        """The prepared entries, and a diagnostic for each rejected one."""
         usable: list[SkillEntry] = []
         problems: list[Diagnostic] = []
         for entry in entries:
@@ -353,7 +354,7 @@ class RemoteCatalog(Catalog):
         return usable, problems
 
     async def load_saved(self) -> None:
-        """Use the listing of an earlier run until the server answers."""
+        """Use the listing of an earlier run until the server responds."""
         if self._store is None or self.state != "connecting":
             return
         try:
@@ -380,7 +381,7 @@ class RemoteCatalog(Catalog):
         await self._write(self._store.put_entries(self.label, seen))
 
     async def _save_asked(self, entry: SkillEntry) -> None:
-        """Save the fuller entry of a listed skill, so that it can be used while the server is away."""
+        """Save the requested entry of a listed skill, for use while the server is away."""
         root = root_of(entry.uri)
         if self._table.listed_at(root) is None or not has_contents(entry):
             return
@@ -389,7 +390,7 @@ class RemoteCatalog(Catalog):
             await self._write(self._store.add_entry(self.label, entry))
 
     def _use_earlier(self) -> None:
-        """Use fuller entries from before for skills that are listed short: the server cannot be asked now."""
+        """Use saved entries for skills whose listed entry is short, since requests are not possible now."""
         for root, entry in self._earlier.items():
             listed = self._table.listed_at(root)
             if listed is not None and self._table.is_short(listed):
@@ -403,7 +404,7 @@ class RemoteCatalog(Catalog):
             log.warning("the listing of %r cannot be saved: %s", self.label, error.message)
 
     async def _ready(self) -> None:
-        """Wait for the first listing; all callers together wait for at most ``patience`` seconds."""
+        """Wait for the first listing; all callers together wait at most ``_PATIENCE_SECONDS``."""
         if self.state == "connecting":
             begun = time.monotonic()
             await self.settle(self._patience)
@@ -413,7 +414,7 @@ class RemoteCatalog(Catalog):
 
     @property
     def known(self) -> tuple[SkillEntry, ...]:
-        """The listed skills, each with its fuller entry if it was asked for."""
+        """The listed skills, each with its requested entry if there is one."""
         return self._table.known
 
     def listed(self, uri: str) -> SkillEntry | None:
@@ -421,11 +422,11 @@ class RemoteCatalog(Catalog):
         return self._table.listed_at(root_of(uri))
 
     def held(self, uri: str) -> SkillEntry | None:
-        """The entry of a skill, the fuller one if it was asked for."""
+        """The entry of a skill: the requested one if there is one, else the listed one."""
         return self._table.at(root_of(uri))
 
     async def ask_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
-        """Ask the server for one skill, known or not. With arguments it is not kept: it is for these only (P2)."""
+        """Request the entry of one skill. With arguments it is not kept, since it is valid for these only (P2)."""
         asked = await self._link.ask(lambda client: client.get_skill(uri, arguments))
         if arguments:
             return self._moved(asked)
@@ -434,11 +435,11 @@ class RemoteCatalog(Catalog):
         return entry
 
     async def ask_directory(self, uri: str) -> Children:
-        """Ask the server for a directory."""
+        """Request a directory from the server."""
         return await self._link.ask(lambda client: client.read_directory(uri))
 
     async def _around(self, place: SkillUri) -> SkillEntry | None:
-        """The innermost skill at or around ``place``, with everything that its server promises."""
+        """The entry of the innermost skill at or around ``place``; a short entry is requested."""
         if self._is_followed:
             await self._ready()
         entry = self._table.around(place)
@@ -474,14 +475,14 @@ class RemoteCatalog(Catalog):
             raise
 
     async def _fresh(self, entry: SkillEntry, uri: str, failure: SkillwireError) -> SkillEntry:
-        """V3: the skill's entry now; ``failure`` if it claims the same."""
+        """V3: fetch the entry again; raise ``failure`` if it is the same."""
         try:
             asked = await self._link.ask(lambda client: client.get_skill(entry.uri))
             fresh = self._moved(asked)
         except NotFoundError as error:
             self._feed.publish(self._table.drop(root_of(entry.uri)))
             raise no_file(uri) from error
-        except FormatError:  # no entry that could be served instead
+        except FormatError:  # the new entry is invalid
             raise failure from None
         if is_same(fresh, entry):
             is_unlisted = failure.reference == "file-unlisted" and entry.is_complete
@@ -502,7 +503,7 @@ class RemoteCatalog(Catalog):
     # Bytes
 
     async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
-        """One file of ``entry``, from the cache or the server, verified. A mismatch is an error (V1, V2, V4)."""
+        """One file of ``entry``, verified, from the cache or the server. A mismatch is an error (V1, V2, V4)."""
         expected = expect_file(entry, uri, self._limits)
         data = None if self._cached is None else await self._cached.get(expected)
         if data is not None:
@@ -522,7 +523,7 @@ class RemoteCatalog(Catalog):
         return file if is_ours else self._verified(entry, expected, file.data)
 
     async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
-        """One file of a skill about which nothing is promised (V7). It is not cached."""
+        """One file without verification (V7). It is not cached."""
 
         async def read() -> bytes:
             return await self._link.ask(lambda client: self._relocation.read(client, entry, uri))
@@ -539,7 +540,7 @@ class RemoteCatalog(Catalog):
         return self._verified(entry, expected, data)
 
     def _verified(self, entry: SkillEntry, expected: Resource, data: bytes) -> VerifiedFile:
-        """V1, and for a ``SKILL.md`` V4, once for each entry."""
+        """Verify bytes (V1), and the fields of a ``SKILL.md`` once for each entry (V4)."""
         if expected.uri != entry.uri or self._compared.get(entry.uri) is entry:
             return verify_file(entry, expected.uri, data, self._limits)
         file = verify_skill(entry, data, self._limits).file
@@ -549,11 +550,12 @@ class RemoteCatalog(Catalog):
         return file
 
     async def _read_directory(self, place: SkillUri) -> dict[str, DirectoryChild]:
-        """A directory as the server reads it, or else as the entry's files show it."""
+        """A directory as the server reads it; if it reads none, derived from the files of the entry."""
         uri = str(place)
 
         async def read(client: SkillsClient) -> dict[str, DirectoryChild] | None:
-            has_archives = await client.dialect() == "index"  # there, a packed skill is no directory
+            # A skill in an archive is not a directory on the server.
+            has_archives = await client.dialect() == "index"
             if not client.supports_directory_read and not has_archives:
                 return None
             try:

@@ -1,12 +1,13 @@
-"""Where a server is: a URL, a command, or an entry of the ``mcpServers`` file that hosts share.
+"""The location of a server: a URL, a command, or an entry of an ``mcpServers`` file.
 
-``.mcp.json``, Claude Desktop, Cursor and VS Code write nearly the same file; the differences are read here. People
-write comments and trailing commas into it, which are read too.
-Variables (``${HOME}``, ``${TOKEN:-none}``, ``${env:TOKEN}``) are filled in; one that is not set is an error, never
-empty text. Values of ``env``, ``headers`` and arguments may be secrets: they appear in no message and no ``repr``.
+``.mcp.json``, Claude Desktop, Cursor and VS Code use nearly the same format, and this module reads all of them,
+also with comments and trailing commas.
 
-A file that came with a project may be that of a stranger (Z1): a label is looked up in the user's own files first,
-and what a project's file has for it is used, and its variables filled in, only after the user allowed it.
+Variables (``${HOME}``, ``${TOKEN:-none}``, ``${env:TOKEN}``) are replaced; an unset variable is an error, never
+empty text. Values of ``env``, ``headers`` and arguments may be secrets, so no message and no ``repr`` shows them.
+
+A file of a project is not trusted (Z1). A label is looked up in the user's own files first. The entry of a project
+file is used, and its variables replaced, only after the user allowed it.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 _MAX_CONFIG_BYTES = 4 * 1024 * 1024
-_CONTROL = "holds a line end or a control character"
-_CORRECT = "correct it, or the variable it comes from"
+_CONTROL = "contains a line end or a control character"
+_FIX_VALUE = "fix the value, or the variable that it comes from"
 _TABLES = ("mcpServers", "servers")
 _PLACES = (".mcp.json", ".cursor/mcp.json", ".vscode/mcp.json")
 _HOME_PLACES = (
@@ -53,11 +54,12 @@ class UrlServer:
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
 
     def __post_init__(self) -> None:
-        if not self.url.isprintable():  # and then it is not shown either
-            raise FormatError("url-invalid", f"'url' {_CONTROL}", _CORRECT)
+        if not self.url.isprintable():  # so the message does not show it
+            raise FormatError("url-invalid", f"'url' {_CONTROL}", _FIX_VALUE)
         if not _is_web(self.url):
-            shown = without_secrets(re.sub("//.*@", "//…@", self.url))  # a password may hold what ends a host
-            raise FormatError("url-invalid", f"{shown!r:.200} is not a URL of a server", "write https://…/mcp")
+            # Not ``without_secrets`` alone: a password may contain a character that ends the host.
+            shown = without_secrets(re.sub("//.*@", "//…@", self.url))
+            raise FormatError("url-invalid", f"{shown!r:.200} is not the URL of a server", "write https://…/mcp")
         for name, value in self.headers.items():
             _check_header(name, value)
 
@@ -67,7 +69,7 @@ class UrlServer:
 
 @dataclass(frozen=True, slots=True)
 class CommandServer:
-    """A server that is started and spoken to through its stdin and stdout."""
+    """A server that is started as a process, with messages over its stdin and stdout."""
 
     command: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -75,17 +77,18 @@ class CommandServer:
 
     def __post_init__(self) -> None:
         if not self.command or not self.command[0]:
-            raise FormatError("server-invalid", "the command is empty", "name the program to start")
+            raise FormatError("server-invalid", "the command is empty", "add the program to start")
 
     def __repr__(self) -> str:
-        return f"CommandServer({program_of(self.command)!r}, … {len(self.command) - 1} words, cwd={self.cwd!r})"
+        count = len(self.command) - 1
+        return f"CommandServer({program_of(self.command)!r}, … {count} arguments, cwd={self.cwd!r})"
 
 
 ServerPlace: TypeAlias = UrlServer | CommandServer
 
 
 def program_of(command: Sequence[str]) -> str:
-    """What is started, for messages: some write all words, secrets too, where the program alone belongs."""
+    """The program of a command, for messages. Some users write the whole command, with secrets, as the program."""
     first, space, _ = command[0].partition(" ")
     return f"{first} …" if space else first
 
@@ -100,30 +103,30 @@ def _is_web(url: str) -> bool:
 
 
 def _check_header(name: str, value: str) -> None:
-    """What HTTP would refuse is refused here: what it says then has the value in it."""
-    if not _HEADER_NAME.fullmatch(name):  # it is not repeated: some write the whole header there
+    """Refuse an invalid header here: an error of the HTTP client would contain the value."""
+    if not _HEADER_NAME.fullmatch(name):  # not shown: some users write the whole header here
         raise FormatError(
             "server-invalid",
-            "'headers' has a name that is none of a header",
+            "'headers' has an invalid header name",
             'write names and values: "Authorization": "Bearer …"',
         )
     if not _HEADER_VALUE.fullmatch(value):
-        raise FormatError("server-invalid", f"'headers.{name:.80}' {_why_no_header(value)}", _CORRECT)
+        raise FormatError("server-invalid", f"'headers.{name:.80}' {_why_no_header(value)}", _FIX_VALUE)
 
 
 def _why_no_header(value: str) -> str:
     if not value.isascii():
-        return "holds a character that is not ASCII"
+        return "contains a character that is not ASCII"
     return "begins or ends with a space" if value.isprintable() else _CONTROL
 
 
 def without_secrets(url: str) -> str:
-    """The URL without user, password and query, where people keep tokens."""
+    """The URL without user, password and query, which may contain secrets."""
     return re.sub(r"//[^/?#]*@", "//…@", url.partition("?")[0])
 
 
 def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> ServerPlace:
-    """An entry of an ``mcpServers`` file."""
+    """Parse an entry of an ``mcpServers`` file."""
     variables = os.environ if variables is None else variables
     fill = _Filler(variables)
     url = _url_of(entry)
@@ -131,19 +134,19 @@ def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None =
         if entry.get("type") == "sse":
             raise FormatError(
                 "transport-unsupported",
-                "the entry is for the SSE transport, which the protocol has retired",
-                'ask the server\'s makers for its Streamable HTTP address and write "type": "http"',
+                "the entry uses the SSE transport, which is no longer part of the protocol",
+                'find the Streamable HTTP URL of the server, and write "type": "http"',
             )
         return UrlServer(fill.text(url, "url"), fill.texts(entry.get("headers", {}), "headers"))
     if "command" not in entry:
         raise FormatError("server-invalid", "the entry has neither a 'command' nor a 'url'", "add one of them")
-    words = entry.get("args", [])
-    if not isinstance(words, list):
+    arguments = entry.get("args", [])
+    if not isinstance(arguments, list):
         raise FormatError("server-invalid", "'args' is not a list", 'write "args": ["…", "…"]')
-    command = (entry["command"], *cast("list[Any]", words))
+    command = (entry["command"], *cast("list[Any]", arguments))
     cwd = entry.get("cwd")
     return CommandServer(
-        tuple(fill.text(word, "command") for word in command),
+        tuple(fill.text(part, "command") for part in command),
         fill.texts(entry.get("env", {}), "env"),
         None if cwd is None else fill.text(cwd, "cwd"),
     )
@@ -154,13 +157,13 @@ def _url_of(entry: Mapping[str, Any]) -> object:
 
 
 def written_place(entry: Mapping[str, Any]) -> str:
-    """The URL or the command of an entry as the file has it: no variable is filled in. For the user to decide."""
+    """The URL or the command of an entry, with variables not replaced, to show to the user."""
     url = _url_of(entry)
     if url is not None:
         return str(url)
     parts = (entry.get("command", ""), entry.get("args", []))
     lists = [cast("list[Any]", part) if isinstance(part, list) else [part] for part in parts]
-    return shlex.join(str(word) for words in lists for word in words)
+    return shlex.join(str(item) for items in lists for item in items)
 
 
 class _Filler:
@@ -169,7 +172,9 @@ class _Filler:
 
     def text(self, value: object, what: str) -> str:
         if not isinstance(value, str):
-            raise FormatError("server-invalid", f"'{what}' holds something that is not text", "quote it")
+            raise FormatError(
+                "server-invalid", f"'{what}' contains a value that is not a string", "put it in quotes"
+            )
         return _VARIABLE.sub(lambda match: self._value(match, what), value)
 
     def texts(self, values: object, what: str) -> dict[str, str]:
@@ -182,22 +187,22 @@ class _Filler:
         if other is not None:
             raise FormatError(
                 "variable-unknown",
-                f"'{what}' asks for ${{{other:.80}}}, which only its host can fill in",
-                "write it out",
+                f"'{what}' uses ${{{other:.80}}}, which only the host of this file can replace",
+                "write the value instead",
             )
         value = self._variables.get(name, default)
         if value is None:
             raise FormatError(
-                "variable-unset", f"'{what}' needs the variable {name}, which is not set", f"set {name}"
+                "variable-unset", f"'{what}' uses the variable {name}, which is not set", f"set {name}"
             )
         return value
 
 
 def read_servers(path: Path, *, strict: bool = False) -> dict[str, Mapping[str, Any]]:
-    """The entries of one file by their labels. Both spellings, ``mcpServers`` and ``servers``, are read.
+    """The entries of one file by label, from ``mcpServers`` and ``servers``.
 
-    ``strict`` is for whoever means all of them: one that is no entry, or hidden by another, is an error then. A
-    host's own file is only looked through, and may hold whatever that host puts up with.
+    With ``strict``, an invalid entry and a repeated label are errors. This is for callers that use all entries.
+    Without it they are ignored, since the file of a host may contain anything that the host accepts.
     """
     document = _read_document(path)
     if strict:
@@ -206,13 +211,13 @@ def read_servers(path: Path, *, strict: bool = False) -> dict[str, Mapping[str, 
 
 
 def _labelled(document: object) -> dict[str, Any]:
-    """Every label in a document, with what it has for it, which may be no entry."""
+    """All labels of a document with their values, which may be invalid entries."""
     tables = [document.get(key) for key in _TABLES] if isinstance(document, _Object) else []
     return {label: entry for table in tables if isinstance(table, _Object) for label, entry in table.items()}
 
 
 def _read_labels(path: Path) -> dict[str, Any]:
-    """The same of a file, with what Claude Code keeps in it for the current folder alone, which comes first."""
+    """All labels of a file. Claude Code's entries for the current folder come first."""
     document = _read_document(path)
     folders = document.get("projects") if isinstance(document, _Object) else None
     here = folders.get(os.getcwd()) if isinstance(folders, _Object) else None
@@ -220,7 +225,7 @@ def _read_labels(path: Path) -> dict[str, Any]:
 
 
 class _Object(dict[str, Any]):
-    """A JSON object that remembers keys that it had twice; the last one counts, as for every reader of JSON."""
+    """A JSON object that records repeated keys; the last value counts, as usual in JSON."""
 
     def __init__(self, pairs: list[tuple[str, Any]]) -> None:
         super().__init__(pairs)
@@ -234,14 +239,14 @@ def _read_document(path: Path) -> object:
         with path.open("rb") as file:
             data = file.read(_MAX_CONFIG_BYTES + 1)
         if len(data) > _MAX_CONFIG_BYTES:
-            raise FormatError("config-invalid", "it is too large to be a list of servers", "check --config")
+            raise FormatError("config-invalid", "the file is too large for a list of servers", "check --config")
         return _parse(data)
     except OSError as error:
         raise NotFoundError(
             "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check --config"
         ) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError("config-invalid", f"{path.name!r} is not JSON", "correct it") from error
+        raise FormatError("config-invalid", f"{path.name!r} is not valid JSON", "fix the file") from error
     except FormatError as error:
         raise FormatError("config-invalid", f"{path.name!r}: {error.message}", error.hint) from error
 
@@ -249,17 +254,17 @@ def _read_document(path: Path) -> object:
 def _parse(data: bytes) -> object:
     try:
         return json.loads(data, object_pairs_hook=_Object)
-    except json.JSONDecodeError:  # with comments, perhaps
+    except json.JSONDecodeError:  # it may have comments
         return jsonc.parse(data.decode(), _Object).value
 
 
 def _check_tables(document: object, file: str) -> None:
-    """N1: nothing in the file is dropped, preferred or shadowed silently."""
+    """N1: no entry of the file is dropped or replaced silently."""
     if not isinstance(document, _Object):
         raise FormatError("config-invalid", f"{file!r} is not an object", 'write {"mcpServers": {…}}')
     for key in _TABLES:
         if key in document.repeated:
-            raise FormatError("config-invalid", f"{file!r} has {key!r} twice", "make them one")
+            raise FormatError("config-invalid", f"{file!r} has {key!r} twice", "merge them")
     seen: dict[str, Any] = {}
     for key in _TABLES:
         table = document.get(key)
@@ -278,7 +283,10 @@ def _check_table(table: _Object, seen: Mapping[str, Any], file: str) -> None:
     twice = table.repeated + hidden
     if twice:
         raise FormatError(
-            "label-duplicate", f"{file!r} has two servers called {twice[0]!r:.80}", "rename one of them", rule="O1"
+            "label-duplicate",
+            f"{file!r} has two servers with the label {twice[0]!r:.80}",
+            "rename one of them",
+            rule="O1",
         )
     for label, entry in table.items():
         if not isinstance(entry, _Object):
@@ -290,47 +298,47 @@ def _check_table(table: _Object, seen: Mapping[str, Any], file: str) -> None:
 
 
 def find_configs(folder: Path, home: Path) -> Iterator[Path]:
-    """The files that hosts keep: the user's own, then those of the project, which cannot override them (Z1)."""
+    """The configuration files of hosts: the user's own first, so that a project cannot override them (Z1)."""
     yield from own_configs(home)
     yield from (folder / name for name in _PLACES if (folder / name).is_file())
 
 
 def own_configs(home: Path) -> Iterator[Path]:
-    """The user's own files: whatever is there, also if it cannot be read (Z1)."""
+    """The user's own configuration files that exist, readable or not (Z1)."""
     return (home / name for name in _HOME_PLACES if os.path.lexists(home / name))
 
 
 def is_own(config: Path, home: Path) -> bool:
-    """Whether a file is one of the user's own, and not one that came with a project."""
+    """Whether a file is one of the user's own configuration files."""
     return config in {home / name for name in _HOME_PLACES}
 
 
 def check_local_name(name: str, home: Path) -> None:
-    """Z1: a file or folder of a project does not stand in for a server of the user's own configuration.
+    """Z1: raise ``FormatError`` if a file or folder has the label of a server in the user's own configuration.
 
-    Nor for one that may be in a file of theirs that cannot be read.
+    A configuration file that cannot be read is an error too, since it may have the label.
     """
-    if os.sep in name or name.startswith("."):  # it is no label
+    if os.sep in name or name.startswith("."):  # not a label
         return
-    here = f"for what is here: {shlex.quote(f'./{name}')}"
+    here = f"for the local path: {shlex.quote(f'./{name}')}"
     for path in own_configs(home):
-        if name in _read_own(path, name, f"{here}; for a server: correct {str(path)!r}"):
+        if name in _read_own(path, name, f"{here}; for a server: fix {str(path)!r}"):
             raise FormatError(
                 "label-shadowed",
-                f"{name!r:.100} is here, and it is also a server in your {path.name}",
+                f"{name!r:.100} is a local path, and also a server in your {path.name}",
                 f"{here}; for the server: --config {shlex.quote(str(path))}",
                 rule="Z1",
             )
 
 
 def check_own_configs(label: str, home: Path) -> None:
-    """Z1: an entry of a project is not used for a label that the user may have in a file that cannot be read."""
+    """Z1: raise ``FormatError`` if one of the user's own files cannot be read: it may have ``label``."""
     for path in own_configs(home):
-        _read_own(path, label, f"correct {str(path)!r}, or name the file to use: --config FILE")
+        _read_own(path, label, f"fix {str(path)!r}, or choose a file: --config FILE")
 
 
 def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
-    """The labels in a file of the user's, which has to be readable to tell whether ``label`` is in it (Z1)."""
+    """The labels in one of the user's own files; ``FormatError`` if it cannot be read (Z1)."""
     try:
         return _read_labels(path)
     except (FormatError, NotFoundError) as error:
@@ -339,10 +347,10 @@ def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
 
 
 def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:
-    """The entry called ``label`` in the first file that has one; ``NotFoundError`` lists the labels there are.
+    """The entry of ``label`` in the first file that has it; ``NotFoundError`` lists the known labels.
 
-    A file that cannot be read does not hide the others; it is named if the label is nowhere. What is no entry has
-    its label nevertheless: a file that comes later does not stand in for it (Z1).
+    A file that cannot be read is skipped, and is named in the error if no file has the label. An invalid entry is
+    an error: a later file must not replace it (Z1).
     """
     known: set[str] = set()
     looked: list[str] = []
@@ -359,7 +367,7 @@ def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str,
                 raise FormatError(
                     "server-invalid",
                     f"the server {label!r:.80} in {path.name!r} is not an object",
-                    f'write {{"url": "…"}} or {{"command": "…"}} in {str(path)!r}, or name another: --config FILE',
+                    f'write {{"url": "…"}} or {{"command": "…"}} in {str(path)!r}, or use --config FILE',
                     rule="Z1",
                 )
             return path, servers[label]
@@ -367,8 +375,8 @@ def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str,
         looked.append(path.name)
     if unreadable is not None and not known:
         raise unreadable
-    there = f"the labels there are: {', '.join(sorted(known)):.500}" if known else "no file has a server in it"
-    where = f" (looked in {', '.join(looked)})" if looked else ""
+    there = f"known labels: {', '.join(sorted(known)):.500}" if known else "no file has a server"
+    where = f" (searched {', '.join(looked)})" if looked else ""
     raise NotFoundError(
-        "server-unknown", f"no server is labelled {label!r:.100}{where}; {there}", "give --config FILE"
+        "server-unknown", f"no server has the label {label!r:.100}{where}; {there}", "choose a file: --config FILE"
     )

@@ -1,4 +1,4 @@
-"""JSON from a stranger: the shape is asked for, never assumed. What is not of it is empty."""
+"""Untrusted JSON: parsing with a bound, and conversions that return an empty value for the wrong type."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def parse_json(data: bytes, what: str, limits: Limits) -> object:
-    """``data`` decoded, if it has not too many values (B1); ``ValueError`` if it is not JSON."""
+    """Decode ``data``; ``LimitError`` for too many values (B1), ``ValueError`` if it is not JSON."""
     if ValueCounter(limits.max_message_values).add(data):
         raise too_many_values(what, limits)
     try:
@@ -22,20 +22,20 @@ def parse_json(data: bytes, what: str, limits: Limits) -> object:
 
 
 def as_object(value: object) -> dict[str, Any]:
-    """``value`` if it is a JSON object."""
+    """``value`` if it is a JSON object, else an empty one."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def as_list(value: object) -> list[Any]:
-    """``value`` if it is a JSON array."""
+    """``value`` if it is a JSON array, else an empty one."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
 def as_text(value: object) -> str:
-    """``value`` if it is text."""
+    """``value`` if it is a string, else an empty one."""
     return value if isinstance(value, str) else ""
 
 
 def as_size(value: object) -> int | None:
-    """``value`` if it is a number of bytes."""
+    """``value`` if it is a number of bytes, else ``None``."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None

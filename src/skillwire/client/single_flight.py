@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_AT_ONCE = 16  # fewer than the connections that our HTTP client keeps (20): more would open one for each request
+# Fewer than the 20 connections that our HTTP client keeps open: more would open a new one for each request.
+_AT_ONCE = 16
 
 
 class _Flight(Generic[T]):
@@ -40,7 +41,7 @@ class SingleFlight:
 
     @contextmanager
     def running(self) -> Generator[None]:
-        """Allow requests for the length of the block. Its end cancels those in progress."""
+        """Share requests for the duration of the block. Its end cancels those in progress."""
         self._is_running = True
         try:
             yield
@@ -77,4 +78,4 @@ class SingleFlight:
 
 
 def _closed() -> UpstreamError:
-    return UpstreamError("gateway-closed", "the gateway is stopping", "try again later")
+    return UpstreamError("gateway-closed", "the server is shutting down", "try again later")

@@ -1,10 +1,10 @@
-"""A server as a child process, spoken to through its stdin and stdout, with bounds (B1, B2).
+"""The stdio transport with bounds: a server as a child process (B1, B2).
 
-The SDK's own stdio transport keeps an unfinished line in memory however long it grows, and copies it for each
-chunk. Here a line has a bound, and what the process said on stderr last is kept for the error message.
+The SDK's own stdio transport keeps an unfinished line of any length in memory, and copies it for each chunk. Here
+a line has a bound. The last output on stderr is kept for error messages.
 
-The process gets a session of its own and is ended as the protocol asks: stdin is closed, then it is asked to end,
-then made to, with all its children.
+The process runs in a new session and is ended as the protocol requires: its stdin is closed, then it gets SIGTERM,
+then SIGKILL, with all its children.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     _Incoming: TypeAlias = MemoryObjectSendStream[SessionMessage | Exception]
 
 _GRACE_SECONDS = 2.0
-_LAST_WORDS = 2000
+_LAST_OUTPUT_BYTES = 2000
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 
@@ -47,18 +47,18 @@ _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream
 async def open_stdio(
     command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
 ) -> AsyncGenerator[TransportStreams]:
-    """Start ``command`` and speak to it in the SDK's messages."""
+    """Start ``command`` and exchange the SDK's messages with it."""
     incoming_in, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
     outgoing, outgoing_out = anyio.create_memory_object_stream[SessionMessage](0)
     awaited: set[RequestId] = set()
     try:
-        async with running(command, env, cwd, meter) as child, anyio.create_task_group() as speaking:
-            speaking.start_soon(_read_messages, child.stdout, incoming_in, awaited, meter)
-            speaking.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in, awaited)
+        async with running(command, env, cwd, meter) as child, anyio.create_task_group() as tasks:
+            tasks.start_soon(_read_messages, child.stdout, incoming_in, awaited, meter)
+            tasks.start_soon(_write_lines, child.stdin, outgoing_out, incoming_in, awaited)
             try:
                 yield incoming, outgoing
             finally:
-                speaking.cancel_scope.cancel()  # stdout has one reader, from here on `_end`
+                tasks.cancel_scope.cancel()  # stdout may have one reader, and `_end` reads it next
     finally:
         for stream in (incoming, incoming_in, outgoing, outgoing_out):
             stream.close()
@@ -68,16 +68,16 @@ async def open_stdio(
 async def running(
     command: Sequence[str], env: Mapping[str, str], cwd: str | None, meter: Meter
 ) -> AsyncGenerator[Child]:
-    """``command`` while the block runs. It inherits few variables of our environment, and ``env``."""
+    """Run ``command`` for the duration of the block, with ``env`` and few variables of our environment."""
     child = await _start(command, {**get_default_environment(), **env}, cwd)
-    async with anyio.create_task_group() as listening:
-        listening.start_soon(_keep_last_words, child, meter)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(_keep_last_output, child, meter)
         try:
             yield child
         finally:
-            with anyio.CancelScope(shield=True):  # or the process would outlive us
+            with anyio.CancelScope(shield=True):  # otherwise the process would outlive us
                 await _end(child, meter.limits.last_output_seconds)
-            listening.cancel_scope.cancel()
+            tasks.cancel_scope.cancel()
 
 
 class Child(NamedTuple):
@@ -87,7 +87,7 @@ class Child(NamedTuple):
     stdin: ByteSendStream
     stdout: ByteReceiveStream
     stderr: ByteReceiveStream
-    silent: anyio.Event  # nobody reads stderr any more, most often because it ended
+    silent: anyio.Event  # stderr is not read any more, usually because it ended
 
 
 async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -> Child:
@@ -96,20 +96,20 @@ async def _start(command: Sequence[str], env: dict[str, str], cwd: str | None) -
             list(command), env=env, cwd=cwd, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
         )
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a command"
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else "it is not a valid command"
         raise NotFoundError(
             "command-failed",
             f"{program_of(command)!r:.200} cannot be started: {reason}",
-            "check the command and its folder; each argument is a word of its own",
+            "check the command and its folder; write each argument as a separate item",
         ) from error
     stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
     if stdin is None or stdout is None or stderr is None:
-        raise AssertionError("a process that was started with pipes has pipes")
+        raise AssertionError("a process started with pipes has no pipes")
     return Child(process, stdin, stdout, stderr, anyio.Event())
 
 
 async def each_line(stdout: ByteReceiveStream, meter: Meter) -> AsyncGenerator[bytes]:
-    """The lines that a process writes, counted and bounded; ends when the process goes away."""
+    """The lines that a process writes, counted and bounded, until the process ends."""
     line, values = bytearray(), meter.values()
     with suppress(*_GONE):
         async for chunk in stdout:
@@ -126,44 +126,43 @@ async def each_line(stdout: ByteReceiveStream, meter: Meter) -> AsyncGenerator[b
 async def _read_messages(
     stdout: ByteReceiveStream, send: _Incoming, awaited: set[RequestId], meter: Meter
 ) -> None:
-    with send, suppress(SkillwireError, *_GONE):  # the meter remembers ours; the rest: nobody listens any more
+    # The meter keeps our own errors. The others mean that the connection was closed.
+    with send, suppress(SkillwireError, *_GONE):
         async with aclosing(each_line(stdout, meter)) as lines:
             async for line in lines:
                 await _deliver(line, send, awaited, meter)
 
 
 async def _deliver(line: bytes, send: _Incoming, awaited: set[RequestId], meter: Meter) -> None:
-    """One message. Only the answer to a call may be large; where none waits, nothing else is even decoded (B1)."""
+    """Deliver one message. Only a response may be large; if none is expected, it is not even decoded (B1)."""
     if b'"jsonrpc"' not in line:
-        return  # a server that prints to its stdout; not a message
+        return  # some servers print other text to stdout
     values = meter.values()
     values.add(line)
     is_notice = meter.is_notice(len(line), values)
     if not awaited and not is_notice:
-        raise meter.unasked()
+        raise meter.unrequested()
     try:
         message = _decoded(line)
-    except ValueError as error:  # an answer that nobody can read: its call should not wait for long
+    except ValueError as error:  # it may be a response, so the request should fail soon
         raise meter.stop(
             ProtocolError(
                 "message-invalid",
                 "the server sent a message that is not JSON-RPC",
-                "the server has to be corrected",
+                "the server must be fixed",
                 rule="B1",
             )
         ) from error
     if isinstance(message, JSONRPCResponse | JSONRPCError) and message.id in awaited:
         awaited.discard(message.id)
     elif not is_notice:
-        raise meter.unasked()
+        raise meter.unrequested()
     await send.send(SessionMessage(message))
 
 
 def _decoded(line: bytes) -> JSONRPCMessage:
-    """In two steps: the union alone decodes the same text once for each of its kinds.
-
-    Meanwhile no garbage is looked for: there is none, and looking takes most of the time.
-    """
+    # In two steps: the adapter alone would decode the text once for each member of its union. The garbage
+    # collector is off meanwhile: decoding makes no garbage, and the collector would take most of the time.
     is_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -187,16 +186,16 @@ async def _write_lines(
                 text = item.message.model_dump_json(by_alias=True, exclude_unset=True)
                 await stdin.send(text.encode() + b"\n")
     except _GONE:
-        send.close()  # the session learns that nobody listens
+        send.close()  # tells the session that the process is gone
 
 
-async def _keep_last_words(child: Child, meter: Meter) -> None:
-    words, meter.last_words = b"", ""
+async def _keep_last_output(child: Child, meter: Meter) -> None:
+    output, meter.last_output = b"", ""
     try:
         with suppress(*_GONE):
             async for chunk in child.stderr:
-                words = (words + chunk)[-_LAST_WORDS:]
-                meter.last_words = words.decode(errors="replace")
+                output = (output + chunk)[-_LAST_OUTPUT_BYTES:]
+                meter.last_output = output.decode(errors="replace")
     finally:
         child.silent.set()
 
@@ -213,7 +212,7 @@ async def _end(child: Child, last_output_seconds: float) -> None:
             await _drained(child.stdout)
             await process.wait()
             break
-    with suppress(ProcessLookupError, PermissionError):  # children that it left behind
+    with suppress(ProcessLookupError, PermissionError):  # its remaining children
         os.killpg(process.pid, signal.SIGKILL)
     with anyio.move_on_after(last_output_seconds):
         await child.silent.wait()
@@ -222,7 +221,7 @@ async def _end(child: Child, last_output_seconds: float) -> None:
 
 
 async def _drained(stream: ByteReceiveStream) -> None:
-    """A process that is stuck in writing cannot notice that it should end."""
+    """Read until the end: a process that is blocked in a write does not notice that its stdin was closed."""
     with suppress(*_GONE):
         while True:
             await stream.receive()

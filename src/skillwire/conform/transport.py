@@ -241,5 +241,5 @@ class StdioTransport:
         failure = self._meter.take_failure()
         if failure is not None:
             return failure.message
-        output = " ".join(self._meter.last_words.split())[-300:]
+        output = " ".join(self._meter.last_output.split())[-300:]
         return "the process ended" + (f"; last output: {output}" if output else "")

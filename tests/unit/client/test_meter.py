@@ -81,4 +81,4 @@ def test_the_last_reason_counts() -> None:
 @rule("B2")
 def test_a_new_meter_knows_nothing() -> None:
     meter = Meter(Limits())
-    assert (meter.received, meter.status, meter.last_words) == (0, None, "")
+    assert (meter.received, meter.status, meter.last_output) == (0, None, "")

@@ -1,4 +1,5 @@
-"""One file per dialect: how a server of that kind lists, gets and reads skills.
+"""One file per dialect: how to list, get and read the skills of such a server.
 
-Each gives the same ``SkillEntry`` values. What a dialect cannot promise is missing from them, never made up.
+All dialects return ``SkillEntry`` values. Information that a dialect does not have is missing from them, never
+invented.
 """

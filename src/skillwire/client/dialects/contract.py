@@ -1,4 +1,4 @@
-"""What a dialect does, and what all of them share."""
+"""The interface of a dialect, and reading directories, which all of them share."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ DialectName: TypeAlias = Literal["extension", "index", "sep-2076", "native", "fa
 
 
 class Children(list[DirectoryChild]):
-    """What is directly inside a directory. With ``error`` it is partial: there may be more (B3)."""
+    """The children of a directory. With ``error`` they are partial (B3)."""
 
     error: SkillwireError | None = None
 
 
 class Dialect(ABC):
-    """How to speak with one server. ``report`` hears of whatever was left out and why."""
+    """A dialect on one connection. ``report`` is called for every entry that is skipped."""
 
     name: ClassVar[DialectName]
 
@@ -42,29 +42,29 @@ class Dialect(ABC):
 
     @abstractmethod
     def pages(self) -> AsyncIterator[list[SkillEntry]]:
-        """The listing, page by page. What cannot be used is reported and left out."""
+        """The listing, page by page. Invalid entries are reported and skipped."""
 
     @abstractmethod
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry of one skill, as the server gives it now, with all that it promises."""
+        """The current entry of one skill, with all details that the server has."""
 
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002 - native needs it
-        """The bytes at ``uri``, unverified; ``skill`` is the URI of the skill around them, if that is known."""
+        """The bytes at ``uri``, unverified; ``skill`` is the URI of their skill, if known."""
         return await read_content(self.connection, uri, at_most)
 
     @property
     def reads_directories(self) -> bool:
-        """K2: whether ``resources/directory/read`` may be called. Servers of the drafts have it too."""
+        """K2: whether ``resources/directory/read`` may be requested. Servers of the drafts may have it too."""
         declared = self.connection.capabilities
         settings = (declared.extensions or {}).get(EXTENSION_ID) if declared else None
         return bool(settings and settings.get("directoryRead") is True)
 
     async def read_directory(self, uri: str) -> Children:
-        """``resources/directory/read``, all pages (D1). What came before a bound of the listing counts."""
+        """``resources/directory/read``, all pages up to a bound of the listing (D1)."""
         if not self.reads_directories:
             raise ProtocolError(
                 "directory-unsupported",
-                f"the server does not read directories, so not {uri!r:.300}",
+                f"the server cannot read directories, such as {uri!r:.300}",
                 "the entry of a skill lists its files",
                 side="local",
                 rule="K2",
@@ -78,7 +78,7 @@ class Dialect(ABC):
                     try:
                         child = _parse_child(item, folder)
                     except FormatError as error:
-                        self.leave_out(FormatError("child-invalid", error.message, error.hint, rule="D1"), uri)
+                        self.skip(FormatError("child-invalid", error.message, error.hint, rule="D1"), uri)
                     else:
                         found.setdefault(child.name, child)
         except (LimitError, ProtocolError) as error:
@@ -90,8 +90,8 @@ class Dialect(ABC):
         children.error = ended
         return children
 
-    def leave_out(self, error: SkillwireError, uri: object) -> None:
-        """Report an entry that cannot be used."""
+    def skip(self, error: SkillwireError, uri: object) -> None:
+        """Report an invalid entry, which is then skipped."""
         self.report(problem_of(error, uri))
 
 
@@ -111,8 +111,8 @@ def _parse_child(item: object, folder: SkillUri) -> DirectoryChild:
     )
 
 
-def root_of(uri: str) -> SkillUri:
-    """The root of the skill at ``uri``; ``NotFoundError`` if that is no ``SKILL.md``, as servers say it (G1)."""
+def requested_root(uri: str) -> SkillUri:
+    """The root of the skill at ``uri``; ``NotFoundError`` if it is not a ``SKILL.md``, as on a server (G1)."""
     parsed = parse_uri(uri)
     try:
         return skill_root(parsed)
@@ -121,7 +121,7 @@ def root_of(uri: str) -> SkillUri:
 
 
 def problem_of(error: SkillwireError, uri: object) -> Diagnostic:
-    """A refused entry as a problem; ``uri`` is whatever the server called it."""
+    """The diagnostic for an invalid entry; ``uri`` is the server's value, of any type."""
     name = str(uri)[:300] if isinstance(uri, str) else "an entry without a URI"
     reference = error.reference if error.reference in KINDS else "entry-invalid"
     return Diagnostic(reference, error.message, error.hint, file=name, skill=name, broken=error.rule)

@@ -1,14 +1,14 @@
-"""Which dialect a server speaks: from what it declares, then by the cheapest probe (K1, K2, I1, I4, P1, M1).
+"""Detects the dialect of a server: from its capabilities, then by the cheapest request (K1, K2, I1, I4, P1, M1).
 
-A server of the stateless era that declares the extension is believed until it turns out not to know ``skills/*``:
-servers of the drafts declare it too, and have an index instead. In the era before these are common, so there it is
-asked at once whether ``skills/*`` is known. Of the others, the index is asked for, then the list of resources.
+A server of the stateless era that declares the extension is trusted until ``skills/*`` turns out to be unknown:
+servers of the drafts declare it too, but have an index instead. In the handshake era such servers are common, so
+the methods are tried immediately. For other servers the index is requested, then the list of resources.
 
-``skills/*`` is for servers that declare skills (K2). In the stateless era a server says all that it declares when
-asked, so one that names neither the extension nor ``skills`` gets no such request. In the handshake era its words
-do not reach us whole: the SDK drops ``skills`` where it reads capabilities, and a server of the Python SDK loses
-``extensions`` where it writes them. There, and only if there is neither an index nor a skill among the resources,
-one ``skills/list`` finds out.
+``skills/*`` is for servers that declare skills (K2). In the stateless era ``server/discover`` returns all
+capabilities, so a server that declares neither the extension nor ``skills`` gets no such request. In the handshake
+era capabilities get lost: the SDK drops ``skills`` when it reads them, and a server of the Python SDK loses
+``extensions`` when it writes them. So there, and only if there is neither an index nor a skill among the
+resources, one ``skills/list`` is sent.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ DIALECTS: dict[DialectName, type[Dialect]] = {
 }
 
 
-async def detect_dialect(connection: Connection, *, believe: bool = True) -> DialectName | None:
-    """The dialect, or ``None`` if the server shows no sign of skills, which proves nothing (L2).
+async def detect_dialect(connection: Connection, *, trust_declaration: bool = True) -> DialectName | None:
+    """The dialect, or ``None`` if there is no sign of skills, which does not prove that there are none (L2).
 
-    With ``believe``, the declaration of a server of the stateless era is enough.
+    With ``trust_declaration``, the declaration of a server of the stateless era is enough.
     """
     declared = await _declared(connection)
     if EXTENSION_ID in as_object(declared.get("extensions")) and (
-        (believe and connection.is_modern) or await _serves_extension(connection)
+        (trust_declaration and connection.is_modern) or await _serves_extension(connection)
     ):
         return "extension"
     if "skills" in declared or "skills" in as_object(declared.get("experimental")):  # P1
-        named = await _by_listing(connection)
+        named = await _dialect_by_listing(connection)
         if named is not None:
             return named
     listed: bool | None = False
@@ -57,12 +57,12 @@ async def detect_dialect(connection: Connection, *, believe: bool = True) -> Dia
         listed = await _lists_skills(connection)
     if listed:
         return "fallback"
-    hidden = None if connection.is_modern else await _by_listing(connection)
+    hidden = None if connection.is_modern else await _dialect_by_listing(connection)
     return hidden or ("fallback" if listed is None else None)
 
 
 async def _declared(connection: Connection) -> dict[str, Any]:
-    """The capabilities as the server sent them, where that can be had: the SDK drops those it does not know."""
+    """The capabilities as the server sent them, if possible: the SDK drops those that it does not know."""
     parsed = connection.capabilities
     known = {} if parsed is None else parsed.model_dump(by_alias=True, exclude_none=True)
     if not connection.is_modern or EXTENSION_ID in as_object(known.get("extensions")):
@@ -70,11 +70,11 @@ async def _declared(connection: Connection) -> dict[str, Any]:
     try:
         return as_object((await connection.discover()).get("capabilities"))
     except (NotFoundError, ProtocolError, UpstreamError):
-        return known  # a server that cannot repeat itself still has its resources
+        return known
 
 
 async def _serves_extension(connection: Connection) -> bool:
-    """Whether a server that declares the extension has its methods, which those of the drafts had not."""
+    """Whether a server that declares the extension has its methods. Servers of the drafts have not."""
     return await _knows(connection, SKILLS_GET, uri=INDEX_URI) or await _knows(connection, SKILLS_LIST)
 
 
@@ -85,25 +85,25 @@ async def _has_index(connection: Connection) -> bool:
     try:
         parse_index(data, connection.limits)
     except ProtocolError:
-        return False  # some servers answer every read, with prose if they have nothing
+        return False  # some servers return text for every URI
     return True
 
 
 async def _lists_skills(connection: Connection) -> bool | None:
-    """Whether the first page of resources has a ``SKILL.md``; ``None`` if there are pages that may have one."""
-    result = await _answer(connection, "resources/list") or {}
+    """Whether the first page of resources has a ``SKILL.md``; ``None`` if only further pages may have one."""
+    result = await _result_or_none(connection, "resources/list") or {}
     uris = (as_text(as_object(item).get("uri")) for item in as_list(result.get("resources")))
     if any(uri.endswith(f"/{SKILL_MD}") for uri in uris):
         return True
     return None if result.get("nextCursor") is not None else False
 
 
-async def _by_listing(connection: Connection) -> DialectName | None:
-    """By the answer to ``skills/list``: entries have URIs only in the extension, which may have gone undeclared.
+async def _dialect_by_listing(connection: Connection) -> DialectName | None:
+    """The dialect according to ``skills/list``: only entries of the extension have URIs.
 
-    Of the others, a server that knows ``skills/get`` is ``sep-2076``. No skill is got to find out (V5).
+    A server without URIs that knows ``skills/get`` is ``sep-2076``. No skill is fetched to find out (V5).
     """
-    listed = await _answer(connection, SKILLS_LIST)
+    listed = await _result_or_none(connection, SKILLS_LIST)
     if listed is None or not isinstance(listed.get("skills"), list):
         return None
     skills = list(map(as_object, as_list(listed["skills"])))
@@ -114,7 +114,7 @@ async def _by_listing(connection: Connection) -> DialectName | None:
 
 
 async def _knows(connection: Connection, method: str, **params: str) -> bool:
-    """Whether the server knows ``method``, whatever it says to ``params``, which name no skill."""
+    """Whether the server knows ``method``. The ``params`` refer to no skill, so an error is expected."""
     try:
         await connection.request(method, **params)
     except ProtocolError as error:
@@ -124,8 +124,8 @@ async def _knows(connection: Connection, method: str, **params: str) -> bool:
     return True
 
 
-async def _answer(connection: Connection, method: str, **params: str) -> dict[str, Any] | None:
-    """The answer, or ``None`` where the server has none. Old servers have many codes for that."""
+async def _result_or_none(connection: Connection, method: str, **params: str) -> dict[str, Any] | None:
+    """The result of a request, or ``None`` for an error. Older servers use many codes for an unknown method."""
     try:
         return await connection.request(method, **params)
     except (NotFoundError, ProtocolError):

@@ -1,8 +1,8 @@
 """The ``extension`` dialect: ``skills/list`` and ``skills/get`` (K, E, L, G).
 
-The generation before ``size`` (E2b) is read too. It is known by its files: where a server's entries list files and
-none of them has a size, sizes were never promised. On a server whose entries do have sizes, a missing one is an
-error. An entry without ``resources`` (E2), or with a name that no skill may have (F2), is one on every server.
+Servers of the generation before ``size`` (E2b) are supported too. They are recognised by entries that list files
+without sizes. On a server whose entries have sizes, a missing size is an error. An entry without ``resources``
+(E2), or with an invalid name (F2), is an error on every server.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ class ExtensionDialect(Dialect):
     """The finalised extension, and the generation before it."""
 
     name = "extension"
-    _sized: bool | None = None  # whether this server's files have sizes; None until one was seen
+    _sized: bool | None = None  # whether this server's files have sizes; None until a file was listed
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
         """``skills/list``, page by page (L1)."""
         seen: set[SkillUri] = set()
         async for items in each_page(self.connection, SKILLS_LIST, "skills"):
-            self._learn(items)
+            self._detect_sizes(items)
             page: list[SkillEntry] = []
             for item in items:
                 try:
@@ -43,28 +43,28 @@ class ExtensionDialect(Dialect):
                     if place in seen:
                         raise FormatError(
                             "entry-repeated",
-                            "the URI is listed twice; the first one counts",
-                            "the server has to be corrected",
+                            "the URI is listed twice; the first entry is used",
+                            "the server must be fixed",
                             rule="E5",
                         )
                 except FormatError as error:
-                    self.leave_out(error, item.get("uri"))
+                    self.skip(error, item.get("uri"))
                     continue
                 seen.add(place)
                 page.append(entry)
             yield page
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """``skills/get`` (G1). An answer about another skill is none."""
+        """``skills/get`` (G1). A response about another skill is an error."""
         place = parse_uri(uri)
         item = (await self.connection.request(SKILLS_GET, uri=uri)).get("skill")
-        self._learn([item])
+        self._detect_sizes([item])
         entry = self._parse(item)
         if parse_uri(entry.uri) != place:
             raise ProtocolError(
                 "entry-other",
-                f"asked for {uri!r:.300}, the server answers with {entry.uri!r:.300}",
-                "the server has to be corrected",
+                f"requested {uri!r:.300}, but the server returned {entry.uri!r:.300}",
+                "the server must be fixed",
                 rule="G1",
             )
         return entry
@@ -72,11 +72,13 @@ class ExtensionDialect(Dialect):
     def _parse(self, item: object) -> SkillEntry:
         entry = parse_entry(item, sized=self._sized is not False, limits=self.limits)
         if not is_name(entry.name):
-            raise invalid_entry(f"the name {entry.name!r:.80} is not 1-64 of a-z, 0-9 and single hyphens", "F2")
+            raise invalid_entry(
+                f"the name {entry.name!r:.80} is not 1-64 characters of a-z, 0-9 and single hyphens", "F2"
+            )
         return entry
 
-    def _learn(self, items: Sequence[object]) -> None:
-        """Which generation this is, from files that were listed. Once sizes were seen they are asked for (E2)."""
+    def _detect_sizes(self, items: Sequence[object]) -> None:
+        """Detect the generation from listed files. After the first size, sizes are required (E2)."""
         if self._sized:
             return
         for item in items:

@@ -1,9 +1,9 @@
-"""The ``index`` dialect: ``skill://index.json`` of both generations, and packed skills (I1–I3).
+"""The ``index`` dialect: ``skill://index.json`` of both generations, and skills in archives (I1–I3).
 
-Listing reads the index and nothing else (V5). An entry of the older generation has a name, a description and a
-URL; one of the newer generation has the frontmatter and the digest of its ``SKILL.md``. Neither lists a skill's
-files, so the entries are partial. Getting a skill that is packed fetches and unpacks the archive, in memory; if
-the index gave the archive's digest, every file in it is promised by that, and the entry is complete.
+Listing reads only the index (V5). An entry of the older generation has a name, a description and a URL; one of the
+newer generation has the frontmatter and the digest of its ``SKILL.md``. Neither lists the files of a skill, so the
+entries are partial. Getting a skill in an archive fetches the archive and unpacks it in memory. If the index has
+the digest of the archive, the digest covers every file in it, and the entry is complete.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio import to_thread
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.dialects.contract import Children, Dialect, root_of
+from skillwire.client.dialects.contract import Children, Dialect, requested_root
 from skillwire.client.dialects.plain import entry_from_skill_md
 from skillwire.client.dialects.requests import check_size, read_content, read_if_exists
 from skillwire.client.shapes import as_list, as_object, as_text, parse_json
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 INDEX_URI = "skill://index.json"
 _TEMPLATE = "mcp-resource-template"
-_OTHER_DIALECT = "the server may speak another dialect; without one that is named, it is found out"
+_OTHER_DIALECT = "the server may use another dialect; without --dialect it is detected"
 
 
 @dataclass(frozen=True, slots=True)
 class Archive:
-    """A packed skill: where it is, of which kind, and what its bytes hash to if the index says so."""
+    """The archive of a skill: its URI, its media type, and its digest if the index has one."""
 
     uri: str
     media_type: str | None
@@ -50,9 +50,9 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class IndexedSkill:
-    """One entry of the index, and the archive that holds the whole skill, if there is one.
+    """One entry of the index, and the archive of the skill, if there is one.
 
-    ``has_url`` says that the index names the ``SKILL.md`` itself, and not only an archive.
+    ``has_url``: the index has the URL of the ``SKILL.md`` itself, and not only of an archive.
     """
 
     entry: SkillEntry
@@ -67,29 +67,30 @@ class IndexDialect(Dialect):
 
     def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
         super().__init__(connection, report)
-        self._skills: dict[SkillUri, IndexedSkill] | None = None  # by root, as last seen
-        self._unpacked: OrderedDict[Archive, Unpacked] = OrderedDict()  # used last stands last
+        self._skills: dict[SkillUri, IndexedSkill] | None = None  # by root, from the last index
+        self._unpacked: OrderedDict[Archive, Unpacked] = OrderedDict()  # the most recently used is last
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
         """The index, as one page."""
         yield [skill.entry for skill in (await self._load()).values()]
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The entry from the index as it is now; a packed skill is fetched and unpacked for it.
+        """The entry from the current index. The archive of a skill is fetched and unpacked.
 
-        What is not in the index is asked for: a template makes skills that no index lists.
+        If the index does not list the skill, its ``SKILL.md`` is requested: a template has skills that are not
+        listed.
         """
-        skill = (await self._load()).get(root_of(uri))
-        if skill is None:  # made from a template, or named in the instructions (I5): it speaks for itself
+        skill = (await self._load()).get(requested_root(uri))
+        if skill is None:  # from a template, or from the server's instructions (I5)
             return await entry_from_skill_md(self.connection, uri)
         if skill.archive is None:
             return skill.entry
         if skill.archive.digest is None:
-            self._unpacked.pop(skill.archive, None)  # nothing says whether it is still the same
+            self._unpacked.pop(skill.archive, None)  # it may have changed
         return _with_files(skill.entry, (await self._tree(skill.archive)).files, skill.archive)
 
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
-        """From the archive if the skill is packed, else as any resource."""
+        """The bytes at ``uri``, from the archive of the skill if there is one."""
         place = parse_uri(uri)
         packed = await self._packed(place, len(place.segments) - 1)
         if packed is None:
@@ -99,14 +100,14 @@ class IndexDialect(Dialect):
         if data is None:
             raise NotFoundError(
                 "file-unknown",
-                f"the archive has no file for {uri!r:.300}",
-                "get the skill: it lists its files",
+                f"the archive does not contain {uri!r:.300}",
+                "get the skill, and use a file that it lists",
             )
         check_size(len(data), uri, at_most)
         return data
 
     async def read_directory(self, uri: str) -> Children:
-        """From the archive if the skill is packed: with executable files, and with empty folders."""
+        """The children of a directory, from the archive of the skill if there is one, with empty folders."""
         place = parse_uri(uri.removesuffix("/"))
         packed = await self._packed(place, len(place.segments))
         if packed is None:
@@ -125,13 +126,13 @@ class IndexDialect(Dialect):
         if not children and folder not in tree.folders:
             raise NotFoundError(
                 "directory-unknown",
-                f"the archive has no folder for {uri!r:.300}",
-                "get the skill: it lists its files",
+                f"the archive has no folder {uri!r:.300}",
+                "get the skill, and use a file that it lists",
             )
         return Children(children[name] for name in sorted(children))
 
     async def _packed(self, place: SkillUri, deepest: int) -> tuple[Archive, str] | None:
-        """The archive of the innermost skill around ``place``, if that one is packed, and the path inside it."""
+        """The archive of the innermost skill around ``place``, if it has one, and the path inside it."""
         skills = self._skills if self._skills is not None else await self._load()
         for depth in range(deepest, 0, -1):
             skill = skills.get(SkillUri(place.scheme, place.segments[:depth]))
@@ -150,12 +151,12 @@ class IndexDialect(Dialect):
                 root = skill_root(parse_uri(skill.entry.uri))
                 skills[root] = _merged(skills[root], skill) if root in skills else skill
             except FormatError as error:
-                self.leave_out(error, item.get("url"))
+                self.skip(error, item.get("url"))
         self._skills = skills
         return skills
 
     async def _tree(self, archive: Archive) -> Unpacked:
-        """What an archive holds, fetched once; the ones used last are kept, up to the size of one skill."""
+        """The content of an archive. The most recently used archives are kept, up to the size of one skill."""
         tree = self._unpacked.pop(archive, None)
         if tree is None:
             form = archive_format(archive.uri, archive.media_type)
@@ -163,11 +164,12 @@ class IndexDialect(Dialect):
             if archive.digest is not None and digest_of(data) != archive.digest:
                 raise VerificationError(
                     "digest-mismatch",
-                    f"the archive {archive.uri!r:.300} is {digest_of(data)}, the index says {archive.digest}",
+                    f"the archive {archive.uri!r:.300} is {digest_of(data)}, but the index has {archive.digest}",
                     "read the index again",
                     rule="V1",
                 )
-            tree = await to_thread.run_sync(unpack_tree, data, form, self.limits)  # a hostile one takes a while
+            # In a thread, since a hostile archive takes a while.
+            tree = await to_thread.run_sync(unpack_tree, data, form, self.limits)
         self._unpacked[archive] = tree
         while len(self._unpacked) > 1 and self._held() > self.limits.max_skill_bytes:
             self._unpacked.popitem(last=False)
@@ -178,13 +180,13 @@ class IndexDialect(Dialect):
 
 
 def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
-    """Some servers list a skill once as a file and once packed. Anything else that comes twice is a mistake."""
+    """Merge two entries of a skill: its ``SKILL.md`` and its archive. Any other repetition is an error."""
     plain, packed = (first, second) if first.has_url else (second, first)
     if plain.archive is not None or packed.has_url:
         raise FormatError(
             "entry-repeated",
-            "the URI is listed twice; the first one counts",
-            "the server has to be corrected",
+            "the URI is listed twice; the first entry is used",
+            "the server must be fixed",
             rule="E5",
         )
     entry = plain.entry
@@ -194,11 +196,13 @@ def _merged(first: IndexedSkill, second: IndexedSkill) -> IndexedSkill:
 
 
 def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, Any]]:
-    """The entries of a ``skill://index.json``, unchecked (I1)."""
+    """The entries of a ``skill://index.json``, not validated (I1)."""
     try:
         document = parse_json(data, INDEX_URI, limits)
     except ValueError as error:
-        raise ProtocolError("index-invalid", f"{INDEX_URI} is not JSON", _OTHER_DIALECT, rule="I1") from error
+        raise ProtocolError(
+            "index-invalid", f"{INDEX_URI} is not valid JSON", _OTHER_DIALECT, rule="I1"
+        ) from error
     skills = as_object(document).get("skills")
     if not isinstance(skills, list):
         raise ProtocolError("index-invalid", f"{INDEX_URI} has no list of skills", _OTHER_DIALECT, rule="I1")
@@ -207,26 +211,26 @@ def parse_index(data: bytes, limits: Limits = DEFAULT_LIMITS) -> list[dict[str, 
         raise LimitError(
             "listing-too-long",
             f"{INDEX_URI} has more than {limits.max_entries} entries",
-            "raise Limits.max_entries if you trust the server that far",
+            "raise Limits.max_entries if you trust the server",
             rule="B3",
         )
     return [as_object(item) for item in items]
 
 
 def parse_index_entry(item: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> IndexedSkill:
-    """An entry of either generation; ``FormatError`` says why it cannot be used."""
+    """Parse an entry of either generation; ``FormatError`` if it is invalid."""
     if item.get("type") == _TEMPLATE:
         raise FormatError(
             "entry-template",
-            "the entry is a template: its skills are made from values that a person chooses",
+            "the entry is a template: its skills depend on values that a user chooses",
             "complete the template, then get the skill by its URI",
             rule="I1",
         )
     if item.get("type", "skill-md") not in ("skill-md", "archive"):
         raise FormatError(
             "entry-type-unknown",
-            f"the entry is of the unknown type {item['type']!r:.80}, and is skipped",
-            "a newer version of skillwire may know it",
+            f"the entry has the unknown type {item['type']!r:.80}, and is skipped",
+            "a newer version of skillwire may support it",
             rule="I1",
         )
     skill = _newer(item) if isinstance(item.get("frontmatter"), dict) else _older(item)
@@ -235,9 +239,9 @@ def parse_index_entry(item: dict[str, Any], limits: Limits = DEFAULT_LIMITS) -> 
 
 
 def _newer(item: dict[str, Any]) -> IndexedSkill:
-    """``url`` and ``digest`` are of the ``SKILL.md``; a skill that is only packed has neither.
+    """``url`` and ``digest`` belong to the ``SKILL.md``; a skill that is only in an archive has neither.
 
-    Where one document serves both generations, a skill of the type ``archive`` has those of an archive.
+    In a document for both generations, they belong to the archive if the type is ``archive``.
     """
     archive = next((_archive(packed) for packed in map(as_object, as_list(item.get("archives")))), None)
     if item.get("type") == "archive" and "url" in item:
@@ -250,7 +254,7 @@ def _newer(item: dict[str, Any]) -> IndexedSkill:
 
 
 def _older(item: dict[str, Any]) -> IndexedSkill:
-    """Some servers leave out name and description; the name is in the URL."""
+    """Some servers omit name and description; the name is in the URL."""
     archive = _archive(item) if item.get("type") == "archive" else None
     uri = _absolute(item.get("url")) if archive is None else _unpacked_uri(archive)
     fields = {"name": skill_root(parse_uri(uri)).segments[-1], "description": ""}
@@ -273,12 +277,12 @@ def _entry(uri: str, frontmatter: dict[str, Any], digest: str | None, *, whole: 
         raise invalid_entry(f"the name {frontmatter.get('name')!r:.80} differs from the URI's last segment", "U3")
     check_name(root.segments[-1], "I1")
     if not isinstance(frontmatter.get("description"), str):
-        raise invalid_entry("'description' is missing or not text", "E1")
+        raise invalid_entry("'description' is missing or not a string", "E1")
     return SkillEntry(uri, frontmatter, Partial((Resource(uri, digest, None),)), whole_frontmatter=whole)
 
 
 def _with_files(entry: SkillEntry, files: dict[str, bytes], archive: Archive) -> SkillEntry:
-    """All files of a packed skill. They are promised if the archive's digest was (I2)."""
+    """The entry with all files of its archive. They have digests if the index has that of the archive (I2)."""
     root = skill_root(parse_uri(entry.uri))
     promised = archive.digest is not None
     digests = {path: digest_of(data) for path, data in files.items()} if promised else {}
@@ -292,14 +296,14 @@ def _with_files(entry: SkillEntry, files: dict[str, bytes], archive: Archive) ->
 
 
 def _absolute(value: object) -> str:
-    """An index may write URLs relative to itself."""
+    """The absolute URL: an index may have relative ones."""
     url = as_text(value)
     if not url:
-        raise invalid_entry("'url' is missing or not text", "I1")
-    refuse_file(url)  # of an archive too: it is read as it stands here
+        raise invalid_entry("'url' is missing or not a string", "I1")
+    refuse_file(url)  # for archives too, since their URL is requested unchanged
     return url if "://" in url else f"skill://{url.removeprefix('./').lstrip('/')}"
 
 
 def _digest(value: object) -> str | None:
-    """A digest if the index gives one; a broken one is an error, not a missing one."""
+    """The digest, or ``None`` if it is missing. An invalid digest is an error."""
     return None if value is None else parse_digest(value)

@@ -1,8 +1,8 @@
-"""Skills that are known by name: the ``sep-2076`` and the ``native`` dialect (P1–P5, M1–M4).
+"""Dialects that identify skills by name: their common base, and the ``native`` dialect (P1–P5, M1–M4).
 
-Such a server gives no URI to a skill, so one is made for it, ``named://<name>/SKILL.md``: an identity inside this
-program, never sent to the server. Nothing is promised about instructions: what ``skills/get`` or
-``skills/activate`` returns can be read, not verified. A file is, if the server says its digest, as ours do (V1).
+Such a server has no URI for a skill, so this package uses ``named://<name>/SKILL.md``, which is never sent to the
+server. Instructions from ``skills/get`` or ``skills/activate`` cannot be verified. A file can, if the server sends
+its digest, as servers of this package do (V1).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from skillwire.client.dialects.contract import Dialect, root_of
+from skillwire.client.dialects.contract import Dialect, requested_root
 from skillwire.client.dialects.requests import each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
@@ -37,28 +37,30 @@ if TYPE_CHECKING:
 
 SCHEME = NAMED_SCHEME
 LIST_CHANGED = "notifications/skills/list_changed"
-_ARGUMENT = re.compile(ARGUMENT_NAME)  # a model may be told of it
+_ARGUMENT = re.compile(ARGUMENT_NAME)  # only valid names reach a model
 
 
 def uri_of(name: str) -> str:
-    """The identity, inside this program, of a skill that its server knows by ``name``."""
+    """The internal URI of the skill ``name``."""
     uri = skill_md_uri(parse_path(name), SCHEME)
-    parse_uri(uri)  # not too long, not too deep
+    parse_uri(uri)  # checks its length and depth
     return uri
 
 
 def name_of(uri: str) -> str:
-    """The name behind a URI of ours."""
-    root = root_of(uri)
+    """The name in an internal URI."""
+    root = requested_root(uri)
     if root.scheme != SCHEME:
         raise NotFoundError(
-            "skill-unknown", f"{uri!r:.300} is not a skill of this server", "its skills are named: list them"
+            "skill-unknown",
+            f"{uri!r:.300} is not a skill of this server",
+            "the server identifies skills by name: list them",
         )
     return root.path
 
 
 class NamedDialect(Dialect):
-    """What both share: a listing of names and descriptions."""
+    """The base of both dialects: a listing of names and descriptions."""
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
         """``skills/list``, page by page (P1, M1)."""
@@ -68,7 +70,7 @@ class NamedDialect(Dialect):
                 try:
                     page.append(named_entry(item, limits=self.limits))
                 except FormatError as error:
-                    self.leave_out(error, item.get("name"))
+                    self.skip(error, item.get("name"))
             yield page
 
     async def _listed(self, name: str) -> SkillEntry:
@@ -77,7 +79,7 @@ class NamedDialect(Dialect):
             for entry in page:
                 if entry.uri == uri:
                     return entry
-        return named_entry({"name": name})  # unlisted: all that is known is that the server answered for it
+        return named_entry({"name": name})  # unlisted: only its name is known
 
     def _with_files(
         self,
@@ -92,20 +94,20 @@ class NamedDialect(Dialect):
         return named_entry(fields, known, names, self.limits, arguments)
 
     def _is_usable(self, uri: str) -> bool:
-        """Whether ``uri`` is one that we would read (U7, O3); else it is reported."""
+        """Whether ``uri`` is valid (U7, O3); if not, it is reported."""
         try:
             parse_uri(uri)
         except FormatError as error:
-            self.leave_out(error, uri)
+            self.skip(error, uri)
             return False
         return True
 
 
 def _promised_file(file: Mapping[str, Any]) -> Resource:
-    """A file, with what its ``_meta`` promises (R4): servers of this package say its digest."""
-    said = as_object(file.get("_meta"))
-    digest = said.get(DIGEST)
-    return Resource(as_text(file.get("uri")), digest if is_digest(digest) else None, as_size(said.get(SIZE)))
+    """A file, with the digest and size in its ``_meta``, if the server sends them (R4)."""
+    meta = as_object(file.get("_meta"))
+    digest = meta.get(DIGEST)
+    return Resource(as_text(file.get("uri")), digest if is_digest(digest) else None, as_size(meta.get(SIZE)))
 
 
 def named_entry(
@@ -115,23 +117,23 @@ def named_entry(
     limits: Limits = DEFAULT_LIMITS,
     arguments: Mapping[str, str | None] | None = None,
 ) -> SkillEntry:
-    """A skill as its server lists it. Every field is kept; none is promised to be the author's."""
+    """The entry of a listed skill. Every field is kept; none is verified."""
     name = item.get("name")
     if not isinstance(name, str):
-        raise invalid_entry("'name' is missing or not text", "P1")
+        raise invalid_entry("'name' is missing or not a string", "P1")
     check_name(name, "P1")
-    if len(name.rpartition("/")[2]) > MAX_NAME:  # what else F2 forbids is served leniently (F7)
+    if len(name.rpartition("/")[2]) > MAX_NAME:  # other violations of F2 are accepted (F7)
         raise invalid_entry(f"the name {name!r:.80} has more than {MAX_NAME} characters", "F2")
     frontmatter = {"description": "", **item}
     if not isinstance(frontmatter["description"], str):
-        raise invalid_entry("'description' is not text", "P1")
+        raise invalid_entry("'description' is not a string", "P1")
     check_frontmatter_size(frontmatter, limits)
     given = {**dict.fromkeys(required_arguments(item)), **(arguments or {})}
     return SkillEntry(uri_of(name), frontmatter, Partial(files, names or {}, given), whole_frontmatter=False)
 
 
 def required_arguments(skill: Mapping[str, Any]) -> list[str]:
-    """P2: the arguments that ``skills/get`` needs for this skill of the listing."""
+    """P2: the required arguments of a listed skill."""
     arguments = map(as_object, as_list(skill.get("arguments")))
     names = [as_text(argument.get("name")) for argument in arguments if argument.get("required")]
     return [name for name in names if _ARGUMENT.fullmatch(name)][: DEFAULT_LIMITS.max_arguments]
@@ -139,9 +141,9 @@ def required_arguments(skill: Mapping[str, Any]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Activation:
-    """M2: an activated skill: its instructions, and complete definitions of what is callable now.
+    """M2: an activated skill: its instructions, and the definitions of its tools, prompts and resources.
 
-    The definitions are the server's words. Calling goes through ordinary methods, inside that server (M3).
+    The definitions are the server's own. They are used through ordinary methods of the same server (M3).
     """
 
     name: str
@@ -152,11 +154,11 @@ class Activation:
     skills: tuple[Mapping[str, Any], ...]
     connection: Connection
     templates: tuple[Mapping[str, Any], ...] = ()
-    home: str = ""  # where a server of this package has the SKILL.md
+    home: str = ""  # the URI of the SKILL.md on a server of this package
 
     @property
     def meta(self) -> dict[str, Any]:
-        """What a request of the stateless era carries in ``_meta`` so that its server knows what is active."""
+        """The ``_meta`` of requests in the stateless era, which tells the server the active skills."""
         return dict(self.connection.carried)
 
     @property
@@ -191,21 +193,21 @@ class Activation:
 
 
 class NativeDialect(NamedDialect):
-    """``skills/list`` and ``skills/activate``. In the stateless era what is active goes with every request."""
+    """``skills/list`` and ``skills/activate``. In the stateless era every request has a token of active skills."""
 
     name = "native"
 
     def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
         super().__init__(connection, report)
         self._active: dict[str, Activation] = {}
-        self._turn = anyio.Lock()  # an answer has the token that the next request needs
-        self._borrowing = anyio.Lock()  # a skill that is active for a moment is not deactivated under a reader
+        self._turn = anyio.Lock()  # a response has the token for the next request
+        self._activating = anyio.Lock()  # no skill is deactivated while another task reads it
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """The listed skill, with the files that its activation names: what a skill holds is known only then (M2).
+        """The listed skill, with the files in its activation: only then are they known (M2).
 
-        A server of this package names every file with its digest, the ``SKILL.md`` too. What else a skill brings
-        is no file of it.
+        A server of this package sends every file with its digest, including the ``SKILL.md``. Other resources are
+        not files of the skill.
         """
         name = name_of(uri)
         listed = await self._listed(name)
@@ -217,49 +219,49 @@ class NativeDialect(NamedDialect):
             is_listed = listed != named_entry({"name": name})
             if is_listed or error.reference != "server-failed":
                 raise
-            raise NotFoundError(  # so the prototype refuses a name that it does not know
+            raise NotFoundError(  # the prototype fails for an unknown name
                 "skill-unknown", f"the server has no skill {name!r:.100}", "list its skills"
             ) from error
         if home:
-            inside = f"{home.removesuffix(SKILL_MD)}"
-            said = next(
+            inside = home.removesuffix(SKILL_MD)
+            meta = next(
                 (as_object(file.get("_meta")) for file in files if file.get("uri") == home), dict[str, Any]()
             )
-            fields["_meta"] = {**as_object(fields.get("_meta")), **said, URI: home}
+            fields["_meta"] = {**as_object(fields.get("_meta")), **meta, URI: home}
             files = tuple(file for file in files if as_text(file.get("uri")).startswith(inside))
             files = tuple(file for file in files if file.get("uri") != home)
         return self._with_files(fields, files)
 
     async def activate(self, name: str) -> Activation:
         """M2: ``skills/activate``."""
-        async with self._borrowing:
+        async with self._activating:
             self._active[name] = activation = await self._activate(name)
         return activation
 
     @asynccontextmanager
     async def _activated(self, name: str) -> AsyncGenerator[Activation]:
-        """The skill, active at least meanwhile; one that was not active is not so afterwards."""
+        """Activate a skill for the duration of the block, unless it is active already."""
         if name in self._active:
             yield self._active[name]
             return
-        async with self._borrowing:
+        async with self._activating:
             activation = await self._activate(name)
             try:
                 yield activation
             finally:
-                with suppress(NotFoundError, ProtocolError):  # not every server can
+                with suppress(NotFoundError, ProtocolError):  # not every server supports it
                     await self._change(SKILLS_DEACTIVATE, name)
 
     async def _activate(self, name: str) -> Activation:
         result = await self._change(SKILLS_ACTIVATE, name)
-        scoped = {**as_object(result.get("contents")), **result}  # the prototype keeps them one level down
+        scoped = {**as_object(result.get("contents")), **result}  # the prototype has them one level deeper
         parts = {
             field: tuple(map(as_object, as_list(scoped.get(field))))
             for field in ("messages", "tools", "prompts", "resources", "skills")
         }
         templates = tuple(map(as_object, as_list(scoped.get("resourceTemplates"))))
         instructions = result.get("instructions")
-        if isinstance(instructions, str):  # the prototype sends text, the proposal messages
+        if isinstance(instructions, str):  # the prototype sends text, the proposal has messages
             parts["messages"] = ({"role": "user", "content": {"type": "text", "text": instructions}},)
         elif isinstance(instructions, list):
             parts["messages"] = tuple(map(as_object, as_list(cast("object", instructions))))
@@ -267,13 +269,13 @@ class NativeDialect(NamedDialect):
         return Activation(name, **parts, connection=self.connection, templates=templates, home=home)
 
     async def deactivate(self, name: str) -> None:
-        """M3: hide the scoped primitives again."""
-        async with self._borrowing:
+        """M3: ``skills/deactivate``."""
+        async with self._activating:
             await self._change(SKILLS_DEACTIVATE, name)
             self._active.pop(name, None)
 
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:
-        """The instructions, or a file of ``skill``: a server gives either only while the skill is active (M3)."""
+        """The instructions, or a file of ``skill``: both need the skill to be active (M3)."""
         is_instructions = parse_uri(uri).scheme == SCHEME
         if not is_instructions and not skill:
             return await super().read(uri, at_most)
@@ -283,7 +285,7 @@ class NativeDialect(NamedDialect):
             return await super().read(uri, at_most)
 
     async def _change(self, method: str, name: str) -> dict[str, Any]:
-        """Ask, and keep the token in the answer. One that has expired is dropped, and the server asked again."""
+        """Send a request, and keep the token of the response. If the token expired, retry without it."""
         carried = self.connection.carried
         async with self._turn:
             had_token = bool(carried)
@@ -300,7 +302,7 @@ class NativeDialect(NamedDialect):
 
 
 def given_arguments(entry: SkillEntry) -> dict[str, str]:
-    """P2: the arguments that were given for ``entry``; ``ProtocolError`` names those that are missing."""
+    """P2: the arguments given for ``entry``; ``ProtocolError`` if required ones are missing."""
     missing = [name for name, value in entry.arguments.items() if value is None]
     if missing:
         names = ", ".join(f"{name!r:.80}" for name in missing[:10])
@@ -308,7 +310,7 @@ def given_arguments(entry: SkillEntry) -> dict[str, str]:
         raise ProtocolError(
             "argument-missing",
             f"the skill {entry.path!r:.80} needs {'arguments' if len(missing) > 1 else 'the argument'} {names}",
-            f"give it: arguments={{{example}}}",
+            f"pass arguments={{{example}}}",
             side="local",
             rule="P2",
             missing=tuple(missing),
@@ -317,13 +319,13 @@ def given_arguments(entry: SkillEntry) -> dict[str, str]:
 
 
 def bounded(text: str, uri: str, at_most: int) -> bytes:
-    """B1: ``text`` as bytes, if they are not too many."""
+    """B1: encode ``text``; ``LimitError`` for more than ``at_most`` bytes."""
     data = text.encode(errors="replace")
     if len(data) > at_most:
         raise LimitError(
             "file-too-large",
             f"{uri!r:.300} has more than {at_most} bytes",
-            "raise Limits.max_file_bytes if you trust the server that far",
+            "raise Limits.max_file_bytes if you trust the server",
             rule="B1",
         )
     return data
@@ -332,7 +334,7 @@ def bounded(text: str, uri: str, at_most: int) -> bytes:
 def _not_scoped(name: str, skill: str, kind: str) -> NotFoundError:
     return NotFoundError(
         "not-scoped",
-        f"{name!r:.200} is no {kind} of the skill {skill!r:.80}",
-        "use what its activation names",
+        f"{name!r:.200} is not a {kind} of the skill {skill!r:.80}",
+        f"use a {kind} of its activation",
         rule="M3",
     )

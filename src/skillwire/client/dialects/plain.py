@@ -1,16 +1,16 @@
-"""The ``fallback`` of a client: skills found among plain resources, where a server says nothing else (I4).
+"""The ``fallback`` dialect: skills among the plain resources of a server (I4).
 
-Every listed resource whose URI ends in ``/SKILL.md`` is taken for a skill. Its name is the folder's; fields,
-digests and the list of files are not promised. Where a skill has a ``_manifest`` beside it (FastMCP's older
-shape), getting the skill reads that, and digests, sizes and the list of files are promised after all. A file that
-only has this name is a file like any other; one that has the shape, and is broken, is an error.
+Every listed resource whose URI ends in ``/SKILL.md`` is a skill. Its name is that of its folder; fields, digests
+and the list of files are unknown. If a skill has a ``_manifest`` next to it (an older format of FastMCP), getting
+the skill reads digests, sizes and the list of files from it. A file with this name and another format is an
+ordinary file; a manifest with invalid values is an error.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.dialects.contract import Dialect, root_of
+from skillwire.client.dialects.contract import Dialect, requested_root
 from skillwire.client.dialects.requests import each_page, read_content, read_if_exists
 from skillwire.client.shapes import as_list, as_object, as_size, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
@@ -30,20 +30,20 @@ MANIFEST = "_manifest"
 
 
 class PlainDialect(Dialect):
-    """Skills among the resources of a server that does not speak of skills."""
+    """Skills among the resources of a server without another dialect."""
 
     name = "fallback"
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
-        """The skills among ``resources/list``, once all of it was seen: a skill's files may stand anywhere.
+        """The skills in ``resources/list``, as one page: the files of a skill may be on any page.
 
-        Where a bound ended it (B3), the skills that came before.
+        If a bound ends the listing (B3), the skills so far are yielded first.
         """
         listed: dict[str, dict[str, Any]] = {}
         try:
             await self._list_into(listed)
         except (LimitError, ProtocolError) as error:
-            if error.reference == "method-unknown":  # a server may have resources and no list of them
+            if error.reference == "method-unknown":  # a server may have resources without listing them
                 return
             if error.rule != "B3":
                 raise
@@ -52,12 +52,12 @@ class PlainDialect(Dialect):
         yield self._entries(listed)
 
     async def get_skill(self, uri: str) -> SkillEntry:
-        """One skill: by its manifest if there is one, else by its ``SKILL.md``."""
-        files = await self._manifest(root_of(uri))
+        """One skill, from its ``SKILL.md`` and its manifest, if it has one."""
+        files = await self._manifest(requested_root(uri))
         return await entry_from_skill_md(self.connection, uri, files)
 
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
-        """The bytes at ``uri``. A manifest has paths: its server may spell their URIs in another way (U7)."""
+        """The bytes at ``uri``. A manifest has only paths, so the server may spell their URIs differently (U7)."""
         try:
             return await super().read(uri, at_most)
         except NotFoundError:
@@ -91,7 +91,7 @@ class PlainDialect(Dialect):
             try:
                 entries.append(_entry(uri, listed[uri], files, self.limits))
             except FormatError as error:
-                self.leave_out(error, uri)
+                self.skip(error, uri)
         return entries
 
     async def _manifest(self, root: SkillUri) -> tuple[Resource, ...] | None:
@@ -105,13 +105,13 @@ class PlainDialect(Dialect):
 async def entry_from_skill_md(
     connection: Connection, uri: str, files: tuple[Resource, ...] | None = None
 ) -> SkillEntry:
-    """The entry of a skill that nothing describes but its own ``SKILL.md``, and ``files`` if they are promised."""
-    root = root_of(uri)
+    """The entry of a skill from its ``SKILL.md``, and its ``files`` if they are known."""
+    root = requested_root(uri)
     try:
         data = await read_content(connection, uri, connection.limits.max_skill_md_bytes)
         document = parse_skill_md(data, connection.limits)
     except (UpstreamError, FormatError) as error:
-        # Servers have many ways to say that there is none: to fail, or to answer with prose.
+        # Some servers report a missing skill with an error, others with text.
         if error.reference not in ("server-failed", "frontmatter-missing"):
             raise
         message = f"the server has no skill at {uri!r:.300}: {error.message}"
@@ -128,13 +128,13 @@ async def entry_from_skill_md(
 
 
 def is_manifest(data: bytes, limits: Limits = DEFAULT_LIMITS) -> bool:
-    """Whether ``data`` has the shape of FastMCP's manifest: an object with ``files`` that have paths."""
+    """Whether ``data`` has the format of FastMCP's manifest: an object with ``files`` that have paths."""
     files = _files(data, limits)
     return bool(files) and all("path" in as_object(file) for file in files)
 
 
 def parse_manifest(data: bytes, root: SkillUri, limits: Limits = DEFAULT_LIMITS) -> tuple[Resource, ...]:
-    """FastMCP's ``{skill, files: [{path, size, hash}]}`` as resources; ``FormatError`` for anything else."""
+    """Parse FastMCP's ``{skill, files: [{path, size, hash}]}``; ``FormatError`` if it is invalid."""
     resources: dict[str, Resource] = {}
     for file in map(as_object, _files(data, limits)):
         path, size = parse_path(as_text(file.get("path"))), as_size(file.get("size"))
@@ -165,16 +165,16 @@ def _parsed(uri: str) -> SkillUri | None:
     try:
         return parse_uri(uri)
     except FormatError:
-        return None  # some other resource of the server's; none of ours
+        return None  # not the URI of a skill's file
 
 
 def _may_be_manifest(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> bool:
-    """Whether it stands where FastMCP's manifest would: nobody can tell from a listing which it is."""
+    """Whether a resource may be FastMCP's manifest of a skill. The listing alone does not show it."""
     return place.segments[-1] == MANIFEST and (place.scheme, *place.segments[:-1]) in skills
 
 
 def _around(skills: dict[tuple[str, ...], tuple[str, list[Resource]]], place: SkillUri) -> list[list[Resource]]:
-    """The file lists of every skill that ``place`` is inside of."""
+    """The file lists of all skills that contain ``place``."""
     segments = place.segments
     keys = ((place.scheme, *segments[:depth]) for depth in range(1, len(segments)))
     return [skills[key][1] for key in keys if key in skills]

@@ -1,8 +1,7 @@
 """The ``sep-2076`` dialect: ``skills/list`` and ``skills/get`` by name (P1–P4).
 
-What ``skills/get`` says can be read, not verified. A file is verified if the server says its digest, as servers
-of this package do in ``_meta`` (V1, R4); they also say where the extension has a skill, so that its files are
-found by their URIs.
+The result of ``skills/get`` cannot be verified. A file can, if the server sends its digest, as servers of this
+package do in ``_meta`` (V1, R4). They also send the URI that the skill has in the extension, which works here too.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.dialects.contract import root_of
+from skillwire.client.dialects.contract import requested_root
 from skillwire.client.dialects.named import SCHEME, NamedDialect, bounded, given_arguments, name_of, named_entry
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import ProtocolError
@@ -26,13 +25,13 @@ if TYPE_CHECKING:
 
 
 def _home(entry: SkillEntry) -> str:
-    """Where the server has a skill in the extension, if it says so."""
+    """The URI of a skill in the extension, if the server sends it."""
     return as_text(as_object(entry.frontmatter.get("_meta")).get(URI))
 
 
 @dataclass(frozen=True, slots=True)
 class NamedSkill:
-    """P2: what ``skills/get`` says: instructions, the files they speak of, what they depend on."""
+    """P2: the result of ``skills/get``: instructions, files and dependencies."""
 
     name: str
     instructions: str
@@ -48,10 +47,10 @@ class Sep2076Dialect(NamedDialect):
 
     def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
         super().__init__(connection, report)
-        self._homes: dict[str, str] | None = None  # names of listed skills, by where the extension has them
+        self._homes: dict[str, str] | None = None  # names of listed skills, by their URI in the extension
 
     async def pages(self) -> AsyncIterator[list[SkillEntry]]:
-        """``skills/list``; on the way it is noted where servers of this package have a skill in the extension."""
+        """``skills/list``. It also collects the URIs of the extension."""
         homes: dict[str, str] = {}
         async for page in super().pages():
             homes |= {_home(entry): entry.name for entry in page}
@@ -59,9 +58,9 @@ class Sep2076Dialect(NamedDialect):
         self._homes = homes
 
     async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
-        """The entry with the files that ``skills/get`` names (P4), with ``arguments`` for the skill (P2).
+        """The entry with the files of ``skills/get`` (P4), with ``arguments`` for the skill (P2).
 
-        A skill whose required arguments nobody gave is as it is listed.
+        If required arguments are missing, it is the listed entry.
         """
         name = await self._name_at(uri)
         entry = await self._listed(name)
@@ -74,8 +73,8 @@ class Sep2076Dialect(NamedDialect):
         return self._with_files(dict(entry.frontmatter), skill.files, arguments)
 
     async def _name_at(self, uri: str) -> str:
-        """The name behind a URI of ours, or behind the one that a listed skill has in the extension."""
-        place = root_of(uri)
+        """The name in an internal URI, or of the listed skill with this URI in the extension."""
+        place = requested_root(uri)
         if place.scheme == SCHEME:
             return place.path
         wanted = str(parse_uri(uri))
@@ -94,8 +93,8 @@ class Sep2076Dialect(NamedDialect):
         if not isinstance(instructions, str):
             raise ProtocolError(
                 "answer-invalid",
-                f"{SKILLS_GET} gave no instructions for {name!r:.80}",
-                "the server has to be corrected",
+                f"{SKILLS_GET} returned no instructions for {name!r:.80}",
+                "the server must be fixed",
                 rule="P2",
             )
         files = tuple(map(as_object, as_list(result.get("files"))))
@@ -103,7 +102,7 @@ class Sep2076Dialect(NamedDialect):
         return NamedSkill(name, instructions, files, as_object(result.get("dependencies")), description)
 
     async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
-        """The instructions for a URI of ours, else a file of the server's."""
+        """The instructions for an internal URI, else a file of the server."""
         if parse_uri(uri).scheme != SCHEME:
             return await super().read(uri, at_most)
         return bounded((await self.get_named(name_of(uri))).instructions, uri, at_most)
