@@ -203,7 +203,7 @@ class OwnConnection(Connection):
         except Exception as error:  # transports raise many kinds
             if not self.opened:
                 raise self._translate(error) from error
-            if self.opened == before:  # it could not be opened: tell the waiting requests
+            if self.opened == before:  # it could not be opened, so the waiting requests fail
                 self._failure = self._translate(error)
                 self._wake_waiting()
             await self._lost.wait()  # the next request tries again

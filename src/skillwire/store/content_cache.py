@@ -220,7 +220,7 @@ class ContentCache:
             if status.st_uid != os.geteuid():
                 raise _unsafe("belongs to another user", "choose another folder for the cache")
             if stat.S_IMODE(status.st_mode) & 0o077:
-                raise _unsafe("can be opened by other users", "check its files, then run: chmod 700 on it")
+                raise _unsafe("can be opened by other users", "check its files, then make it private: chmod 700")
             yield descriptor
         finally:
             os.close(descriptor)

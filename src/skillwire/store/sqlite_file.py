@@ -138,7 +138,7 @@ def _refuse_if_shared(status: os.stat_result, what: str) -> None:
         raise StoreError(
             "store-unsafe",
             f"{what} can be written by other users, who could approve skills in your name",
-            "review what is approved, then run: chmod go-w on it",
+            "review the approvals, then remove the right to write: chmod go-w",
         )
 
 
