@@ -60,11 +60,8 @@ _ORIGIN = re.compile(r"[oh]-(?:[a-z0-9-]|_[0-9a-f]{2})*\Z")
 _ESCAPE = re.compile(rb"_([0-9a-f]{2})")
 _PLAIN = frozenset(b"abcdefghijklmnopqrstuvwxyz0123456789-")
 _UNREADABLE = (errno.ELOOP, errno.EACCES, errno.EPERM, errno.EIO, errno.ENXIO)  # ELOOP: it is a link
-_MOVING = (
-    errno.ENOTEMPTY,
-    errno.EEXIST,
-    errno.ENOENT,
-)  # another process writes into the folder, or removes it too
+# Another process writes into the folder, or removes it too.
+_MOVING = (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT)
 _LONGEST_NAME = 200  # file systems allow 255 bytes
 
 log = logging.getLogger("skillwire.host")

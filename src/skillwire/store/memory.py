@@ -240,10 +240,8 @@ class MemoryStore(Store):
         about = ("load", line.origin, line.uri)
         for key, each in self._questions.items():
             is_about = (each.kind, each.origin, each.entry.uri) == about
-            if is_about and each.content in (
-                "",
-                fingerprint(contents),
-            ):  # empty: it was unknown when the question was asked (V5)
+            # An empty content was unknown when the question was asked (V5).
+            if is_about and each.content in ("", fingerprint(contents)):
                 self._answers.setdefault(key, Answered(yes, line.by, line.at, grants, note=note, recorded=True))
 
 
