@@ -85,7 +85,7 @@ class Connection:
 
     async def discover(self) -> dict[str, Any]:
         """Stateless era: everything that the server declares, including capabilities that the SDK drops."""
-        with self._translated("server/discover"), anyio.fail_after(self.limits.max_call_seconds):
+        with Translated(self.meter, "server/discover"), anyio.fail_after(self.limits.max_call_seconds):
             return await self.session.send_discover(str(self.session.protocol_version))
 
     def notify_change(self) -> None:
@@ -131,7 +131,7 @@ class Connection:
         self._pending += 1
         try:
             with (
-                self._translated(method),
+                Translated(self.meter, method),
                 anyio.fail_after(self.limits.max_call_seconds),
                 self.meter.expecting(_max_response_bytes(method, self.limits)),
             ):
@@ -143,9 +143,6 @@ class Connection:
             raise
         finally:
             self._pending -= 1
-
-    def _translated(self, method: str) -> Translated:
-        return Translated(self.meter, method)
 
 
 class OwnConnection(Connection):

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, cast
 import anyio
 
 from skillwire.client.dialects.contract import Dialect, requested_root
-from skillwire.client.dialects.requests import each_page
+from skillwire.client.dialects.requests import check_size, each_page
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
-from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
+from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declarations import ARGUMENT_NAME
 from skillwire.skill.digest import is_digest
@@ -321,13 +321,7 @@ def given_arguments(entry: SkillEntry) -> dict[str, str]:
 def bounded(text: str, uri: str, at_most: int) -> bytes:
     """B1: encode ``text``; ``LimitError`` for more than ``at_most`` bytes."""
     data = text.encode(errors="replace")
-    if len(data) > at_most:
-        raise LimitError(
-            "file-too-large",
-            f"{uri!r:.300} has more than {at_most} bytes",
-            "raise Limits.max_file_bytes if you trust the server",
-            rule="B1",
-        )
+    check_size(len(data), uri, at_most)
     return data
 
 
