@@ -98,9 +98,10 @@ class Endpoints:
         scope: Mapping[str, Any] = getattr(ctx.request, "scope", None) or {}
         endpoint: Endpoint = scope.get(_SCOPE_KEY, self._default)
         dialects = self._dialects[endpoint]
+        call = call_next
         if ctx.method == "subscriptions/listen":
             ctx = await _without_refused_files(ctx, call_next, dialects)
-        call = call_next
+            call = partial(self._notifier.listen, call_next=call_next)
         for dialect in reversed(dialects):
             call = partial(dialect, call_next=call)
         result = await call(ctx)

@@ -44,7 +44,6 @@ class FallbackDialect(Dialect):
         self._tools = SkillTools(served)
         self._server_tools = _ServerNames(served, "tools/list", "tools")
         self._server_prompts = _ServerNames(served, "prompts/list", "prompts")
-        notifier.enable_prompts()
         # A listing that differs from client to client must not be shared.
         freshness = served.freshness if always else Freshness(served.freshness.ttl_ms, "private")
         tools = served.answering(PaginatedRequestParams, self._list_tools, freshness=freshness)

@@ -1,9 +1,9 @@
 """Notifications of changes, in both eras (S1).
 
-The stateless era has a bus: every open ``subscriptions/listen`` stream gets its events. In the handshake era each
-session is notified: all sessions of a changed list, subscribers of an updated file. A client gets no notification
-about something that it may not see; that is decided for the caller that opened the stream or the session. A
-session that has ended, or cannot be notified, is removed.
+In the stateless era every open ``subscriptions/listen`` stream gets our events beside those of the server. In the
+handshake era each session is notified: all sessions of a changed list, subscribers of an updated file. A client
+gets no notification about something that it may not see; that is decided for the caller that opened the stream or
+the session. A session that has ended, or cannot be notified, is removed.
 
 On the endpoints that know skills by name there is also ``notifications/skills/list_changed`` (P5, M4).
 """
@@ -18,12 +18,22 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 import anyio
-from mcp.server.subscriptions import PromptsListChanged, ResourcesListChanged, ResourceUpdated
+from mcp.server.subscriptions import (
+    SUBSCRIPTION_ID_META_KEY,
+    ListenHandler,
+    PromptsListChanged,
+    ResourcesListChanged,
+    ResourceUpdated,
+)
+from mcp.shared.exceptions import MCPError
+from mcp.shared.subscriptions import event_matches, event_to_notification
 from mcp_types import (
+    INTERNAL_ERROR,
     Notification,
     NotificationParams,
     ResourceListChangedNotification,
     SubscriptionsAcknowledgedNotification,
+    SubscriptionsListenRequestParams,
 )
 
 from skillwire.errors import LimitError, SkillwireError
@@ -34,8 +44,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable
 
     from mcp.server.context import CallNext, HandlerResult
+    from mcp.server.lowlevel import Server
     from mcp.server.session import ServerSession
-    from mcp.server.subscriptions import ServerEvent, SubscriptionBus
+    from mcp.server.subscriptions import ServerEvent
     from mcp_types import ServerNotification
 
     from skillwire.catalog.changes import Change
@@ -48,6 +59,8 @@ if TYPE_CHECKING:
 
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
+_MAX_BACKLOG = 1024  # events that wait for a client to read them, as in the SDK
+_LISTEN = "subscriptions/listen"
 _SEND_SECONDS = 5.0
 _SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
 _SKILLS, _RESOURCES = "skillsListChanged", "resourcesListChanged"
@@ -127,19 +140,19 @@ class _Session:
 class Notifier:
     """Notifies streams and sessions of changes."""
 
-    def __init__(self, bus: SubscriptionBus, sees: Callable[[], Sees]) -> None:
-        self._bus = bus
+    def __init__(self, server: Server[Any], sees: Callable[[], Sees]) -> None:
+        """A ``server`` without ``subscriptions/listen`` gets a handler for it."""
+        self._bus = NotificationBus(sees)
+        self._server = server
+        self._handler = ListenHandler(self._bus)
+        if server.get_request_handler(_LISTEN) is None:
+            server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, self._handler)
         self._sees = sees
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
-        self._has_prompts = False
         self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
         self.scoped_kinds: Callable[[], Iterable[Kind]] = (
             tuple  # the kinds that skills bind, on the native endpoint
         )
-
-    def enable_prompts(self) -> None:
-        """Send notifications about prompts too: the fallback serves skills as prompts (X2)."""
-        self._has_prompts = True
 
     def add_prompts(self, session: ServerSession) -> None:
         """Note that a session of the handshake era sees skills as prompts."""
@@ -158,6 +171,55 @@ class Notifier:
     def unsubscribe(self, session: ServerSession, uri: str) -> None:
         """Stop notifying ``session`` of changes of ``uri``."""
         self._session(session).uris.pop(uri, None)
+
+    async def listen(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Serve ``subscriptions/listen``: our events beside those of the server's own handler.
+
+        The acknowledgement of the server's handler is the first message of the stream, so our events wait for it.
+        """
+        entry = self._server.get_request_handler(_LISTEN)
+        if entry is None or entry.handler is self._handler:
+            return await call_next(ctx)
+        wanted = SubscriptionsListenRequestParams.model_validate(ctx.params or {}, by_name=False).notifications
+        uris = frozenset(wanted.resource_subscriptions or ())
+        session = _AcknowledgedSession(ctx.session)
+        send, receive = anyio.create_memory_object_stream[Any](_MAX_BACKLOG)
+        failure: Exception | None = None
+        result: HandlerResult = None
+
+        def deliver(event: ServerEvent) -> None:
+            if event_matches(wanted, uris, event):
+                try:
+                    send.send_nowait(event)
+                except anyio.WouldBlock:  # the client does not read, so it would miss events
+                    group.cancel_scope.cancel()
+
+        async def forward() -> None:
+            await session.acknowledged.wait()
+            meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
+            try:
+                async for event in receive:
+                    await ctx.session.send_notification(event_to_notification(event, meta), ctx.request_id)
+            except Exception:  # a broken connection may raise anything; the server's handler ends with it
+                log.debug("a stream cannot be notified", exc_info=True)
+
+        unsubscribe = self._bus.subscribe(deliver)
+        try:
+            with send, receive:
+                async with anyio.create_task_group() as group:
+                    group.start_soon(forward)
+                    try:
+                        result = await call_next(replace(ctx, session=cast("ServerSession", session)))
+                    except Exception as error:  # raised below: a task group would wrap it
+                        failure = error
+                    group.cancel_scope.cancel()
+        finally:
+            unsubscribe()
+        if failure is not None:
+            raise failure
+        if result is None:
+            raise MCPError(INTERNAL_ERROR, "too many unread events; listen again")
+        return result
 
     async def run(self, catalog: Catalog, *, watch: bool) -> None:
         """Send notifications until cancelled. Without ``watch`` a change is noticed by the next read."""
@@ -179,14 +241,7 @@ class Notifier:
                 files |= {file.uri for file in (await catalog.get_skill(uri)).files}
         for uri in sorted(files):
             await self._bus.publish(ResourceUpdated(uri=uri))
-        if isinstance(self._bus, NotificationBus):
-            await self._bus.list_changed(change.uris, self.index_uris)
-        else:  # the bus of a server with its own resources
-            await self._bus.publish(ResourcesListChanged())
-            for uri in sorted(self.index_uris):
-                await self._bus.publish(ResourceUpdated(uri=uri))
-            if self._has_prompts:
-                await self._bus.publish(PromptsListChanged())
+        await self._bus.list_changed(change.uris, self.index_uris)
         async with anyio.create_task_group() as group:  # a slow session does not delay the others
             for key, session in list(self._sessions.items()):
                 group.start_soon(self._notify_session, key, session, change.uris, files)
@@ -271,6 +326,23 @@ async def listen_for_skills(ctx: Context, call_next: CallNext) -> HandlerResult:
     others = {name: value for name, value in wanted.items() if name != _SKILLS}
     params = {**(ctx.params or {}), "notifications": {**others, _RESOURCES: True}}
     return await call_next(replace(ctx, session=session, params=params))
+
+
+class _AcknowledgedSession:
+    """A session that sets ``acknowledged`` after it has sent the acknowledgement of a subscription."""
+
+    def __init__(self, session: ServerSession) -> None:
+        self._session = session
+        self.acknowledged = anyio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._session, name)
+
+    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
+        """Send a notification."""
+        await self._session.send_notification(notification, related_request_id)
+        if isinstance(notification, SubscriptionsAcknowledgedNotification):
+            self.acknowledged.set()
 
 
 class _SkillsSession:

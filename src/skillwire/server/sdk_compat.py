@@ -12,9 +12,7 @@ from mcp.server.connection import Connection
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.session import ServerSession
-from mcp.server.subscriptions import ListenHandler, SubscriptionBus
 from mcp.shared.exceptions import NoBackChannelError
-from mcp_types import SubscriptionsListenRequestParams
 from mcp_types.version import LATEST_MODERN_VERSION
 from pydantic import BaseModel
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-_LISTEN = "subscriptions/listen"
 # The methods and attributes of uvicorn's protocol class that http_protocol.py overrides or calls.
 _UVICORN_METHODS = (
     "connection_made", "connection_lost", "data_received", "on_headers_complete", "on_body", "on_message_complete",
@@ -62,22 +59,6 @@ def connection_of(session: ServerSession) -> Connection:
     if not isinstance(connection, Connection):
         raise _incompatible("mcp", "ServerSession._connection")
     return connection
-
-
-def subscription_bus(server: Server[Any], ours: SubscriptionBus) -> SubscriptionBus:
-    """The bus behind the server's ``subscriptions/listen``; a server without one gets ``ours``.
-
-    A handler does not publish its bus, and a server has only one handler for this method. Without its bus our
-    events would have to go through a second handler.
-    """
-    entry = server.get_request_handler(_LISTEN)
-    if entry is None or not isinstance(entry.handler, ListenHandler):
-        server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, ListenHandler(ours))
-        return ours
-    bus = getattr(entry.handler, "_bus", None)
-    if bus is None:
-        raise _incompatible("mcp", "ListenHandler._bus")
-    return cast("SubscriptionBus", bus)
 
 
 def wrap_session_manager(server: Server[Any], around: Callable[[ASGIApp, Container[str]], ASGIApp]) -> None:

@@ -24,9 +24,9 @@ from skillwire.errors import FormatError
 from skillwire.server.dependencies import check_at_start
 from skillwire.server.dialect import Served
 from skillwire.server.endpoints import Dialects, Endpoints
-from skillwire.server.notifications import NotificationBus, Notifier, everything
+from skillwire.server.notifications import Notifier, everything
 from skillwire.server.scopes import Scope, Scopes
-from skillwire.server.sdk_compat import lowlevel_server, subscription_bus
+from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skill_tools import SkillSearch
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME
@@ -149,7 +149,7 @@ class Skills:
                 "skills-attached", "this server has skills already", "put several sources into one CombinedCatalog"
             )
         self._scopes.attach(server)
-        notifier = Notifier(subscription_bus(low, NotificationBus(self._sees)), self._sees)
+        notifier = Notifier(low, self._sees)
         self._search = SkillSearch(low)
         served = Served(
             low,
