@@ -26,8 +26,7 @@ from pydantic import ConfigDict
 from benchmarks.scan import CACHE
 from benchmarks.trees import generate
 from skillwire import SkillsClient, connect, list_many
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from benchmarks.trees import generate
 from skillwire import MemoryCatalog, Skill, Skills, connect
 from skillwire.gateway.gateway import open_gateway
 from skillwire.gateway.plan import Plan
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.wire.extension import SKILLS_LIST
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from benchmarks.client import AnyResult, Ask, serving
 from benchmarks.scan import CACHE
 from benchmarks.trees import generate
 from skillwire import Answer, ApprovalRequest, MemoryCatalog, Skill, SkillHost, Skills, connect
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 
 NOWHERE = {"url": "http://127.0.0.1:1/mcp"}
 

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from skillwire import Answer, SkillHost, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence

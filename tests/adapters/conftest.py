@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pytest
 
 from skillwire import Answer, ApprovalRequest, MemoryCatalog, Skill, SkillFile, SkillHost, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from adapters.with_agent_framework import AgentFramework, ScriptedClient, call_c
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.host.adapters.agent_framework import skills_provider
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from trees import skill_md
 
 if TYPE_CHECKING:

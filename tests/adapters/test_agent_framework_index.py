@@ -19,7 +19,7 @@ from rules import rule
 from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, Skills
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.template import TemplateCatalog
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.skill.archive import pack
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 

@@ -12,7 +12,7 @@ from adapters.conftest import LIE, SECRET, TEMPLATE, acme
 from adapters.driving import listing, load, read, shell
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.skill.entry import SkillMeta
 from trees import skill_md
 

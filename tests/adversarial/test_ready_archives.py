@@ -18,7 +18,7 @@ from adversarial.test_archives import made
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, Limits, MemoryCatalog, Mount, Skill, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from trees import skill_md
 
 if TYPE_CHECKING:

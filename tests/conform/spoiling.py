@@ -12,8 +12,7 @@ from skillwire.client.servers import UrlServer
 from skillwire.conform.checks.run import check_server
 from skillwire.conform.report import Verdict
 from skillwire.server.http import HttpServer, listen
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -33,8 +33,7 @@ from skillwire.gateway.audit import AuditLog
 from skillwire.gateway.plan import Plan
 from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.memory import MemoryStore

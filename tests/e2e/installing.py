@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 DYNAMIC = """\
 import anyio
 from skillwire import Skills
-from skillwire.server.run import build_server, serve_stdio
+from skillwire.server.skills import build_server, serve_stdio
 skills = Skills()
 @skills.skill('made', dynamic=True)
 def made():

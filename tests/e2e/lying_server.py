@@ -5,7 +5,7 @@ from __future__ import annotations
 import anyio
 
 from skillwire import MemoryCatalog, Skill, SkillFile, Skills
-from skillwire.server.run import build_server, serve_stdio
+from skillwire.server.skills import build_server, serve_stdio
 from trees import skill_md
 
 

@@ -13,8 +13,7 @@ from skillwire import MemoryCatalog, Skill, connect
 from skillwire.gateway.gateway import open_gateway
 from skillwire.gateway.plan import Plan
 from skillwire.gateway.policy import parse_policy
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from trees import files_of, skill_md, small_tree
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from gateway.test_elicitation import ADMIT, NOTES, Person, wire_of
 from rules import rule
 from skillwire.gateway.elicitation import attach_elicitation
 from skillwire.server.notifications import everything
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 
 if TYPE_CHECKING:
     from pathlib import Path

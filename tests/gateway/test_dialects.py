@@ -12,8 +12,7 @@ from rules import rule
 from skillwire import MemoryCatalog, connect
 from skillwire.gateway import provenance
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md
 from trees import skill_md
 

@@ -19,8 +19,7 @@ from rules import rule
 from skillwire.gateway.elicitation import approval_form, attach_elicitation, is_approval
 from skillwire.server.endpoints import Dialects
 from skillwire.server.notifications import everything
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.review import review_entry
 from trees import skill_md
 

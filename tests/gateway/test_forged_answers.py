@@ -18,7 +18,7 @@ from skillwire import Skills
 from skillwire.gateway.audit import content_name
 from skillwire.gateway.elicitation import APPROVE_FIELD, attach_elicitation
 from skillwire.server.notifications import everything
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.skill.approval import fingerprint_of
 
 if TYPE_CHECKING:

@@ -11,8 +11,7 @@ from gateway.stage import gateway_of, hostile
 from http_server import serving_http
 from skillwire import SkillwireError, connect
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.wire.fallback import LIST, LOAD, READ, SEARCH
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from skillwire import MemoryCatalog, NotFoundError, VerificationError
 from skillwire.catalog.verification import verify_catalog
 from skillwire.gateway import provenance
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md
 from skillwire.skill.uri import skill_md_uri
 from skillwire.wire.meta import DIGEST

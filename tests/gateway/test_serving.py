@@ -18,8 +18,7 @@ from skillwire import FormatError, MemoryCatalog, NotFoundError, UpstreamError, 
 from skillwire.catalog.verification import verify_catalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.remote import RemoteCatalog
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.hidden import is_seen
 from skillwire.wire.extension import EXTENSION_ID

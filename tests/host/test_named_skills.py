@@ -17,8 +17,7 @@ from skillwire import MemoryCatalog
 from skillwire.errors import VerificationError
 from skillwire.host.approvals import Policy, Rule
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.digest import digest_of
 from skillwire.wire.meta import DIGEST, SIZE, URI
 from trees import skill_md

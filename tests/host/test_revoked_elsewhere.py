@@ -8,7 +8,7 @@ import pytest
 
 from rules import rule
 from skillwire import Answer, MemoryCatalog, Skill, SkillHost, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ from pydantic import ConfigDict
 from http_server import serving_http
 from rotation import settings
 from skillwire.server.endpoints import Dialects, Fallback
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from starting import skillwire_command
 from trees import small_tree, write_tree
 

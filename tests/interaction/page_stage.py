@@ -13,8 +13,7 @@ from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import Catalog
 from skillwire.server.access import Access, Policy, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.web.catalog.site import catalog_page
 from skillwire.web.headers import PAGE_HEADERS
 from trees import skill_md, small_tree

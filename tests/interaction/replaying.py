@@ -12,8 +12,7 @@ import httpx2
 from http_server import TestServer, serving_config
 from skillwire.server.access import Policy
 from skillwire.server.http import HttpOptions, HttpServer, listen
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -26,8 +26,7 @@ from skillwire.errors import FormatError
 from skillwire.server.access import Access, JwtSettings, Policy, Verifier, digest_token, new_token, read_access
 from skillwire.server.http import HttpOptions, listen
 from skillwire.server.http import HttpServer as SkillServer
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.wire.extension import Freshness
 from trees import replace_file, skill_md, small_tree, write_tree
 

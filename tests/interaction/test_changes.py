@@ -13,7 +13,7 @@ from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from trees import replace_file, skill_md, write_tree
 
 if TYPE_CHECKING:

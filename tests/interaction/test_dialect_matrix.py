@@ -20,8 +20,7 @@ from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.uri import parse_uri
 from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, small_tree

@@ -9,7 +9,7 @@ from mcp import MCPError
 
 from rules import rule
 from skillwire import DialectPaths, Dialects, FormatError, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.wire.extension import EXTENSION_ID
 
 pytestmark = pytest.mark.anyio

@@ -18,8 +18,7 @@ from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.wire.extension import EXTENSION_ID
 from starting import skillwire_command
 from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree, write_tree

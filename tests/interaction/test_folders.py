@@ -16,8 +16,7 @@ from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.connect import connect
 from skillwire.errors import ProtocolError
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.entry import SkillMeta
 from trees import skill_md, small_tree, write_tree
 

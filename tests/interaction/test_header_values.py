@@ -11,8 +11,7 @@ import pytest
 
 from http_server import serving_http
 from rules import rule
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -16,7 +16,7 @@ from interaction.conftest import Wire
 from interaction.test_access import ACCESS, TOKENS, caller, running
 from rules import rule
 from skillwire import ArchiveCatalog, CombinedCatalog, MemoryCatalog, Mount, Skill, SkillFile, SkillMeta, Skills
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.skill.archive import pack, unpack
 from skillwire.skill.digest import digest_of
 from trees import skill_md, small_tree, write_tree

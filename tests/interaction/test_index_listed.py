@@ -19,8 +19,7 @@ from skillwire import RemoteCatalog, connect
 from skillwire.catalog.packer import FORMS
 from skillwire.client.dialects.index import parse_index_entry
 from skillwire.errors import FormatError
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.archive import archive_format, pack, unpack_tree
 from skillwire.skill.digest import digest_of
 from trees import skill_md, write_tree

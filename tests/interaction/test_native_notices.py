@@ -17,9 +17,8 @@ from interaction.native_server import build, native_tree, own_server
 from interaction.test_native_servers import caller_of, memory
 from rules import rule
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
 from skillwire.server.sdk_compat import lowlevel_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.wire.meta import ACTIVATION
 from trees import skill_md, write_tree
 

@@ -20,8 +20,7 @@ from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.errors import NotFoundError
 from skillwire.server.activation import MAX_ACTIVE
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.wire.meta import ACTIVATION
 from trees import skill_md, write_tree
 

@@ -12,8 +12,7 @@ from interaction.named_tree import GUIDE_BODY, LABELS, LEFT_OUT, named_tree
 from rotation import every_setting
 from rules import rule
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from skillwire.skill.digest import digest_of
 from skillwire.wire import meta
 from trees import replace_file, skill_md, write_tree

@@ -16,8 +16,7 @@ from rotation import every_setting
 from rules import rule
 from skillwire import NotFoundError, RemoteCatalog, SkillsExtension, VerificationError, connect
 from skillwire.server.endpoints import Dialects
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from starting import skillwire_command
 from trees import replace_file, skill_md, write_tree
 

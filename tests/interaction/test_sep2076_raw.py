@@ -10,8 +10,7 @@ import httpx2
 import pytest
 
 from http_server import serving_http
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from trees import replace_file, skill_md
 
 if TYPE_CHECKING:

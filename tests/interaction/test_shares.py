@@ -14,8 +14,7 @@ from rules import rule
 from skillwire.catalog import directory, safe_open
 from skillwire.server.access import Access, Policy, digest_token
 from skillwire.server.http import HttpOptions, HttpServer, listen
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from trees import small_tree, write_tree
 
 if TYPE_CHECKING:

@@ -17,8 +17,7 @@ from rules import rule
 from skillwire import Dialects, FormatError, MemoryCatalog, Skill
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.skills import SkillsClient
-from skillwire.server.run import build_server
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server
 from trees import skill_md
 
 if TYPE_CHECKING:

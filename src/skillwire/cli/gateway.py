@@ -124,7 +124,7 @@ async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Pl
     import anyio
 
     from skillwire.gateway.gateway import open_gateway
-    from skillwire.server.run import serve_stdio
+    from skillwire.server.skills import serve_stdio
 
     async with open_gateway(plan, state_of(arguments)) as gateway:
         server = _server(gateway, _skills(gateway, arguments, None), arguments, None)
@@ -186,7 +186,7 @@ def _server(
     from skillwire.gateway.elicitation import attach_elicitation
     from skillwire.server.access import Policy
     from skillwire.server.notifications import everything
-    from skillwire.server.run import build_server
+    from skillwire.server.skills import build_server
 
     server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
     if tells:

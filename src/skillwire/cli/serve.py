@@ -93,7 +93,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
     import anyio  # late, like the imports below: not needed to refuse wrong options
 
-    from skillwire.server.run import build_server, serve_stdio
+    from skillwire.server.skills import build_server, serve_stdio
 
     skills = _skills(_read(arguments, printer), arguments, printer, None)
     say_how_to_start(arguments, printer)
@@ -107,8 +107,8 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
 
     from skillwire.server.access import read_access
     from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
-    from skillwire.server.run import build_server
     from skillwire.server.signals import StopSignals
+    from skillwire.server.skills import build_server
 
     access = None if arguments.access is None else read_access(arguments.access)
     listener = listen(host, port)

@@ -9,9 +9,12 @@ from __future__ import annotations
 import os
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import anyio
+from mcp.server.lowlevel import Server
+from mcp.server.stdio import stdio_server
 
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.collisions import Mount
@@ -34,8 +37,6 @@ from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Mapping
-
-    from mcp.server.lowlevel import Server
 
     from skillwire.catalog.generated import MakeFiles
     from skillwire.catalog.settings import Describe
@@ -197,3 +198,14 @@ def _mounts_of(source: Catalog | None) -> tuple[Mount, ...]:
     if isinstance(source, CombinedCatalog):  # one level of mounts, so that names collide in one place
         return source.mounts
     return () if source is None else (Mount(source, "files"),)
+
+
+def build_server(skills: Skills, *, name: str = "skillwire", instructions: str | None = None) -> Server[Any]:
+    """A server with only ``skills``. Run it on any transport of the SDK."""
+    return skills.attach(Server(name, version=version("skillwire"), instructions=instructions))
+
+
+async def serve_stdio(server: Server[Any]) -> None:
+    """Serve one client on stdin and stdout until stdin closes."""
+    async with stdio_server() as (reading, writing):
+        await server.run(reading, writing, server.create_initialization_options())

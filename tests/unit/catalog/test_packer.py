@@ -25,7 +25,7 @@ from skillwire import (
 from skillwire.catalog.packer import FORMS, Packer
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.run import build_server
+from skillwire.server.skills import build_server
 from skillwire.skill.archive import unpack
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DYNAMIC

@@ -24,8 +24,7 @@ from skillwire.conform.host_probe.honeypot import ENOUGH, FIRST, LABELS, REPEATE
 from skillwire.conform.report import Exchange, shorten
 from skillwire.server.endpoints import Dialects
 from skillwire.server.http import HttpServer, listen
-from skillwire.server.run import build_server, serve_stdio
-from skillwire.server.skills import Skills
+from skillwire.server.skills import Skills, build_server, serve_stdio
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
