@@ -150,9 +150,7 @@ class Notifier:
         self._sees = sees
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
-        self.scoped_kinds: Callable[[], Iterable[Kind]] = (
-            tuple  # the kinds that skills bind, on the native endpoint
-        )
+        self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # the kinds of items that skills bind (native)
 
     def add_prompts(self, session: ServerSession) -> None:
         """Note that a session of the handshake era sees skills as prompts."""
