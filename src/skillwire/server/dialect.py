@@ -24,11 +24,12 @@ from pydantic import BaseModel
 
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.names import Names
+from skillwire.errors import SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.scopes import Scopes
 from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import DEFAULT_SCHEME
-from skillwire.wire.errors import rpc_errors
+from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import Freshness
 
 if TYPE_CHECKING:
@@ -124,8 +125,10 @@ class Served:
 
         async def handle(ctx: Context, call_next: CallNext) -> Answer:  # noqa: ARG001 - the shape of a handler
             params = validated(ctx, params_type)
-            with rpc_errors():
+            try:  # not ``rpc_errors``: this is on the path of every request
                 result = await answer(params)
+            except SkillwireError as error:
+                raise to_rpc_error(error) from error
             return self.complete(ctx, result, kept)
 
         return handle
