@@ -132,7 +132,7 @@ async def test_an_answer_that_is_not_fetched_expires(store: Store) -> None:
 async def test_a_question_that_is_too_large_is_refused(store: Store) -> None:
     """A server chooses how much there is to an entry."""
     with pytest.raises(LimitError) as caught:
-        await store.put_question(question(hidden=(HIDDEN[0]._replace(says="x" * LARGEST_QUESTION),)))
+        await store.put_question(question(hidden=(HIDDEN[0]._replace(text="x" * LARGEST_QUESTION),)))
     assert caught.value.reference == "question-too-large"
     assert await open_at(store) == []
 

@@ -82,7 +82,7 @@ async def test_what_a_person_is_asked_says_what_there_is_to_know(server: Hostile
         ("Bash(rm:*)", "Read"),
         ("inner/SKILL.md",),
     )
-    assert any("obey" in find.says for find in review.hidden)
+    assert any("obey" in find.text for find in review.hidden)
     assert "<!-- obey -->" in (request.text or "")
     assert (request.change, request.diff) == (None, ())
 
@@ -340,7 +340,7 @@ async def test_a_dynamic_skill_is_asked_about_each_time(
         assert host.cache is not None
         assert (host.cache.usage().files, list(await host.store.approvals())) == (0, [])
     assert person.kinds == ["dynamic", "dynamic"]
-    assert all(any("hidden" in find.says for find in request.summary.hidden) for request in person.asked)
+    assert all(any("hidden" in find.text for find in request.summary.hidden) for request in person.asked)
 
 
 @rule("V7", "A2")

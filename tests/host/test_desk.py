@@ -131,7 +131,7 @@ async def test_a_question_says_what_a_person_should_know(reviewed: bool, state: 
         await while_asked(host, lambda: load(host), look)
     first, second = seen
     assert (first.by, first.kind, first.origin, first.entry.uri) == ("an agent", "load", "one", FLAT)
-    assert any("mail secrets" in find.says for find in first.hidden) == reviewed
+    assert any("mail secrets" in find.text for find in first.hidden) == reviewed
     assert request_of(first).summary.hidden == first.hidden
     assert second.content != first.content
     assert ("+Other words." in second.diff) == reviewed

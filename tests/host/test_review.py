@@ -66,7 +66,7 @@ def test_text_that_a_person_does_not_see_is_shown(body: str) -> None:
 def test_what_hidden_text_says_is_spelled_out(kind: str) -> None:
     """A person can read what the model would."""
     (find,) = with_text(review_entry(with_files()), "SKILL.md", HIDDEN[kind]).hidden
-    assert "obey me" in find.says
+    assert "obey me" in find.text
 
 
 HIDDEN_FIELDS = {
@@ -82,7 +82,7 @@ HIDDEN_FIELDS = {
 def test_hidden_text_in_a_field_is_shown(fields: dict[str, object]) -> None:
     """Descriptions reach the model before any file does."""
     skill = build_entry("flat", {"name": "flat", "description": "x", **fields}, [("SKILL.md", DIGEST, 0)])  # type: ignore[dict-item]
-    assert any("obey me" in find.says for find in review_entry(skill).hidden)
+    assert any("obey me" in find.text for find in review_entry(skill).hidden)
 
 
 @rule("B6")

@@ -108,7 +108,7 @@ class Scan:
             return
         self._entries += len(entries)
         if self._entries > self.limits.max_tree_entries:
-            self._say(
+            self._report(
                 "too-many-entries",
                 f"the tree has more than {self.limits.max_tree_entries} files and folders; the rest was not read",
                 "serve the folder with the skills, not one far above it",
@@ -141,7 +141,7 @@ class Scan:
         elif collectors:
             self._file(folder, entry.name, path, collectors)
         if entry.name != SKILL_MD and entry.name.lower() == "skill.md" and not is_folder:
-            self._say(
+            self._report(
                 "skill-file-case",
                 f"the file is named {entry.name!r}, not 'SKILL.md'",
                 "rename it to SKILL.md: names are case-sensitive",
@@ -151,7 +151,7 @@ class Scan:
 
     def _below(self, folder: int, name: str, path: str, depth: int, collectors: tuple[_Collector, ...]) -> None:
         if depth >= self.limits.max_depth:
-            self._say(
+            self._report(
                 "too-deep",
                 f"folders are nested deeper than {self.limits.max_depth}; deeper ones were not read",
                 "move the skill up",
@@ -243,7 +243,9 @@ class Scan:
 
     # Reports
 
-    def _say(self, reference: str, message: str, hint: str, path: str, collectors: Sequence[_Collector]) -> None:
+    def _report(
+        self, reference: str, message: str, hint: str, path: str, collectors: Sequence[_Collector]
+    ) -> None:
         """Report a problem to every enclosing skill, or outside of skills to the folder."""
         if not collectors:
             problem = Diagnostic(reference, message, hint, file=printable(path))
@@ -262,7 +264,7 @@ class Scan:
     def _has_good_name(self, name: str, path: str, collectors: Sequence[_Collector]) -> bool:
         if not segment_problem(name):
             return True
-        self._say(
+        self._report(
             "file-name-invalid",
             f"the name {printable(name)!r:.120} cannot be part of a URI",
             "rename it without control characters, backslashes or broken text",
@@ -280,7 +282,7 @@ class Scan:
             target = "?"
         segments = path.split("/")[:-1]
         if _escapes(target, len(segments) - (1 if self.base else 0)):
-            self._say(
+            self._report(
                 "link-escape",
                 f"the symbolic link {name!r:.120} leads out of the tree and was skipped",
                 "replace the link by a copy of the file",
@@ -288,7 +290,7 @@ class Scan:
                 collectors,
             )
         else:
-            self._say(
+            self._report(
                 "link-skipped",
                 f"the symbolic link {name!r:.120} was skipped: links are never followed",
                 "replace the link by a copy of the file",
@@ -298,9 +300,9 @@ class Scan:
 
     def _special(self, name: str, path: str, collectors: Sequence[_Collector]) -> None:
         if name == SKILL_MD:
-            self._say("skill-file-kind", "SKILL.md is not a regular file", "make it a file", path, collectors)
+            self._report("skill-file-kind", "SKILL.md is not a regular file", "make it a file", path, collectors)
         elif collectors:
-            self._say(
+            self._report(
                 "special-file",
                 f"{printable(name)!r:.120} is a device, pipe or socket and was skipped",
                 "remove it from the skill",
@@ -310,7 +312,7 @@ class Scan:
 
     def _overflow(self, collector: _Collector, path: str, reason: str) -> None:
         collector.overflowed = True
-        self._say(
+        self._report(
             "too-large",
             f"{reason}; the limits are {self.limits.max_resources} files and {self.limits.max_skill_bytes} bytes"
             f" per skill, and {self.limits.max_skill_md_bytes} bytes for SKILL.md",
@@ -321,7 +323,7 @@ class Scan:
 
     def _cannot_read(self, path: str, error: OSError, collectors: Sequence[_Collector]) -> None:
         if isinstance(error, NotRegularError) or error.errno in (errno.ENOENT, errno.ELOOP, errno.ENXIO):
-            self._say(
+            self._report(
                 "vanished",
                 f"{printable(path)!r:.200} was removed or replaced while it was being read",
                 "check again",
@@ -329,7 +331,7 @@ class Scan:
                 collectors,
             )
             return
-        self._say(
+        self._report(
             "unreadable",
             f"{printable(path) or 'the folder'!r:.200} cannot be read: {os.strerror(error.errno or errno.EIO)}",
             "give the user who runs skillwire permission to read it",

@@ -392,7 +392,7 @@ def pack(
         if (f"{path}/" if member.is_folder else path) != member.name:
             raise refused(f"{member.name!r:.200} is not a normalised path")
     if SKILL_MD not in files:
-        raise refused("there is no SKILL.md at the root", rule="I2")
+        raise refused("the skill has no SKILL.md at its root", rule="I2")
     data = _zipped(members, limits) if form == "zip" else _gzipped(b"".join(_tarred(members)))
     if len(data) > limits.max_archive_bytes:
         raise too_much(f"the archive has {len(data)} bytes, more than {limits.max_archive_bytes}")

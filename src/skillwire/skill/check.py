@@ -39,8 +39,8 @@ def check_text(document: SkillText) -> Iterator[Diagnostic]:
     facts = read_text(document.file, document.text)
     lines = _Lines(document.text)
     for item in facts.hidden[:_MAX_FINDS]:
-        excerpt = item.says if len(item.says) <= _EXCERPT else f"{item.says[:_EXCERPT]} …"
-        message = f"{item.kind.words}: {excerpt}" if excerpt else item.kind.words
+        excerpt = item.text if len(item.text) <= _EXCERPT else f"{item.text[:_EXCERPT]} …"
+        message = f"{item.kind.label}: {excerpt}" if excerpt else item.kind.label
         hint = "remove it, or move it into text that readers of the skill can see"
         yield _at(document, lines, item.offset, "hidden-text", message, hint, item.kind)
     if len(facts.hidden) > _MAX_FINDS:

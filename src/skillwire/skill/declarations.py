@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeGuard, cast
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic, Position
-from skillwire.skill.frontmatter import say
+from skillwire.skill.frontmatter import describe_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -111,7 +111,7 @@ class _Reader:
         """A field of text: the top-level one if it is valid, else the one under ``metadata``."""
         value = self._fields.get(field)
         if field in self._fields and not _is_text(value):
-            self._refuse(field, f"'{field}' is {say(value)}, not text", hint)
+            self._refuse(field, f"'{field}' is {describe_value(value)}, not text", hint)
         return next((text for text in (value, self._metadata.get(field)) if _is_text(text)), None)
 
     def tags(self) -> tuple[str, ...]:
@@ -119,7 +119,9 @@ class _Reader:
         value = self._fields.get("tags", self._metadata.get("tags"))
         words = _BETWEEN_TAGS.split(value) if isinstance(value, str) else value
         if not isinstance(words, list) and value is not None:
-            self._refuse("tags", f"'tags' is {say(value)}, not a list", "write a list of words: [billing, money]")
+            self._refuse(
+                "tags", f"'tags' is {describe_value(value)}, not a list", "write a list of words: [billing, money]"
+            )
         return self._texts("tags", words)
 
     def arguments(self) -> tuple[Argument, ...]:
@@ -141,14 +143,18 @@ class _Reader:
         if not isinstance(name, str) or not _ARGUMENT_NAME.match(name):
             return None
         if not isinstance(required, bool):
-            self._refuse("arguments", f"'required' of {name!r} is {say(required)}", "write true or false")
+            self._refuse(
+                "arguments", f"'required' of {name!r} is {describe_value(required)}", "write true or false"
+            )
         title, description = (self._part(name, fields, part) for part in ("title", "description"))
         return Argument(name, title, description, required is True)
 
     def _part(self, name: str, fields: Mapping[str, Json], part: str) -> str | None:
         value = fields.get(part)
         if part in fields and not _is_text(value):
-            self._refuse("arguments", f"'{part}' of {name!r} is {say(value)}, not text", "write one line of text")
+            self._refuse(
+                "arguments", f"'{part}' of {name!r} is {describe_value(value)}, not text", "write one line of text"
+            )
         return value if _is_text(value) else None
 
     def dependencies(self) -> Dependencies:
@@ -156,7 +162,7 @@ class _Reader:
         value = self._fields.get("dependencies")
         hint = "write a mapping of lists: tools and prompts by name, resources by URI"
         if value is not None and not isinstance(value, dict):
-            self._refuse("dependencies", f"'dependencies' is {say(value)}, not a mapping", hint)
+            self._refuse("dependencies", f"'dependencies' is {describe_value(value)}, not a mapping", hint)
         groups: Mapping[str, Json] = value if isinstance(value, dict) else {}
         for group in groups:
             if group not in _REFERENCES:
@@ -165,7 +171,9 @@ class _Reader:
 
     def _group(self, group: str, value: Json) -> tuple[str, ...]:
         if value is not None and not isinstance(value, list):
-            self._refuse("dependencies", f"'{group}' is {say(value)}, not a list", f"write {group}: [...]")
+            self._refuse(
+                "dependencies", f"'{group}' is {describe_value(value)}, not a list", f"write {group}: [...]"
+            )
         kind, key = _REFERENCES[group]
         items = value if isinstance(value, list) else []
         return self._texts("dependencies", [_referred(item, kind, key) for item in items])
@@ -185,7 +193,7 @@ class _Reader:
     def _list(self, field: str, hint: str) -> list[Json]:
         value = self._fields.get(field)
         if value is not None and not isinstance(value, list):
-            self._refuse(field, f"'{field}' is {say(value)}, not a list", hint)
+            self._refuse(field, f"'{field}' is {describe_value(value)}, not a list", hint)
         return value if isinstance(value, list) else []
 
     def _texts(self, field: str, items: object) -> tuple[str, ...]:
@@ -195,7 +203,9 @@ class _Reader:
             if _is_text(item):
                 found[item.strip()] = None
             elif item != "":
-                self._refuse(field, f"'{field}' contains {say(item)}", "write text, in quotes if it is a number")
+                self._refuse(
+                    field, f"'{field}' contains {describe_value(item)}", "write text, in quotes if it is a number"
+                )
         return tuple(found)
 
     def _refuse(self, field: str, message: str, hint: str) -> None:

@@ -97,7 +97,7 @@ def _unclosed(data: bytes, start: int, limits: Limits) -> FormatError:
     return FormatError(
         "frontmatter-unclosed",
         "the frontmatter has no closing '---' line",
-        "put '---' on a line of its own after the last field",
+        "put '---' on a separate line after the last field",
         line=1,
         column=1,
     )
@@ -123,13 +123,13 @@ def _field_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tupl
     for field, is_right, want, hint in _OPTIONAL_FIELDS:
         value = fields.get(field)
         if field in fields and not is_right(value):
-            yield f"{field}-invalid", field, f"'{field}' is {say(value)}, not {want}", hint
+            yield f"{field}-invalid", field, f"'{field}' is {describe_value(value)}, not {want}", hint
 
 
 def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple[str, str, str]]:
     name = fields.get("name")
     if not isinstance(name, str) or not name:
-        problem = f"'name' is {say(name)}" if "name" in fields else "the frontmatter has no 'name'"
+        problem = f"'name' is {describe_value(name)}" if "name" in fields else "the frontmatter has no 'name'"
         yield "name-missing", problem, f"write 'name: {directory}', in quotes if it looks like a number"
     elif not is_name(name):
         yield (
@@ -151,7 +151,11 @@ def description_problems(fields: Mapping[str, Json]) -> Iterator[tuple[str, str,
     hint = "describe in one or two sentences what the skill does and when to use it"
     if not isinstance(description, str):
         is_given = "description" in fields
-        problem = f"'description' is {say(description)}" if is_given else "the frontmatter has no 'description'"
+        problem = (
+            f"'description' is {describe_value(description)}"
+            if is_given
+            else "the frontmatter has no 'description'"
+        )
         yield "description-missing", problem, hint
     elif not description.strip():
         yield "description-blank", "'description' is blank", hint
@@ -193,7 +197,7 @@ def _suggest_name(name: str) -> str:
     return "-".join(words)[:MAX_NAME].strip("-") or "my-skill"
 
 
-def say(value: Json) -> str:
+def describe_value(value: Json) -> str:
     """A short description of ``value`` for messages."""
     match value:
         case None:

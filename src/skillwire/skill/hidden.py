@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class HiddenKind(StrEnum):
-    """How text is hidden. The value is stable and for programs; ``words`` is a label for people."""
+    """How text is hidden. The value is stable and for programs; ``label`` is for people."""
 
-    words: str
+    label: str
 
-    def __new__(cls, value: str, words: str) -> HiddenKind:
+    def __new__(cls, value: str, label: str) -> HiddenKind:
         """A kind with its label."""
         kind = str.__new__(cls, value)
-        kind._value_, kind.words = value, words
+        kind._value_, kind.label = value, label
         return kind
 
     TAG_CHARACTERS = "tag-characters", "Unicode tag characters"
@@ -66,7 +66,7 @@ class HiddenText(NamedTuple):
 
     kind: HiddenKind
     offset: int
-    says: str
+    text: str
 
 
 class HiddenFind(NamedTuple):
@@ -74,12 +74,12 @@ class HiddenFind(NamedTuple):
 
     kind: HiddenKind
     place: str
-    says: str = ""
+    text: str = ""
 
     def __str__(self) -> str:
         """One line for people."""
         place = f"{self.place}: " if self.place else ""
-        return f"{place}{self.kind.words}" + (f": {self.says}" if self.says else "")
+        return f"{place}{self.kind.label}" + (f": {self.text}" if self.text else "")
 
 
 class HiddenRun(NamedTuple):
@@ -88,7 +88,7 @@ class HiddenRun(NamedTuple):
     kind: HiddenKind
     start: int
     end: int
-    says: str
+    text: str
 
 
 # Hidden characters. Every use is based on these sets: the reports of checks, the escapes on pages and terminals,
@@ -171,7 +171,7 @@ _FLAG = re.compile(
 def find_hidden_characters(text: str) -> Iterator[HiddenText]:
     """Find invisible and reordering characters in any text."""
     for run in _runs(_PATTERN, text):
-        yield HiddenText(run.kind, run.start, run.says)
+        yield HiddenText(run.kind, run.start, run.text)
     if text.isascii():
         return
     strays = list(_SCATTERED.finditer(text))

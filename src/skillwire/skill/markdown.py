@@ -250,7 +250,7 @@ class _Inline:
             elif piece.type in ("text", "code_inline") and piece.content:
                 if self._find(piece.content, missing=-1) < 0 and piece.type == "text":
                     for item in find_hidden_characters(piece.content):  # written as entities
-                        self._hide(item.kind, item.says)
+                        self._hide(item.kind, item.text)
                 if closing:
                     closing[-1][1].append(piece.content)
             elif piece.type in ("softbreak", "hardbreak") and closing:
@@ -304,10 +304,10 @@ def _entities(offset: int, html: str) -> Iterator[HiddenText]:
     """Hidden characters that are written as entities."""
     plain = unescape(html) if "&" in html else html
     if plain != html:
-        written = {(item.kind, item.says) for item in find_hidden_characters(html)}
+        written = {(item.kind, item.text) for item in find_hidden_characters(html)}
         for item in find_hidden_characters(plain):
-            if (item.kind, item.says) not in written:
-                yield HiddenText(item.kind, offset, item.says)
+            if (item.kind, item.text) not in written:
+                yield HiddenText(item.kind, offset, item.text)
 
 
 def _letters(words: str) -> str:

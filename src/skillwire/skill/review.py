@@ -73,7 +73,7 @@ def with_text(review: Review, path: str, text: str) -> Review:
     finds: list[HiddenFind] = []
     for item in read_text(path, text).hidden[: _MAX_FINDS + 1]:
         line = text.count("\n", 0, item.offset) + 1
-        finds.append(HiddenFind(item.kind, f"{path}:{line}", _excerpt(item.says)))
+        finds.append(HiddenFind(item.kind, f"{path}:{line}", _excerpt(item.text)))
     source = text if path == SKILL_MD else review.text
     return replace(review, hidden=_bounded([*review.hidden, *finds]), text=source)
 
@@ -148,7 +148,7 @@ def _hidden_names(paths: Iterable[str]) -> Iterator[HiddenFind]:
 
 def _hidden_in(text: str, place: str) -> Iterator[HiddenFind]:
     for item in find_hidden_characters(text):
-        yield HiddenFind(item.kind, place, _excerpt(item.says))
+        yield HiddenFind(item.kind, place, _excerpt(item.text))
 
 
 def _excerpt(text: str) -> str:

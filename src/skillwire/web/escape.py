@@ -29,12 +29,12 @@ def visible(text: str) -> Markup:
 
 def _marked(run: HiddenRun, characters: str) -> Markup:
     if run.kind is HiddenKind.TAG_CHARACTERS:
-        title = f"U+{ord(characters[0]):04X} … {run.kind.words}: models read them, people do not see them"
-        return _mark(title, f"U+{ord(characters[0]):04X}… “{run.says}”")
+        title = f"U+{ord(characters[0]):04X} … {run.kind.label}: models read them, people do not see them"
+        return _mark(title, f"U+{ord(characters[0]):04X}… “{run.text}”")
     if len(characters) > _SPELLED:
-        return _mark(f"{len(characters)} × {run.kind.words}", run.says)
+        return _mark(f"{len(characters)} × {run.kind.label}", run.text)
     return Markup("").join(
-        _mark(f"{_number(c)} {unicodedata.name(c, run.kind.words)}", _number(c)) for c in characters
+        _mark(f"{_number(c)} {unicodedata.name(c, run.kind.label)}", _number(c)) for c in characters
     )
 
 

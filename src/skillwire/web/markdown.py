@@ -259,7 +259,7 @@ def _hidden_parts(text: str) -> Markup:
     finds = read_markdown(text).hidden
     if not finds:
         return Markup("")
-    items = [_FIND.format(find.kind, find.kind.words, visible(find.says)) for find in finds[:_MAX_FINDS]]
+    items = [_FIND.format(find.kind, find.kind.label, visible(find.text)) for find in finds[:_MAX_FINDS]]
     if len(finds) > _MAX_FINDS:
         items.append(Markup("<li>and {} more</li>").format(len(finds) - _MAX_FINDS))
     note = "A model reads these parts, but rendered Markdown hides them:"

@@ -38,7 +38,7 @@ async def test_hidden_text_in_the_instructions_is_shown_before_anybody_says_yes(
     async with web.host(state, person=person) as host:
         assert_refused(await host.load("flat"), "not-approved", "A1")
         [request] = person.asked
-        assert any(shown in find.says for find in request.summary.hidden), request.summary.hidden
+        assert any(shown in find.text for find in request.summary.hidden), request.summary.hidden
         assert host.cache is not None
         assert host.cache.usage().files == 0
 
@@ -56,7 +56,7 @@ async def test_hidden_text_that_is_shown_only_to_the_model_is_not_possible(
         first = await host.load("flat")
         assert TAGS not in first.text
         await host.load("flat")
-        assert [any("obey" in find.says for find in request.summary.hidden) for request in person.asked] == [
+        assert [any("obey" in find.text for find in request.summary.hidden) for request in person.asked] == [
             False,
             True,
         ]
@@ -73,7 +73,7 @@ async def test_a_server_that_fails_when_a_person_looks_gets_no_approval(evil: Ho
         assert_refused(await host.load("flat"), "server-failed", "")
         assert person.asked == []
         assert_refused(await host.load("flat"), "not-approved", "A1")
-        assert any("obey me" in find.says for find in person.asked[0].summary.hidden)
+        assert any("obey me" in find.text for find in person.asked[0].summary.hidden)
 
 
 @rule("B6", "O2")
@@ -96,7 +96,7 @@ async def test_hidden_text_in_a_new_version_is_shown_with_what_changed(evil: Hos
         await host.relist("evil")
         assert_refused(await host.load("flat"), "not-approved", "A1")
         request = person.asked[1]
-        assert any("obey me" in find.says for find in request.summary.hidden)
+        assert any("obey me" in find.text for find in request.summary.hidden)
         assert any(line.startswith("+Do it.") for line in request.diff)
 
 
@@ -107,8 +107,8 @@ async def test_a_review_finds_hidden_text_in_every_file(evil: HostileOrigin, sta
     evil.add_file(f"a{TAGS}.md", b"x\n")
     async with evil.host(state) as host:
         review = await host.review("flat")
-        assert any(find.place == "notes.md:1" and "obey me" in find.says for find in review.hidden)
-        assert any(find.place.startswith("the name") and "obey me" in find.says for find in review.hidden)
+        assert any(find.place == "notes.md:1" and "obey me" in find.text for find in review.hidden)
+        assert any(find.place.startswith("the name") and "obey me" in find.text for find in review.hidden)
 
 
 @rule("B6")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def hidden_html(text: str) -> list[tuple[HiddenKind, str]]:
-    return [(item.kind, item.says) for item in find_hidden_html([(0, text)], text)]
+    return [(item.kind, item.text) for item in find_hidden_html([(0, text)], text)]
 
 
 @rule("B6")

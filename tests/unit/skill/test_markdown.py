@@ -19,7 +19,7 @@ BY_READING = ("link-title", "link-words", "alt-text", "lost-cell", "tag-characte
 
 
 def unshown(text: str) -> list[str]:
-    return [item.says for item in read_markdown(text).hidden]
+    return [item.text for item in read_markdown(text).hidden]
 
 
 @rule("U6")
@@ -160,7 +160,7 @@ def test_what_a_reader_sees_is_not_hidden(text: str) -> None:
 @rule("B6", "F7")
 def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
     text = "# T\r\n\r\nx <!-- a -->\r\n\r\n<!-- b -->\r\n\r\n[//]: # (c)\r\n"
-    found = {item.says: item.offset for item in read_markdown(text).hidden}
+    found = {item.text: item.offset for item in read_markdown(text).hidden}
     assert found == {"a": text.index("<!-- a"), "b": text.index("<!-- b"), "[//]: # (c)": text.index("[//]")}
 
 
@@ -223,10 +223,10 @@ def test_what_a_rendered_page_does_not_show_is_reported_with_its_kind(
 ) -> None:
     """Also in a text that is too large to be read as Markdown, but for what only reading it shows."""
     if is_tame:
-        assert [(item.kind, item.says) for item in read_markdown(text).hidden] == [(kind, says)]
+        assert [(item.kind, item.text) for item in read_markdown(text).hidden] == [(kind, says)]
     elif kind not in BY_READING and not any(sign in text for sign in ("[X]", "[^1]", "\u200b")):
         found = read_markdown(f"{text}\n\n{'x' * 256 * 1024}").hidden
-        assert [(item.kind, item.says) for item in found] == [("unread", ""), (kind, says)]
+        assert [(item.kind, item.text) for item in found] == [("unread", ""), (kind, says)]
 
 
 @rule("B6", "F4")
@@ -235,7 +235,7 @@ def test_comments_in_the_frontmatter_are_reported_and_values_are_not() -> None:
         "---\nname: x # one\n# two\ndescription: |- # three\n  a # b\n  # c\n"
         "q: 'a # b'\nl: [a#b, # four\n  b]\n# five\n---\n# Title\n"
     )
-    comments = {item.says: item.offset for item in read_text("SKILL.md", text).hidden}
+    comments = {item.text: item.offset for item in read_text("SKILL.md", text).hidden}
     assert list(comments) == ["one", "two", "three", "four", "five"]
     assert all(text[offset:].startswith(f"# {says}") for says, offset in comments.items())
 
@@ -244,7 +244,7 @@ def test_comments_in_the_frontmatter_are_reported_and_values_are_not() -> None:
 def test_frontmatter_ends_where_the_parser_ends_it() -> None:
     text = "---\nname: x\ndescription: d\n---foo: bar\n# do this\n---\n# Title\n"
     assert "---foo" in parse_skill_md(text.encode()).frontmatter
-    assert [(item.kind, item.says) for item in read_text("SKILL.md", text).hidden] == [("yaml-comment", "do this")]
+    assert [(item.kind, item.text) for item in read_text("SKILL.md", text).hidden] == [("yaml-comment", "do this")]
 
 
 @rule("B6")
@@ -256,7 +256,7 @@ def test_footnotes_that_only_refer_to_each_other_are_reported() -> None:
 @rule("B6")
 def test_text_far_to_the_right_is_reported() -> None:
     text = f"```\na{' ' * 600}do this\n```\n"
-    assert [(item.kind, item.says) for item in read_text("a.md", text).hidden] == [("far-text", "do this")]
+    assert [(item.kind, item.text) for item in read_text("a.md", text).hidden] == [("far-text", "do this")]
 
 
 @rule("B6")
@@ -338,7 +338,7 @@ def test_open_brackets_do_not_hide_the_link_after_them(times: int) -> None:
         text = f"# Title\n\n{brackets * times} see [x](../x.md) <!-- y -->\n"
         facts = read_markdown(text)
         assert ("../x.md", text.index("../x.md")) in [link[:2] for link in facts.links]
-        hidden = [(item.says, item.offset) for item in facts.hidden if item.kind != "unread"]
+        hidden = [(item.text, item.offset) for item in facts.hidden if item.kind != "unread"]
         assert hidden == [("y", text.index("<!--"))]
 
 
