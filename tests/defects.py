@@ -306,19 +306,9 @@ APPROVALS = [
         "host/approvals.py",
         "tests/host/test_approving.py",
         (
-            "approvals-stand-for-other-content",
-            "if approval is None or covers(approval, origin, entry):",
-            "if approval is None or approval.uri == entry.uri:",
-        ),
-        (
             "approvals-grant-to-other-content",
             "while current is not None and current.contents == approval.contents:",
             "while current is not None:",
-        ),
-        (
-            "approvals-keep-what-is-outdated",
-            '        await self.revoke(origin, entry.uri, by="host", why="the content changed", only=approval)\n',
-            "",
         ),
         (
             "approvals-remember-what-a-rule-said",
@@ -454,14 +444,24 @@ HOST = [
         "host/loader.py",
         "tests/host/test_acting.py tests/host/test_approving.py",
         (
+            "loading-approves-other-content",
+            "            if not covers(approval, label, entry):\n",
+            "            if approval.uri != entry.uri:\n",
+        ),
+        (
+            "loading-keeps-outdated-approvals",
+            'await self._approvals.revoke(label, entry.uri, by="host", why="the content changed", only=approval)',
+            "pass",
+        ),
+        (
             "loading-overlooks-a-change-while-asking",
             "        self.check_current(origin, entry)\n        if not seen:",
             "        if not seen:",
         ),
         (
             "loading-keeps-what-nobody-approved",
-            "self.read_file(skill, entry.uri, keep=False)",
-            "self.read_file(skill, entry.uri)",
+            "skill_md = await self.read_unapproved(origin, entry, entry.uri)",
+            "skill_md = await self.read_file(ApprovedSkill(origin, entry), entry.uri)",
         ),
         (
             "loading-reads-before-it-asks",
@@ -474,7 +474,7 @@ HOST = [
         "tests/host/test_short_listings.py",
         (
             "loading-fetches-before-it-asks",
-            "        if not origin.is_connected or await self._approvals.current(label, entry.uri) is not None:\n",
+            "        if approval is not None or not origin.is_connected:\n",
             "        if entry:\n",
         ),
         (
@@ -493,7 +493,7 @@ HOST = [
         "tests/host/test_declining.py",
         (
             "loading-loads-what-was-declined",
-            "        await self._approvals.refuse_if_declined(origin.label, entry)\n        if origin.is_local:",
+            "        await self._approvals.refuse_if_declined(label, entry)\n        if origin.is_local:",
             "        if origin.is_local:",
         ),
     ),
@@ -518,10 +518,14 @@ HOST = [
     *rows(
         "host/host.py",
         "tests/host/test_acting.py",
-        ("runtime-gate-asks-no-store", "                await self._recheck(skill)\n", "                pass\n"),
+        (
+            "runtime-gate-asks-no-store",
+            "                await self._check_approval(skill)\n",
+            "                pass\n",
+        ),
         (
             "runtime-reads-after-a-revocation-elsewhere",
-            "        await self._recheck(self._windows.need(*place, name))\n",
+            "        await self._check_approval(self._windows.loaded(*place, name))\n",
             "",
         ),
     ),
@@ -530,8 +534,8 @@ HOST = [
         "tests/host/test_approving.py",
         (
             "runtime-approves-another-fingerprint",
-            "if wanted is not None and fingerprint_of(found.entry) != wanted:",
-            "if wanted is not None and not fingerprint_of(found.entry):",
+            "    if wanted not in (None, content):\n",
+            "    if wanted is not None and not content:\n",
         ),
     ),
     *rows(
@@ -539,7 +543,7 @@ HOST = [
         "tests/host/test_acting.py",
         (
             "runtime-loads-what-changed-while-reading",
-            "        self._loader.check_current(found.origin, skill.entry)\n",
+            "            self._loader.check_current(found.origin, skill.entry)\n",
             "",
         ),
         (

@@ -82,7 +82,7 @@ async def test_nothing_is_loaded_when_nobody_can_be_asked(
 ) -> None:
     async with open_host() as host:
         seen = await drive(host).converse([load("refunds")], "I could not.")
-    assert "nobody can be asked" in seen.results[0]
+    assert "the user cannot be asked" in seen.results[0]
     assert SECRET not in seen.everything
 
 

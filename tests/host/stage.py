@@ -119,8 +119,8 @@ class StagedHost(SkillHost):
         super()._forget_names()
         self._tell()
 
-    async def _look(self) -> None:
-        await super()._look()
+    async def _read_denials(self) -> None:
+        await super()._read_denials()
         self._tell()
 
     def _tell(self) -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from host.stage import entry_of, known_origin
 from rules import rule
 from skillwire.host import host as host_module
-from skillwire.host.context import catalog_prompt, file_block, listing_block, origin_words, skill_block
+from skillwire.host.context import catalog_prompt, file_block, listing_block, origin_tag, skill_block
 from skillwire.host.names import NamedEntry, Names
 from skillwire.skill.entry import build_entry
 from skillwire.skill.hidden import is_seen
@@ -71,9 +71,9 @@ def test_a_loaded_skill_says_where_it_came_from_and_which_files_it_has() -> None
 @rule("O2")
 def test_a_skill_of_a_server_never_looks_like_a_local_one() -> None:
     """Also if somebody calls a server ``local``."""
-    assert origin_words(MINE) == "local:mine"
-    assert origin_words(EVIL) == "mcp:evil"
-    assert origin_words(known_origin("local")) == "mcp:local"
+    assert origin_tag(MINE) == "local:mine"
+    assert origin_tag(EVIL) == "mcp:evil"
+    assert origin_tag(known_origin("local")) == "mcp:local"
     block = skill_block("flat", known_origin("local"), FLAT, 'origin="local:mine"', mark=MARK)
     assert 'origin="mcp:local"' in block.splitlines()[0]
 

@@ -294,7 +294,7 @@ async def test_what_changed_while_they_thought_is_not_what_they_approved(
 @rule("A1")
 async def test_who_waits_no_longer_takes_the_question_back(state: Path, server: HostileServer) -> None:
     """Nothing was approved, and nobody is asked in vain."""
-    ask = ask_at_desk(state, by="an agent", patience=0.05)
+    ask = ask_at_desk(state, by="an agent", timeout=0.05)
     async with asking(state, server, ask=ask) as host:
         result = await load(host)
         assert reference(result) == ("no-answer", "A1")

@@ -50,7 +50,7 @@ def errors_in(path: Path) -> list[Raised]:
         elif (
             isinstance(node, ast.Call)
             and isinstance(node.func, ast.Name)
-            and node.func.id == "_changed"
+            and node.func.id == "_skill_changed"
             and path.stem == "loader"
         ):
             found += [Raised("ApprovalError", path.name, "skill-changed", constant(node.args[-1]), True)]

@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator, ValidationError, validate
 from host.stage import Person, StagedHost, hosting, reference
 from rules import rule
 from skillwire import READ_RESOURCE_TOOL, READ_SKILL_TOOL
-from skillwire.host.tools import LIST, LOAD, READ, ToolShape, tool_definitions, tool_schema
+from skillwire.host.tools import LIST, LOAD, READ, ToolShape, tool_definitions
 from skillwire.store.memory import MemoryStore
 
 if TYPE_CHECKING:
@@ -26,6 +26,12 @@ CALLS = {
     READ: {"name": "flat", "path": "notes.md"},
     LIST: {"name": "flat", "path": "docs"},
 }
+
+
+def tool_schema(name: str) -> tuple[str, dict[str, Any]]:
+    """Description and schema of one tool."""
+    [tool] = [tool for tool in tool_definitions("mcp") if tool["name"] == name]
+    return tool["description"], tool["inputSchema"]
 
 
 def parts_of(shape: ToolShape, tool: dict[str, Any]) -> tuple[str, str, dict[str, Any]]:

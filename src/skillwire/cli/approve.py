@@ -85,7 +85,7 @@ async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) 
     if not found.entry.is_short:
         contents_of(found.entry)  # refused at once if nothing can be approved
     demand_person(found, arguments)  # before anything is fetched (V5)
-    found = await host.wanted(found)
+    found = await host.complete(found)
     shown = fingerprint(contents_of(found.entry))
     granting = f", and grant {listed(sorted(grants))}" if grants else ""
     await demand_review(host, found, shown, f"Approve exactly this{granting}?", arguments, printer)

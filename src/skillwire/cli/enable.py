@@ -57,7 +57,7 @@ async def _enable(host: Host, arguments: argparse.Namespace, printer: Printer) -
     label, uri = found.origin.label, found.entry.uri
     is_declined = any(declines(decision, found.entry) for decision in await host.store.decisions(label, uri))
     if is_declined and demand_person(found, arguments):
-        found = await host.wanted(found)  # to be shown
+        found = await host.complete(found)  # to be shown
     shown = fingerprint(claimed_contents(found.entry))
     if is_declined:
         await demand_review(host, found, shown, "Enable exactly this?", arguments, printer)

@@ -102,7 +102,7 @@ async def _show_file(host: Host, found: NamedEntry, arguments: argparse.Namespac
         raise FormatError(
             "argument-invalid", f"the skill has no file {arguments.file!r:.200}", f"known: {known:.300}"
         )
-    data = (await host.look_at(found, uris[arguments.file])).data
+    data = (await host.read_for_review(found, uris[arguments.file])).data
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -1,12 +1,16 @@
-"""Many origins, one model, a person in charge: the host's side of the rules (V, W, A, O, N, C).
+"""The host: many origins, one model, and a person who approves content (rules V, W, A, O, N, C).
 
-origins      folders and servers under labels of ours; each says how current it is
-names        what a model may call a skill; what is ambiguous is never guessed
-approvals    who says yes, to what, for how long
-loading      entry → approval → fetch → verify → context; and files of what was loaded
-context      what the model sees, tagged with its origin
-tools        the three tools, in every framework's shape
-cache        verified content by digest, private to the user
-runtime      ``SkillHost``: all of it together
-adapters/    one thin file per agent framework
+host             ``Host``: combines the modules below for one agent
+skill_host       ``SkillHost``: a host opened from settings and a state folder
+origins          folders and servers under labels; each knows how current its entries are
+names            unambiguous names of skills for the model
+approvals        policy, requests to a person, and stored approvals
+desk             requests that are answered by another program through the store
+approval_export  export and import of approvals
+loader           entry → approval → fetch → verification → content
+windows          the skills in the model's context, and what each may cause
+context          text for the model, tagged with its origin
+tools            the tool definitions, in the shapes of several model APIs
+results          loaded skills and files, tool results, refusals
+adapters/        one file per agent framework
 """

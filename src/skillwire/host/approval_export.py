@@ -1,8 +1,8 @@
-"""Approvals as a document, and from one (A1).
+"""Export and import of approvals as a JSON document (A1).
 
-An export is data from somewhere: it is checked whole before anything of it is stored, its fingerprints included,
-and an approval is only ever stored for the origin, the skill and the very content that it was given for. What a
-person decided here about that content is not overruled: not their no, and not a tool that they took back.
+An imported document is untrusted. All of it is checked, including the fingerprints, before any of it is stored. An
+approval is stored only for the origin, the skill and the content that it was given for. An import does not
+override a decision that was made here about the same content: a denial, a revocation, or a revoked grant.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from skillwire.errors import FormatError, SkillwireError
-from skillwire.host.approvals import ASKED_TO, noted
+from skillwire.host.approvals import ASKED_TO, note_facts
 from skillwire.skill.approval import Approval, file_digests, fingerprint, frontmatter_digest, make_contents
 from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import parse_entry
@@ -33,45 +33,46 @@ _FORMAT = 2
 _LATEST = 4_102_444_800  # the year 2100
 
 
-class LeftOut(NamedTuple):
-    """An approval that was not stored, and why."""
+class SkippedApproval(NamedTuple):
+    """An approval that was not imported, and the reason."""
 
     approval: Approval
     reason: str
 
 
 def approvals_as_document(approvals: Iterable[Approval]) -> dict[str, Any]:
-    """An export of ``approvals``."""
+    """The export of ``approvals``."""
     return {"version": _FORMAT, "approvals": [_document(approval) for approval in approvals]}
 
 
 def parse_approvals(data: bytes) -> Sequence[Approval]:
-    """Every approval of an export, or ``FormatError`` for the first thing that is wrong with it."""
+    """The approvals of an export; ``FormatError`` if anything in it is invalid."""
     try:
         document: Any = json.loads(data) if len(data) <= LARGEST_EXPORT else None
         if document["version"] != _FORMAT:
-            raise _invalid("its version is not known here")
+            raise _invalid("unknown version")
         return [_parse(item) for item in cast("list[Any]", document["approvals"])]
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise _invalid("it is not the JSON of an export") from error
+        raise _invalid("it does not have the JSON structure of an export") from error
 
 
 async def import_approvals(
     store: Store, wanted: Iterable[Approval], *, by: str, note: str = "", user: str = ""
-) -> list[LeftOut]:
-    """Store each for the same origin, skill and content; what was left out, and why.
+) -> list[SkippedApproval]:
+    """Store each approval for the same origin, skill and content; returns those that were skipped.
 
-    The log says that ``by`` did it, the operating system's ``user``, and who said yes where the export is from.
+    The log records ``by`` and ``user``, who imported it, and the person who approved it originally.
     """
-    facts = {**noted(note), **({"user": user} if user else {})}
-    known, left_out = {origin.label for origin in await store.origins()}, list[LeftOut]()
+    facts = note_facts(note, user)
+    known, skipped = {origin.label for origin in await store.origins()}, list[SkippedApproval]()
     for approval in wanted:
         if approval.origin not in known and await store.entries(approval.origin) is None:
-            reason = "no such origin is known here"
+            reason = "unknown origin"
         else:
-            reason = await _store(store, approval, by, facts)
-        left_out.append(LeftOut(approval, reason))
-    return [each for each in left_out if each.reason]
+            reason = await _import(store, approval, by, facts)
+        if reason:
+            skipped.append(SkippedApproval(approval, reason))
+    return skipped
 
 
 def _document(approval: Approval) -> dict[str, Any]:
@@ -91,9 +92,10 @@ def _document(approval: Approval) -> dict[str, Any]:
     }
 
 
-async def _store(store: Store, approval: Approval, by: str, more: Mapping[str, str]) -> str:
-    """Store one, or say why not."""
-    decided = await store.decisions(approval.origin, approval.uri)  # first: whatever comes after it is noticed
+async def _import(store: Store, approval: Approval, by: str, more: Mapping[str, str]) -> str:
+    """Store an approval; returns the reason if it is skipped, and an empty text if not."""
+    # Read first, so that ``put_approval`` notices every decision that is made after this.
+    decided = await store.decisions(approval.origin, approval.uri)
     before = await store.approval(approval.origin, approval.uri)
     facts = {
         "kind": "import",
@@ -106,14 +108,14 @@ async def _store(store: Store, approval: Approval, by: str, more: Mapping[str, s
     if before is None:
         return await _approve(store, approval, line, decided[0].number if decided else 0)
     if before.contents != approval.contents:
-        return "another content is approved here"
+        return "other content is approved here"
     if before.grants >= approval.grants:
         return ""
     return await _grant(store, before, approval.grants, replace(line, what="granted"))
 
 
 async def _approve(store: Store, approval: Approval, line: LogLine, after: int) -> str:
-    """A yes, unless a person here said no to this very content, or decided anything since ``after``."""
+    """Store an approval, unless this content was declined or revoked here, or a decision came after ``after``."""
     newest = await newest_line(
         store,
         lambda known: _is_about(known, approval.fingerprint),
@@ -125,11 +127,11 @@ async def _approve(store: Store, approval: Approval, line: LogLine, after: int) 
         word = "declined" if newest.what == "denied" else "revoked"
         return f"this content was {word} here, by {newest.by!r:.80}"
     stored = await store.put_approval(approval, line, after=after)
-    return "" if stored else "somebody decided about it here just now"
+    return "" if stored else "another decision was made here meanwhile"
 
 
 async def _grant(store: Store, before: Approval, grants: frozenset[str], line: LogLine) -> str:
-    """What was granted elsewhere too, unless a person here took it back."""
+    """Add the imported grants to an approval, unless one of them was revoked here."""
     more = grants - before.grants
     taken = await newest_line(
         store,
@@ -140,21 +142,21 @@ async def _grant(store: Store, before: Approval, grants: frozenset[str], line: L
     )
     if taken is not None:
         words = ", ".join(sorted(more.intersection(taken.facts["taken"])))
-        return f"{words!r:.200} was taken back here, by {taken.by!r:.80}"
+        return f"the grant {words!r:.200} was revoked here, by {taken.by!r:.80}"
     changed = await store.change_grants(before, before.grants | grants, line)
-    return "" if changed else "the approval here changed just now"
+    return "" if changed else "the approval here changed meanwhile"
 
 
 def _is_about(line: LogLine, content: str) -> bool:
-    """Whether a line is a person's decision about reading exactly this content."""
+    """Whether a line is a person's decision about loading exactly this content."""
     facts = line.facts
     if line.by == "policy" or facts.get("kind", "load") not in ("load", "import"):
         return False
     if line.what != "revoked":
         return facts.get("fingerprint") == content
     if facts.get("why", ASKED_TO) != ASKED_TO:
-        return False  # the host did, because the content changed
-    contents = facts.get("contents")  # older lines do not say, and may mean it
+        return False  # the host revoked it, because the content changed
+    contents = facts.get("contents")  # older lines do not have it, so they may be about it
     return contents is None or fingerprint(frozenset(map(tuple, contents))) == content
 
 
@@ -169,12 +171,12 @@ def _parse(item: dict[str, Any]) -> Approval:
     contents = _contents(item["uri"], item["contents"], item["frontmatter"])
     approval = Approval(item["origin"], item["uri"], contents, item["by"], at, frozenset(grants))
     if approval.fingerprint != item["fingerprint"]:
-        raise _invalid(f"the contents of {approval.uri!r:.200} are not those of its fingerprint")
+        raise _invalid(f"the contents of {approval.uri!r:.200} do not match its fingerprint")
     return approval
 
 
 def _contents(uri: str, items: list[dict[str, Any]], frontmatter: object) -> Contents:
-    """The files, checked as those of an entry are: well-formed digests, all inside the skill, each once."""
+    """The files, checked like those of an entry: valid digests, all inside the skill, no duplicates."""
     if not is_digest(frontmatter):
         raise _invalid("'frontmatter' is not a digest")
     files = [{"uri": file["uri"], "digest": file["digest"]} for file in items]
@@ -191,7 +193,7 @@ def _contents(uri: str, items: list[dict[str, Any]], frontmatter: object) -> Con
 def _invalid(reason: str) -> FormatError:
     return FormatError(
         "export-invalid",
-        f"the file is no export of approvals: {reason}; nothing was imported",
-        "make one: skillwire approvals --json",
+        f"the file is not a valid export of approvals: {reason}; nothing was imported",
+        "make an export: skillwire approvals --json",
         rule="A1",
     )

@@ -1,8 +1,8 @@
-"""Who says yes: a policy decides by rule, or a person is asked (A1–A5, V7, O3).
+"""Approvals: a policy decides by rule, or a person is asked; the answer is stored or counts once (A1–A5, V7, O3).
 
-A request carries what there is to know, and asking is a function of yours: a terminal, a web page, MCP
-elicitation, a test. An answer may be remembered only where content can be bound (A1); a dynamic skill is asked
-about each time (V7).
+The host asks through an ``Ask`` function that the program supplies: a prompt on a terminal, a web page, MCP
+elicitation, a test. An approval is stored only where it can be bound to content (A1), so a dynamic skill needs a
+new answer for each load (V7).
 """
 
 from __future__ import annotations
@@ -35,21 +35,29 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Store
 
 RequestKind: TypeAlias = Literal["load", "dynamic", "execute", "tool", "cross-origin"]
-_LONGEST_NOTE = 1000
-ASKED_TO = "asked to"
-"""Why an approval was revoked, if a person wanted it so."""
 Decision: TypeAlias = Literal["allow", "deny", "ask"]
+
+ASKED_TO = "asked to"
+"""The logged reason of a revocation that a person requested, as opposed to one by the host."""
+_LONGEST_NOTE = 1000
+_RULES: dict[RequestKind, str] = {
+    "load": "A1",
+    "dynamic": "V7",
+    "execute": "A5",
+    "tool": "A4",
+    "cross-origin": "O3",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class ApprovalRequest:
-    """What a person is asked. ``kind`` says to what they would say yes.
+    """A request for a person's approval. ``kind`` is what they would approve.
 
-    It is made from the entry alone: ``summary`` is what the entry tells, and ``change`` which files differ if
-    another content of the skill was approved before. Nothing is read for it. ``await request.review()`` reads the
-    skill, when the person wants to see it (V5). ``target`` is what the request is about beside the skill: the
-    tool, or the other origin and URI. ``lasts`` tells whether a yes to a tool is stored for this content from now
-    on, or ends when the model leaves the skill.
+    It is made from the entry alone, and no file is read for it. ``summary`` describes the entry. ``change`` lists
+    the files that differ if other content of the skill was approved before. ``await request.review()`` reads the
+    files when the person wants to see them (V5). ``target`` is the tool, or the other origin and URI.
+    ``lasts`` tells whether the approval of a tool is stored for this content; otherwise it ends when the model
+    leaves the skill.
     """
 
     kind: RequestKind
@@ -65,16 +73,16 @@ class ApprovalRequest:
 
     @property
     def is_unread(self) -> bool:
-        """Whether the files are not known before the skill is loaded. A yes binds what is loaded then (A1, V5)."""
+        """Whether the files are unknown before the load. The approval binds the loaded files (A1, V5)."""
         return self.kind == "load" and not has_contents(self.entry) and not self.entry.is_dynamic
 
     async def review(self) -> ApprovalRequest:
-        """Read the files of the skill, and return the request with what they say.
+        """Read the files of the skill, and return the request with their content.
 
-        ``entry`` has all its files, ``text`` is the ``SKILL.md``, ``summary.hidden`` has what people do not see in
-        any text file (B6), and ``diff`` is how the ``SKILL.md`` differs from the one that was approved. The bytes
-        are verified, and not kept before the person approves them. An error means that the skill cannot be read,
-        or is not what its entry says: let it pass, and the skill is refused.
+        The result has an ``entry`` with all files, the ``SKILL.md`` as ``text``, hidden text of every text file in
+        ``summary.hidden`` (B6), and the ``diff`` of the ``SKILL.md`` since the last approval. The bytes are
+        verified, and they are cached only after the approval. This raises an error if the skill cannot be read or
+        does not match its entry. Do not catch that error: the host then refuses the skill.
         """
         if self.reader is None:
             raise ApprovalError(
@@ -88,11 +96,11 @@ class ApprovalRequest:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A person's answer. ``grants`` are tools that the skill asks for, or ``"execute"``: each its own decision.
+    """A person's answer. ``grants`` are tools that the skill asks for, or ``"execute"``; each is a decision.
 
-    ``note`` is theirs, for the log, and so is ``user``: who they are to the operating system, where that is known
-    (Z4). ``recorded`` says that the store has the answer already, as an approval or a
-    denial of exactly the request's content: it is not written again, and counts for as long as it stands there.
+    ``note`` and ``user``, the user name on this system if it is known, are for the log (Z4). ``recorded`` means
+    that the store already has the answer, as an approval or a denial of exactly the requested content. The host
+    then does not write it again, and it counts while the store has it.
     """
 
     yes: bool
@@ -110,29 +118,25 @@ Reader: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalRequest]]
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """Skills whose origin and path match (``*`` is any text) are allowed, denied or asked about."""
+    """A decision for the skills whose origin and path match; ``*`` matches any text."""
 
     decision: Decision
     origin: str = "*"
     path: str = "*"
     kind: RequestKind = "load"
 
-    def matches(self, request: ApprovalRequest) -> bool:
-        """Whether the rule is about this request."""
-        return (
-            self.kind == request.kind
-            and fnmatchcase(request.origin, self.origin)
-            and fnmatchcase(request.entry.path, self.path)
-        )
+    def matches(self, kind: RequestKind, origin: str, path: str) -> bool:
+        """Whether the rule applies to this kind of request for the skill at ``path``."""
+        return self.kind == kind and fnmatchcase(origin, self.origin) and fnmatchcase(path, self.path)
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """The first rule that matches decides. Else a person is asked, except about what is declined by default:
+    """Rules that decide before a person is asked. The first rule that matches decides.
 
-    dynamic skills (V7) and reads across origins (O3) need a rule that says ``ask`` or ``allow`` for that kind. A
-    rule that says ``deny`` is stronger than an approval that was given before it was made. Where it is not known
-    before the load whether a skill can be verified, a rule that allows dynamic ones allows it.
+    Without a matching rule, ``defaults`` decides: dynamic skills (V7) and reads across origins (O3) are declined,
+    for everything else a person is asked. A ``deny`` rule overrides an earlier approval. Before a load it can be
+    unknown whether a skill can be verified; a rule that allows dynamic skills then allows it.
     """
 
     rules: Sequence[Rule] = ()
@@ -147,76 +151,55 @@ class Policy:
     )
 
     def decide(self, request: ApprovalRequest) -> Decision:
-        """What is to be done about ``request``."""
-        rule = self.rule_for(request)
+        """The decision about ``request``."""
+        rule = self.rule_for(request.kind, request.origin, request.entry)
         if rule is None and request.is_unread:
-            as_dynamic = self.rule_for(replace(request, kind="dynamic"))
-            rule = as_dynamic if as_dynamic is not None and as_dynamic.decision == "allow" else None
+            dynamic = self.rule_for("dynamic", request.origin, request.entry)
+            rule = dynamic if dynamic is not None and dynamic.decision == "allow" else None
         return self.defaults[request.kind] if rule is None else rule.decision
 
-    def rule_for(self, request: ApprovalRequest) -> Rule | None:
-        """The rule that decides, if there is one."""
-        return next((rule for rule in self.rules if rule.matches(request)), None)
+    def rule_for(self, kind: RequestKind, origin: str, entry: SkillEntry) -> Rule | None:
+        """The first rule that matches."""
+        return next((rule for rule in self.rules if rule.matches(kind, origin, entry.path)), None)
 
 
 async def cannot_ask(request: ApprovalRequest) -> Answer:
-    """Nobody is there to be asked."""
+    """The ``Ask`` of a program that has no way to ask a person: it refuses each request."""
     raise ApprovalError(
         "cannot-ask",
-        f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes, and nobody can be asked here",
+        f"{request.entry.uri!r:.300} from {request.origin!r} is not approved, and no person can be asked here",
         f"run: {review_command(request.origin, request.entry)}",
         rule="A1",
     )
 
 
 def review_command(origin: str, entry: SkillEntry) -> str:
-    """What a person types to see the skill. The review prints the command that approves or enables it (Z4).
+    """The command that shows the skill to a person. Its output has the command that approves or enables it (Z4).
 
-    Programs read hints too, so none of them approves or enables anything.
+    Programs read hints too, so no hint contains a command that approves or enables a skill.
     """
     return f"skillwire review {shlex.quote(f'{origin}:{entry.uri}')}"
 
 
 def declines(line: LogLine, entry: SkillEntry) -> bool:
-    """Whether a decision declines exactly what ``entry`` says of the skill now."""
+    """Whether a decision declines exactly the content of ``entry``."""
     return line.what == "denied" and line.facts.get("fingerprint") == fingerprint(claimed_contents(entry))
 
 
-async def refuse_if_declined(store: Store, origin: str, entry: SkillEntry) -> None:
-    """``ApprovalError`` if a person declined the skill and it did not change since: nobody is asked again."""
-    for line in await store.decisions(origin, entry.uri):
-        if declines(line, entry):
-            note = f": {line.facts['note']!r:.300}" if line.facts.get("note") else ""
-            raise ApprovalError(
-                "skill-declined",
-                f"{entry.uri!r:.300} from {origin!r}, as it is now, was declined by {line.by!r:.80}{note}",
-                f"run: {review_command(origin, entry)}",
-                rule="A1",
-            )
-
-
 class Approvals:
-    """Finds, asks for, remembers and revokes approvals."""
+    """Requests, stores, finds and revokes approvals."""
 
-    def __init__(self, store: Store, policy: Policy, ask: Ask) -> None:
+    def __init__(self, store: Store, policy: Policy | None = None, ask: Ask = cannot_ask) -> None:
         self._store = store
-        self._policy = policy
+        self._policy = policy or Policy()
         self._ask = ask
 
-    async def standing(self, origin: str, entry: SkillEntry) -> Approval | None:
-        """The approval that covers ``entry``. One for another content is revoked here and now (A2)."""
-        approval = await self.current(origin, entry.uri)
-        if approval is None or covers(approval, origin, entry):
-            return approval
-        await self.revoke(origin, entry.uri, by="host", why="the content changed", only=approval)
-        return None
-
     async def current(self, origin: str, uri: str) -> Approval | None:
-        """The approval that is in force for a skill, whatever content it is for."""
+        """The stored approval of a skill. Whether it covers the present content is for the caller to check."""
         return await self._store.approval(origin, uri)
 
     async def previous(self, origin: str, entry: SkillEntry) -> Approval | None:
-        """What a person last said yes to, to compare with; also if it was revoked since. It permits nothing."""
+        """The last approval of a skill, even if it was revoked. It is for comparison only, and permits nothing."""
         approval = await self.current(origin, entry.uri)
         if approval is not None:
             return approval
@@ -228,9 +211,25 @@ class Approvals:
         contents = frozenset((uri, digest) for uri, digest in revoked.facts["contents"])
         return Approval(origin, entry.uri, contents, revoked.by, revoked.at)
 
-    def forbids(self, request: ApprovalRequest) -> bool:
-        """Whether a rule denies it, so that no approval of before counts."""
-        rule = self._policy.rule_for(request)
+    async def decided(self, origin: str, uri: str) -> LogLine | None:
+        """The newest decision about a skill, for any content of it."""
+        return next(iter(await self._store.decisions(origin, uri)), None)
+
+    async def refuse_if_declined(self, origin: str, entry: SkillEntry) -> None:
+        """``ApprovalError`` if a person declined exactly this content. They are not asked again."""
+        line = await self.decided(origin, entry.uri)
+        if line is not None and declines(line, entry):
+            note = f": {line.facts['note']!r:.300}" if line.facts.get("note") else ""
+            raise ApprovalError(
+                "skill-declined",
+                f"the current content of {entry.uri!r:.300} from {origin!r} was declined by {line.by!r:.80}{note}",
+                f"run: {review_command(origin, entry)}",
+                rule="A1",
+            )
+
+    def forbids(self, kind: RequestKind, origin: str, entry: SkillEntry) -> bool:
+        """Whether a rule denies it, even if it was approved before."""
+        rule = self._policy.rule_for(kind, origin, entry)
         return rule is not None and rule.decision == "deny"
 
     def will_ask(self, request: ApprovalRequest) -> bool:
@@ -238,7 +237,10 @@ class Approvals:
         return self._policy.decide(request) == "ask" and self._ask is not cannot_ask
 
     async def request(self, request: ApprovalRequest) -> Answer:
-        """A yes, or ``ApprovalError``. What was decided is logged either way."""
+        """The approval of ``request`` by the policy or a person; otherwise ``ApprovalError``.
+
+        A denial is logged here. An approval is logged by ``remember``, which knows the loaded content.
+        """
         decision = self._policy.decide(request)
         answer = await self._ask(request) if decision == "ask" else Answer(decision == "allow", by="policy")
         if not answer.yes:
@@ -246,16 +248,35 @@ class Approvals:
             raise _not_approved(request, answer.note)
         return answer
 
-    async def decided(self, origin: str, uri: str) -> LogLine | None:
-        """The newest decision about a skill, whatever content it was about."""
-        return next(iter(await self._store.decisions(origin, uri)), None)
+    async def remember(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> Approval:
+        """A1: make and log the approval of exactly the requested content, and store it if the answer is to last.
+
+        With ``after``, only if that is still the number of the newest decision about the skill; otherwise
+        ``ApprovalError``.
+        """
+        if answer.recorded:
+            approval = await self.current(request.origin, request.entry.uri)
+            if approval is None or not covers(approval, request.origin, request.entry):
+                raise _not_approved(request, "the approval was revoked")
+            return approval
+        now = time.time()
+        approval = Approval(
+            request.origin, request.entry.uri, contents_of(request.entry), answer.by, now, answer.grants
+        )
+        line = self._line("approved", request, answer, now)
+        if answer.remember and answer.by != "policy":
+            if not await self._store.put_approval(approval, line, after=after):
+                raise _decided_meanwhile(request)
+        else:
+            await self._store.log(line)
+        return approval
 
     async def decline(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> None:
-        """Log a no. A person's no to a skill is to exactly this content, and disables it until it changes.
+        """Log a denial.
 
-        An approval of that ends, and whoever else asks about it has their answer. With ``after``, only if that is
-        still the number of the newest decision about the skill: else ``ApprovalError``. A no that is not to be
-        remembered is for this one request.
+        If a person declines to load a skill, and the answer is to last, the store disables exactly this content:
+        its approval ends, and open questions about it are answered. All other denials are only for this request.
+        ``after`` is that of ``remember``.
         """
         if answer.recorded:
             return
@@ -266,68 +287,43 @@ class Approvals:
         else:
             await self._store.log(line)
 
-    async def refuse_if_declined(self, origin: str, entry: SkillEntry) -> None:
-        """``ApprovalError`` if the skill is disabled."""
-        await refuse_if_declined(self._store, origin, entry)
-
-    async def keep_declined(self, origin: str, listed: SkillEntry, got: SkillEntry) -> bool:
-        """A skill that was declined before its files were known stays declined when they are. Whether it was."""
+    async def keep_declined(self, origin: str, listed: SkillEntry, fetched: SkillEntry) -> bool:
+        """Keep a skill declined that was declined before its files were known. Returns whether it was."""
         line = None if has_contents(listed) else await self.decided(origin, listed.uri)
-        if line is None or not declines(line, listed) or declines(line, got):
+        if line is None or not declines(line, listed) or declines(line, fetched):
             return False
-        contents = claimed_contents(got)
+        contents = claimed_contents(fetched)
         facts = {**line.facts, "fingerprint": fingerprint(contents)}
-        same = LogLine("denied", origin, got.uri, line.by, time.time(), facts)
-        return await self._store.put_denial(contents, same, after=line.number)
+        again = LogLine("denied", origin, fetched.uri, line.by, time.time(), facts)
+        return await self._store.put_denial(contents, again, after=line.number)
 
     async def enable(self, origin: str, entry: SkillEntry, *, by: str, note: str = "", user: str = "") -> bool:
-        """Undo ``decline``: the skill is shown and asked about again. Whether it was declined."""
-        if not any(declines(line, entry) for line in await self._store.decisions(origin, entry.uri)):
+        """Undo ``decline``. Returns whether the skill was declined."""
+        line = await self.decided(origin, entry.uri)
+        if line is None or not declines(line, entry):
             return False
-        facts = {"kind": "load", "fingerprint": fingerprint(claimed_contents(entry)), **noted(note, user)}
+        facts = {
+            "kind": "load",
+            "fingerprint": fingerprint(claimed_contents(entry)),
+            **note_facts(note, user),
+        }
         await self._store.log(LogLine("enabled", origin, entry.uri, by, time.time(), facts))
         return True
 
-    async def remember(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> Approval:
-        """A1: the approval, bound to exactly the content of the request's entry; kept if it may be.
-
-        ``after`` is that of ``decline``.
-        """
-        if answer.recorded:
-            return await self._recorded(request)
-        now = time.time()
-        approval = Approval(
-            request.origin, request.entry.uri, contents_of(request.entry), answer.by, now, answer.grants
-        )
-        if answer.remember and answer.by != "policy":
-            line = self._line("approved", request, answer, now)
-            if not await self._store.put_approval(approval, line, after=after):
-                raise _decided_meanwhile(request)
-        else:
-            await self._store.log(self._line("approved", request, answer, now))
-        return approval
-
-    async def _recorded(self, request: ApprovalRequest) -> Approval:
-        """The approval that was given elsewhere, unless somebody took it back since (A2)."""
-        approval = await self.current(request.origin, request.entry.uri)
-        if approval is None or not covers(approval, request.origin, request.entry):
-            raise _not_approved(request, "the yes was taken back")
-        return approval
-
     async def grant(self, approval: Approval, grant: str, by: str, note: str = "") -> Approval:
-        """A4, A5: one more grant for the same content."""
-        facts = {"grant": grant, **noted(note)}
+        """A4, A5: add a grant to the stored approval; ``ApprovalError`` if it was revoked or replaced."""
+        facts = {"grant": grant, **note_facts(note)}
         line = LogLine("granted", approval.origin, approval.uri, by, time.time(), facts)
         current: Approval | None = approval
         while current is not None and current.contents == approval.contents:
             grants = current.grants | {grant}
             if grant in current.grants or await self._store.change_grants(current, grants, line):
                 return replace(current, grants=grants)
-            # Another call granted something to the same content meanwhile.
+            # A concurrent call changed the grants of the same content: try again with those.
             current = await self.current(approval.origin, approval.uri)
         raise ApprovalError(
             "skill-changed",
-            f"the approval of {approval.uri!r:.300} was revoked or is for other content now",
+            f"the approval of {approval.uri!r:.300} was revoked, or is now for other content",
             "load the skill again",
             rule="A2",
         )
@@ -343,17 +339,17 @@ class Approvals:
         user: str = "",
         only: Approval | None = None,
     ) -> bool:
-        """Take an approval back; whether there was one. With ``only``, exactly that one and no newer one."""
-        facts: dict[str, Any] = {"why": why, **noted(note, user)}
-        known = only or await self.current(origin, uri)
-        if known is not None:  # a person will want to know how the new content differs
-            facts["contents"] = sorted(known.contents)
+        """Revoke an approval; with ``only``, that one and no newer one. Returns whether one was revoked."""
+        facts: dict[str, Any] = {"why": why, **note_facts(note, user)}
+        approval = only or await self.current(origin, uri)
+        if approval is not None:  # ``previous`` reads it, to show how new content differs
+            facts["contents"] = sorted(approval.contents)
         line = LogLine("revoked", origin, uri, by, time.time(), facts)
         return await self._store.remove_approval(origin, uri, line, only=only)
 
     @staticmethod
     def change(previous: Approval | None, entry: SkillEntry) -> ContentChange | None:
-        """How the content differs from what was approved before, if anything was."""
+        """How the content differs from the approved one; ``None`` if none was approved."""
         return None if previous is None else change_since(previous, entry)
 
     @staticmethod
@@ -365,39 +361,30 @@ class Approvals:
             facts["fingerprint"] = fingerprint(claimed_contents(request.entry))
         if answer.grants:
             facts["grants"] = sorted(answer.grants)
-        facts |= noted(answer.note, answer.user)
+        facts |= note_facts(answer.note, answer.user)
         return LogLine(what, request.origin, request.entry.uri, answer.by, at, facts)
 
 
-def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
-    return ApprovalError(
-        "decided-meanwhile",
-        f"somebody else decided about {request.entry.uri!r:.300} from {request.origin!r} just now",
-        "look at what they decided first",
-        rule="A1",
-    )
-
-
-def noted(note: str, user: str = "") -> dict[str, str]:
-    """A person's note and their user name on this system, for the log, where there are any (Z4)."""
+def note_facts(note: str, user: str = "") -> dict[str, str]:
+    """A person's note and their user name on this system, as facts of a log line. Empty ones are omitted (Z4)."""
     facts = {"user": user, "note": note.strip()[:_LONGEST_NOTE]}
     return {key: value for key, value in facts.items() if value}
 
 
-def _not_approved(request: ApprovalRequest, why: str) -> ApprovalError:
-    said = f": {why.strip()!r:.300}" if why.strip() else ""
+def _not_approved(request: ApprovalRequest, note: str) -> ApprovalError:
+    reason = f": {note.strip()!r:.300}" if note.strip() else ""
     return ApprovalError(
         "not-approved",
-        f"{request.entry.uri!r:.300} from {request.origin!r} was not approved ({request.kind}){said}",
+        f"{request.entry.uri!r:.300} from {request.origin!r} was not approved ({request.kind}){reason}",
         "a person has to approve it first",
         rule=_RULES[request.kind],
     )
 
 
-_RULES: dict[RequestKind, str] = {
-    "load": "A1",
-    "dynamic": "V7",
-    "execute": "A5",
-    "tool": "A4",
-    "cross-origin": "O3",
-}
+def _decided_meanwhile(request: ApprovalRequest) -> ApprovalError:
+    return ApprovalError(
+        "decided-meanwhile",
+        f"another decision about {request.entry.uri!r:.300} from {request.origin!r} was made meanwhile",
+        "look at that decision first",
+        rule="A1",
+    )

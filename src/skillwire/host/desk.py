@@ -1,11 +1,11 @@
-"""Asking a person who is elsewhere: at the desk (``skillwire ui``), or on another command line (A1–A5, V7, O3).
+"""Questions to a person at the desk: in the browser (``skillwire ui``) or on another terminal (A1–A5, V7, O3).
 
-Whoever runs without a person puts a question into the store that both use, and waits until it is answered there.
+A program without a person puts its question into a store that both use, and waits for the answer there.
 
-- A question lives as long as its asker, and a few seconds more. Whoever stops waiting takes it back.
-- A yes or no to a content, given in whatever way, answers every question about it, and stands in the store before
-  anybody hears of it. Other answers are for the one who asked.
-- A content that a person declined is refused, and not asked about again, until a person enables or approves it.
+- A question expires a few seconds after its program ends. A program that stops waiting withdraws its question.
+- An approval or denial of content, however it is given, answers every question about that content, and is stored
+  before any program receives it. Other answers are for one question only.
+- Declined content is refused without a question until a person enables or approves it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,7 @@ from typing import TYPE_CHECKING, cast
 import anyio
 
 from skillwire.errors import ApprovalError
-from skillwire.host.approvals import (
-    Answer,
-    ApprovalRequest,
-    Approvals,
-    Policy,
-    cannot_ask,
-    refuse_if_declined,
-    review_command,
-)
+from skillwire.host.approvals import Answer, ApprovalRequest, Approvals, review_command
 from skillwire.host.skill_host import DEFAULT_STATE, open_store
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, Question, Store
@@ -49,28 +41,46 @@ def ask_at_desk(
     place: Store | str | Path = DEFAULT_STATE,
     *,
     by: str = "agent",
-    patience: float | None = None,
+    timeout: float | None = None,
     when_asked: Callable[[Question], None] | None = None,
 ) -> Ask:
-    """Ask whoever looks at the questions of a store: that one, or the one of the state at ``place``.
+    """An ``Ask`` that puts its questions into a store: the given one, or that of the state folder at ``place``.
 
-    ``by`` tells them who asks. Without ``patience``, in seconds, a question waits for ever. ``when_asked`` is
-    called once the question can be answered.
+    ``by`` names the program that asks. Without ``timeout``, in seconds, it waits without limit. ``when_asked`` is
+    called when the question can be answered.
     """
 
     async def ask(request: ApprovalRequest) -> Answer:
         async with _opened(place) as store:
             if request.kind == "load":
-                await refuse_if_declined(store, request.origin, request.entry)
+                await Approvals(store).refuse_if_declined(request.origin, request.entry)
             question = question_of(request, by)
             await store.put_question(question)
-            return await _answer_to(store, question, patience, when_asked)
+            answered: Answered | None = None
+            try:
+                if when_asked is not None:
+                    when_asked(question)
+                with anyio.move_on_after(timeout):
+                    await _wait(store, question)
+            finally:
+                with anyio.CancelScope(shield=True):  # an abandoned question must not be answered later
+                    answered = await store.withdraw_question(question.id)
+        if answered is None:
+            raise _no_answer(request, timeout)
+        return Answer(
+            answered.yes,
+            answered.by,
+            answered.remember,
+            answered.grants,
+            note=answered.note,
+            recorded=answered.recorded,
+        )
 
     return ask
 
 
 def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SECONDS) -> Question:
-    """A question that lives for so long, unless it is renewed."""
+    """The question for a request. It expires after ``seconds`` unless it is renewed."""
     now = time.time()
     return Question(
         secrets.token_hex(8),
@@ -88,7 +98,7 @@ def question_of(request: ApprovalRequest, by: str, *, seconds: float = LIVES_SEC
 
 
 def request_of(question: Question) -> ApprovalRequest:
-    """What was asked, for whoever shows it to a person."""
+    """The request of a stored question, to show it to a person."""
     summary = review_entry(question.entry)
     summary = replace(summary, hidden=tuple(dict.fromkeys([*summary.hidden, *question.hidden])))
     kind = cast("RequestKind", question.kind)
@@ -104,13 +114,17 @@ def request_of(question: Question) -> ApprovalRequest:
 
 
 async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
-    """A person's answer to an open question; ``False`` if somebody was first, or whoever asked is gone.
+    """Answer an open question; ``False`` if it was answered already or its program does not wait any more.
 
-    An answer about a skill that is to be remembered is about the content: it answers whoever asks.
+    A lasting answer about loading a skill is about its content, and answers every question about that content.
     """
-    if question.kind != "load" or not answer.remember or not question.content:  # who asked fetches, and remembers
-        return await store.answer_question(question.id, _answered(answer))
-    approvals, request = Approvals(store, Policy(), cannot_ask), request_of(question)
+    if question.kind != "load" or not answer.remember or not question.content:
+        # The program that asked fetches the content, and stores the approval itself.
+        answered = Answered(
+            answer.yes, answer.by, time.time(), answer.grants, remember=answer.remember, note=answer.note
+        )
+        return await store.answer_question(question.id, answered)
+    approvals, request = Approvals(store), request_of(question)
     decide = approvals.remember if answer.yes else approvals.decline
     while True:
         decided = await approvals.decided(question.origin, question.entry.uri)
@@ -121,37 +135,12 @@ async def give_answer(store: Store, question: Question, answer: Answer) -> bool:
         except ApprovalError as error:
             if error.reference != "decided-meanwhile":
                 raise
-            continue  # if that was about this content, the question has its answer
+            continue  # a decision about this content has answered the question, and the check above finds that
         return True
 
 
-async def _answer_to(
-    store: Store, question: Question, patience: float | None, when_asked: Callable[[Question], None] | None
-) -> Answer:
-    """The answer, or ``ApprovalError``. However this ends, nobody can answer afterwards."""
-    answered: Answered | None = None
-    try:
-        if when_asked is not None:
-            when_asked(question)
-        with anyio.move_on_after(patience):
-            await _wait(store, question)
-    finally:
-        with anyio.CancelScope(shield=True):
-            answered = await store.withdraw_question(question.id)
-    if answered is None:
-        raise _unanswered(request_of(question), patience)
-    return Answer(
-        answered.yes,
-        answered.by,
-        answered.remember,
-        answered.grants,
-        note=answered.note,
-        recorded=answered.recorded,
-    )
-
-
 async def _wait(store: Store, question: Question) -> None:
-    """Until there is an answer. The store is only asked for it when something in it changed."""
+    """Wait for the answer, and renew the question. The answer is read only if the store changed."""
     seen, renew_at = -1, time.monotonic() + _RENEW_SECONDS
     while True:
         version = await store.version()
@@ -159,30 +148,22 @@ async def _wait(store: Store, question: Question) -> None:
             return
         seen = version
         if time.monotonic() >= renew_at:
-            await _renew(store, question)
+            until = time.time() + LIVES_SECONDS
+            if not await store.renew_question(question.id, until):  # it expired while the machine was suspended
+                await store.put_question(replace(question, asked_at=time.time(), waits_until=until))
             renew_at = time.monotonic() + _RENEW_SECONDS
         await anyio.sleep(_LOOK_SECONDS)
 
 
-async def _renew(store: Store, question: Question) -> None:
-    until = time.time() + LIVES_SECONDS
-    if not await store.renew_question(question.id, until):  # the machine slept, and somebody tidied up
-        await store.put_question(replace(question, asked_at=time.time(), waits_until=until))
-
-
-def _unanswered(request: ApprovalRequest, patience: float | None) -> ApprovalError:
+def _no_answer(request: ApprovalRequest, timeout: float | None) -> ApprovalError:
     command = f", or: {review_command(request.origin, request.entry)}" if request.kind == "load" else ""
     return ApprovalError(
         "no-answer",
-        f"{request.entry.uri!r:.300} from {request.origin!r} needs a person's yes ({request.kind}), and nobody"
-        f" answered within {patience:g} seconds",
+        f"{request.entry.uri!r:.300} from {request.origin!r} is not approved ({request.kind}): no answer within"
+        f" {timeout:g} seconds",
         f"run: skillwire ui{command}",
         rule="A1",
     )
-
-
-def _answered(answer: Answer) -> Answered:
-    return Answered(answer.yes, answer.by, time.time(), answer.grants, remember=answer.remember, note=answer.note)
 
 
 @asynccontextmanager

@@ -1,11 +1,10 @@
-"""What a model may call a skill (N1, E5).
+"""The names of skills for a model (N1, E5).
 
-A skill's identity is (origin, URI). Its name is a label that others may bear too, so a bare name means a skill
-only while no other skill of any origin has it, in whatever case or Unicode form; else each is shown as
-``origin:name``, ``origin:path`` or ``origin:URI``, whichever first means it and nothing else. A name that could be
-taken for more than a name (``local:refunds``, letters that look like others) is never bare, and one that has
-characters that nobody sees is shown by its URI, with these encoded. Nothing is dropped, preferred or hidden by
-another, folder or server alike.
+A skill is identified by its origin and URI. Its name need not be unique. A bare name is used only while no other
+skill of any origin has the same name, regardless of case and Unicode form. Otherwise each skill is shown under the
+first unambiguous one of ``origin:name``, ``origin:path`` and ``origin:URI``. A name that could imitate another
+(``local:refunds``, letters that look like others) is never used bare. A name with invisible characters is replaced
+by the URI, with these characters encoded. No skill hides another or has precedence, of a folder or of a server.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class NamedEntry:
-    """A skill of an origin, and the shortest name that means it and nothing else."""
+    """A skill of an origin, and its shortest unambiguous name."""
 
     name: str
     origin: Origin
@@ -37,18 +36,18 @@ class NamedEntry:
 
 
 class Names:
-    """Every known skill by every name that means it."""
+    """All known skills, by all their names."""
 
     def __init__(self, origins: Iterable[Origin]) -> None:
         known = [(origin, entry) for origin in origins for entry in origin.entries]
         qualified = [_qualified(*each) for each in known]
-        bearers: dict[str, list[int]] = {}  # of a name, folded
-        meant: dict[str, list[int]] = {}
+        same_name: dict[str, list[int]] = {}  # by folded name
+        meant: dict[str, list[int]] = {}  # which skills a name can mean
         for number, (_, entry) in enumerate(known):
-            bearers.setdefault(fold(entry.name), []).append(number)
+            same_name.setdefault(fold(entry.name), []).append(number)
             for name in (entry.uri, *qualified[number]):
                 meant.setdefault(name, []).append(number)
-        meant |= {entry.name: bearers[fold(entry.name)] for _, entry in known if _is_plain(entry.name)}
+        meant |= {entry.name: same_name[fold(entry.name)] for _, entry in known if _is_plain(entry.name)}
         self.skills = tuple(
             NamedEntry(_shortest(entry.name, longer, meant), origin, entry)
             for (origin, entry), longer in zip(known, qualified, strict=True)
@@ -56,10 +55,14 @@ class Names:
         self._by_name = {name: [self.skills[number] for number in numbers] for name, numbers in meant.items()}
 
     def find(self, text: str, origin: str | None = None) -> NamedEntry:
-        """The one skill that ``text`` means; ``OriginError`` lists the candidates if there are several."""
+        """The skill that ``text`` means; ``OriginError`` lists the candidates if there are several."""
         found = self._by_name.get(text, [])
         if origin is not None:
-            within = [skill for skill in found if skill.origin.label == origin and text in _own(skill.entry)]
+            within = [
+                skill
+                for skill in found
+                if skill.origin.label == origin and text in (skill.entry.name, skill.entry.uri)
+            ]
             found = within or [
                 skill for skill in self._by_name.get(f"{origin}:{text}", []) if skill.origin.label == origin
             ]
@@ -68,21 +71,15 @@ class Names:
         if found:
             raise OriginError(
                 "name-ambiguous",
-                f"{text!r:.100} could be {', '.join(skill.name for skill in found[:_SHOWN])}",
+                f"{text!r:.100} is ambiguous: {', '.join(skill.name for skill in found[:_SHOWN])}",
                 "use one of these names",
                 rule="N1",
             )
-        raise NotFoundError(
-            "skill-unknown", f"no known skill is called {text!r:.100}", "use a name from the list", rule="N1"
-        )
-
-
-def _own(entry: SkillEntry) -> tuple[str, ...]:
-    return entry.name, entry.uri
+        raise NotFoundError("skill-unknown", f"unknown skill {text!r:.100}", "use a name from the list", rule="N1")
 
 
 def _qualified(origin: Origin, entry: SkillEntry) -> tuple[str, ...]:
-    """The names with a label before them, each once, shortest first; the last is one that everybody can see."""
+    """The names with the origin's label, shortest first. The last one has no invisible characters."""
     names = [entry.name, entry.path, entry.uri]
     if not _is_visible(entry.uri):
         names.append(str(parse_uri(entry.uri)))
@@ -90,14 +87,14 @@ def _qualified(origin: Origin, entry: SkillEntry) -> tuple[str, ...]:
 
 
 def _is_plain(name: str) -> bool:
-    """Whether it can be nothing but a name, and looks like what it is."""
+    """Whether the name cannot imitate a qualified name or other letters."""
     return name.isascii() and ":" not in name
 
 
 def _shortest(name: str, qualified: tuple[str, ...], meant: dict[str, list[int]]) -> str:
-    """The first that means one skill; the last, with label and URI, always does."""
-    *shorter, whole = (*([name] if _is_plain(name) else []), *qualified)
-    return next((each for each in shorter if len(meant[each]) == 1 and _is_visible(each)), whole)
+    """The first name that means one skill only. The last one, with label and URI, always does."""
+    *shorter, longest = (*([name] if _is_plain(name) else []), *qualified)
+    return next((each for each in shorter if len(meant[each]) == 1 and _is_visible(each)), longest)
 
 
 def _is_visible(text: str) -> bool:

@@ -1,4 +1,4 @@
-"""A host from what a person has: an ``mcpServers`` file, folders, and a place for its memory."""
+"""``SkillHost``: a host made from an ``mcpServers`` file, folders and a state folder."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ DEFAULT_STATE = "~/.local/state/skillwire"
 
 
 class SkillHost(Host):
-    """A host with a memory: ``async with SkillHost.open(…) as host``."""
+    """A host with stored state: ``async with SkillHost.open(…) as host``."""
 
     @classmethod
     @asynccontextmanager
@@ -46,10 +46,10 @@ class SkillHost(Host):
         limits: Limits = DEFAULT_LIMITS,
         instructions: bool = False,
     ) -> AsyncGenerator[SkillHost]:
-        """A host with the servers of an ``mcpServers`` file, servers you name, folders, and origins added before.
+        """Open a host with the servers of an ``mcpServers`` file, other servers, folders, and stored origins.
 
-        It is ready at once, with what each server listed last; ``settle`` waits for answers from this run. With
-        ``instructions``, skills that a server's instructions name are asked for as well (I5).
+        It is ready at once, with the last listing of each server; ``settle`` waits for their current answers. With
+        ``instructions``, it also requests the skills that are named in a server's instructions (I5).
         """
         given = _labelled(folders)
         await to_thread.run_sync(check_state, state, list(given.values()))
@@ -68,45 +68,45 @@ class SkillHost(Host):
 
 
 async def open_store(state: str | Path = DEFAULT_STATE) -> SqliteStore:
-    """The memory of the host whose state is there."""
+    """Open the store of the host with this state folder."""
     return await SqliteStore.open(_expanded(state) / "host.sqlite3")
 
 
 def open_cache(state: str | Path = DEFAULT_STATE, folders: Sequence[Path] = ()) -> ContentCache:
-    """The content that host keeps; ``StoreError`` if it would lie in or above one of ``folders`` (C2)."""
+    """Open the content cache of that host; ``StoreError`` if it would be in or above one of ``folders`` (C2)."""
     return ContentCache(_expanded(state) / "cache", forbidden=folders)
 
 
 def check_state(state: str | Path, folders: Sequence[Path]) -> None:
-    """The same ``StoreError``, before anything is made there."""
+    """Raise the ``StoreError`` of ``open_cache`` before any file is created."""
     check_place(_expanded(state) / "cache", folders)
 
 
 async def known_origins(
     store: Store, config: str | Path | None = None, servers: Mapping[str, Any] | None = None
 ) -> tuple[dict[str, Path], dict[str, Any]]:
-    """Folders and servers by label: those added before, then those of the file, then those named in code.
+    """Folders and servers by label: stored origins, overridden by the file, overridden by ``servers``.
 
-    Only what a person added can be a folder, whose skills need no approval: a file from somewhere names servers.
+    The file cannot name folders: their skills need no approval, and the file may come from another person.
     """
-    of_file = labelled_servers(_expanded(config)) if config is not None else {}
-    named = {**of_file, **(servers or {})}
+    configured = labelled_servers(_expanded(config)) if config is not None else {}
+    named = {**configured, **(servers or {})}
     added = {origin.label: dict(origin.settings) for origin in await store.origins() if origin.label not in named}
     folders = {label: Path(settings["folder"]) for label, settings in added.items() if "folder" in settings}
     return folders, {label: each for label, each in {**added, **named}.items() if label not in folders}
 
 
 def labelled_servers(config: Path) -> dict[str, Mapping[str, Any]]:
-    """The servers of a file by label (O1). Two names that would be one label are an error, not a choice (N1)."""
+    """The servers of a file by label (O1). Two names with the same label are an error (N1)."""
     found: dict[str, Mapping[str, Any]] = {}
-    names: dict[str, str] = {}  # by label, in one case: labels become folders, and parts of URIs
+    names: dict[str, str] = {}  # by folded label, since labels become folder names and parts of URIs
     for name, entry in read_servers(config, strict=True).items():
         label = label_for(name)
         other = names.setdefault(fold(label), name)
         if other != name:
             raise FormatError(
                 "label-duplicate",
-                f"the servers {other!r:.80} and {name!r:.80} in {config.name!r} would both be {label!r}",
+                f"the servers {other!r:.80} and {name!r:.80} in {config.name!r} have the same label {label!r}",
                 "rename one of them",
                 rule="O1",
             )
@@ -115,7 +115,7 @@ def labelled_servers(config: Path) -> dict[str, Mapping[str, Any]]:
 
 
 def label_for(name: str) -> str:
-    """A label for what a file calls ``name`` (O1): people write names there that are no labels."""
+    """The label for a server name in a file, which may have characters that a label cannot have (O1)."""
     return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64] or "server"
 
 
@@ -124,7 +124,7 @@ def _expanded(path: str | Path) -> Path:
 
 
 def _labelled(folders: Sequence[str | Path] | Mapping[str, str | Path]) -> dict[str, Path]:
-    """Folders by label: yours, or ``local``, ``local-2`` …"""
+    """Folders by label: the given labels, or ``local``, ``local-2`` …"""
     if not isinstance(folders, Mapping):
         labels = ("local", *(f"local-{number}" for number in range(2, len(folders) + 1)))
         folders = dict(zip(labels, folders, strict=False))

@@ -1,4 +1,4 @@
-"""The tools through which a model uses skills, in the shape that its framework wants. Names are stable."""
+"""The tools with which a model uses skills, in the shapes of several model APIs. Their names are stable."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ ToolShape: TypeAlias = Literal["anthropic", "openai", "openai-responses", "mcp"]
 
 LOAD, READ, LIST = "load_skill", "read_skill_file", "list_skill_directory"
 
-_NAME = {"type": "string", "description": "The skill's name, exactly as the list of skills gives it."}
+_NAME = {"type": "string", "description": "The skill's name, exactly as in the list of skills."}
 _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
     LOAD: (
         "Load a skill's instructions before working on a task that its description matches.",
         {
             "name": {
                 "type": "string",
-                "description": "The skill's name, exactly as the list of skills gives it, or its URI.",
+                "description": "The skill's name, exactly as in the list of skills, or its URI.",
             },
             "origin": {
                 "type": "string",
-                "description": "The server's label, if a URI that is not in the list needs one.",
+                "description": "The label of the server, for a URI that is not in the list.",
             },
             "arguments": {
                 "type": "object",
                 "additionalProperties": {"type": "string"},
-                "description": "Only for a skill that needs arguments: a refusal to load it names them.",
+                "description": "Only for a skill that needs arguments. The result names missing ones.",
             },
         },
         ["name"],
     ),
     READ: (
-        "Read a file of a skill that was loaded.",
+        "Read a file of a loaded skill.",
         {
             "name": _NAME,
             "path": {
@@ -41,10 +41,10 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
         ["name", "path"],
     ),
     LIST: (
-        "List the files in a directory of a skill that was loaded.",
+        "List the files in a directory of a loaded skill.",
         {
             "name": _NAME,
-            "path": {"type": "string", "description": "The directory; leave it out for the skill's root."},
+            "path": {"type": "string", "description": "The directory. Omit it for the root of the skill."},
         },
         ["name"],
     ),
@@ -52,20 +52,14 @@ _TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
 
 
 def tool_definitions(shape: ToolShape) -> list[dict[str, Any]]:
-    """The three tools as ``shape`` wants them."""
+    """The three tools in the given shape."""
     return [_shaped(shape, name, *parts) for name, parts in _TOOLS.items()]
-
-
-def tool_schema(name: str) -> tuple[str, dict[str, Any]]:
-    """The description and the JSON Schema of one tool."""
-    description, properties, required = _TOOLS[name]
-    return description, _schema(properties, required)
 
 
 def _shaped(
     shape: ToolShape, name: str, description: str, properties: dict[str, Any], required: list[str]
 ) -> dict[str, Any]:
-    schema = _schema(properties, required)
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     match shape:
         case "anthropic":
             return {"name": name, "description": description, "input_schema": schema}
@@ -73,14 +67,10 @@ def _shaped(
             function = {"name": name, "description": description, "parameters": schema}
             return {"type": "function", "function": function}
         case "openai-responses":
-            # Not strict: strict mode would make every argument required, also those that are seldom needed.
+            # Not strict: strict mode would make the optional arguments required.
             return {
                 "type": "function", "name": name, "description": description, "parameters": schema, "strict": False
             }  # fmt: skip
         case "mcp":
             annotations = {"readOnlyHint": True, "openWorldHint": False}
             return {"name": name, "description": description, "inputSchema": schema, "annotations": annotations}
-
-
-def _schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}

@@ -1,4 +1,4 @@
-"""The acting windows of one conversation, by skill (W1–W3)."""
+"""The acting windows of one conversation, by skill (W1–W3). ``skill/window.py`` has the state transitions."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ if TYPE_CHECKING:
 
 
 class Windows:
-    """Which skills' words are in the model's context, and what they may cause."""
+    """The skills whose text is in the model's context, and what each may cause."""
 
     def __init__(self) -> None:
         self._windows: dict[tuple[str, str], tuple[Window, ApprovedSkill]] = {}
         self._names: dict[tuple[str, str], str] = {}
 
     def load(self, skill: ApprovedSkill, name: str) -> None:
-        """W1: the host's own loading path put the ``SKILL.md`` into the context, under this name."""
+        """W1: the host loaded the ``SKILL.md`` into the context, under this name."""
         window = Window(skill.origin.label, skill.entry, skill.grants).after("load")
         self._windows[skill.origin.label, skill.entry.uri] = window, skill
         self._names[skill.origin.label, skill.entry.uri] = name
 
     def quote(self, skill: ApprovedSkill, name: str) -> None:
-        """O3: a read across origins put words of a skill into the context, under this name."""
+        """O3: a read across origins put text of a skill into the context, under this name."""
         place = skill.origin.label, skill.entry.uri
         if place in self._windows:
-            self.tell(*place, "cross-read")
+            self.apply(*place, "cross-read")
         else:
             window = Window(skill.origin.label, skill.entry, skill.grants).after("cross-read")
             self._windows[place] = window, skill
             self._names[place] = name
 
     def grant(self, skill: ApprovedSkill, grants: frozenset[str]) -> None:
-        """A4, A5: what a person granted; ``ApprovalError`` if the skill is another since they were asked."""
+        """A4, A5: add grants; ``ApprovalError`` if the skill changed while the person was asked."""
         place = skill.origin.label, skill.entry.uri
         if place in self._windows:
             held = self.current(*place, skill.entry.name)
@@ -48,8 +48,8 @@ class Windows:
             held = replace(held, grants=held.grants | grants)
             self._windows[place] = replace(self._windows[place][0], grants=held.grants), held
 
-    def tell(self, origin: str, uri: str, event: Event) -> None:
-        """Something happened to a skill that may be open."""
+    def apply(self, origin: str, uri: str, event: Event) -> None:
+        """Apply an event to the window of a skill, if it has one."""
         known = self._windows.get((origin, uri))
         if known is not None:
             window = known[0].after(event)
@@ -58,18 +58,21 @@ class Windows:
             else:
                 del self._windows[origin, uri]
 
-    def tell_all(self, event: Event, origin: str | None = None) -> None:
-        """The same for every skill, or for every skill of an origin."""
+    def apply_to_all(self, event: Event, origin: str | None = None) -> None:
+        """Apply an event to all windows, or to those of one origin."""
         for label, uri in list(self._windows):
             if origin is None or label == origin:
-                self.tell(label, uri, event)
+                self.apply(label, uri, event)
 
     def acting(self) -> Iterator[tuple[Window, ApprovedSkill]]:
-        """Every skill whose words are in the context."""
+        """Every skill whose text is in the context."""
         return iter(list(self._windows.values()))
 
-    def called(self, name: str, *, by_uri: bool = False) -> tuple[str, str] | None:
-        """Origin and URI of the skill that the model knows by ``name``, whatever others are called by now (N1)."""
+    def find(self, name: str, *, by_uri: bool = False) -> tuple[str, str] | None:
+        """Origin and URI of the skill that was loaded under ``name``.
+
+        A skill keeps the name that the model knows, even if that name means another skill by now (N1).
+        """
         found = [
             place
             for place in self._windows
@@ -78,7 +81,7 @@ class Windows:
         if len(found) > 1:
             raise OriginError(
                 "name-ambiguous",
-                f"{name!r:.100} could be {', '.join(map(':'.join, found))}",
+                f"{name!r:.100} is ambiguous: {', '.join(map(':'.join, found))}",
                 "use one of these names",
                 rule="N1",
             )
@@ -93,13 +96,13 @@ class Windows:
                 return f"{origin}:{uri}"
         raise ApprovalError(
             "skill-not-loaded",
-            f"no skill of {origin!r:.80} around {str(file)!r:.300} is loaded",
+            f"no loaded skill of {origin!r:.80} contains {str(file)!r:.300}",
             "load the skill first: read its SKILL.md",
             rule="W2",
         )
 
-    def need(self, origin: str, uri: str, name: str) -> ApprovedSkill:
-        """The skill as it was loaded; ``ApprovalError`` if it was not, or may not be acted on any more."""
+    def loaded(self, origin: str, uri: str, name: str) -> ApprovedSkill:
+        """The loaded skill; ``ApprovalError`` if it is not loaded, was revoked, or changed."""
         known = self._windows.get((origin, uri))
         if known is None or known[0].state == "quoted":
             raise ApprovalError(
@@ -108,7 +111,7 @@ class Windows:
         return self.current(origin, uri, name)
 
     def current(self, origin: str, uri: str, name: str) -> ApprovedSkill:
-        """The skill whose words are in the context; ``ApprovalError`` if it was revoked or changed since."""
+        """The skill whose text is in the context; ``ApprovalError`` if it was revoked or changed."""
         window, skill = self._windows[origin, uri]
         if window.state == "revoked":
             raise _changed(name)
@@ -118,7 +121,7 @@ class Windows:
 def _changed(name: str) -> ApprovalError:
     return ApprovalError(
         "skill-changed",
-        f"{name!r:.100} was revoked or has changed since it was loaded",
-        "load it again: it has to be approved anew",
+        f"{name!r:.100} was revoked or changed after it was loaded",
+        "load it again: it needs a new approval",
         rule="A2",
     )

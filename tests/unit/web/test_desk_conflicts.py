@@ -218,13 +218,13 @@ async def test_the_log_says_who_imported_and_from_whom(state: Path, tmp_path: Pa
 async def test_what_changes_while_a_page_is_made_is_news_to_it(state: Path, server: HostileServer) -> None:
     """Its number is that of the moment when it was asked for."""
     async with at_desk(state, {"acme": server}) as at:
-        look = at.host.look_at
+        look = at.host.read_for_review
 
         async def slow(*given: object) -> object:
             at.desk.watcher.number += 1  # something happens while a server takes its time
             return await look(*given)  # type: ignore[arg-type]
 
-        at.host.look_at = slow  # type: ignore[method-assign, assignment]
+        at.host.read_for_review = slow  # type: ignore[method-assign, assignment]
         at.desk.watcher.number = 7
         assert '<meta name="desk-number" content="7">' in await at.get(PLACE)
         assert at.desk.watcher.number == 9

@@ -1,16 +1,17 @@
-"""One thin file per agent framework; each needs the extra of its name. They add shape, and no rules of their own:
+"""Adapters for agent frameworks, one file each. Each needs the extra of the same name.
 
-the tools are ``host.tools()`` and ``host.call()``, the list of skills is ``host.catalog_prompt()``, and what was
-refused reaches the model as text. A loop of your own needs no adapter: ``examples/agents/plain_loop.py``.
+An adapter translates and adds no rules. The tools are ``host.tools()`` and ``host.call()``, the list of skills is
+``host.catalog_prompt()``, and refusals reach the model as text. An agent without a framework needs no adapter, see
+``examples/agents/plain_loop.py``.
 
-A framework calls tools by itself. So each adapter asks ``host.gate()`` before any other tool of the agent runs:
-while words of a server's skill are in the context, code runs only if a person granted it (A5). No adapter offers
-the host's tools without this gate.
+A framework calls tools itself. So each adapter calls ``host.gate()`` before any other tool of the agent runs:
+while text of a server's skill is in the context, code runs only if a person granted it (A5). No adapter offers the
+host's tools without this gate.
 """
 
 from __future__ import annotations
 
 
 def missing(extra: str, error: ImportError) -> ImportError:
-    """What to tell a person whose environment lacks the framework, or has one that is too old."""
+    """The error for an environment without the framework, or with one that is too old."""
     return ImportError(f"{error}. This adapter needs an extra: pip install 'skillwire[{extra}]'", name=error.name)

@@ -1,7 +1,6 @@
 """Microsoft Agent Framework: ``Agent(client, tools=tools, context_providers=[skills_provider(host)])``.
 
-The framework has skills of its own. They are not used here: its tools find only skills that are listed, and find
-them by names whose case does not matter.
+The framework's own support for skills is not used: its tools find only listed skills, and ignore case in names.
 """
 
 from __future__ import annotations
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
 
 
 def skills_provider(host: Host, *, harmless: Collection[str] = ()) -> HostSkillsProvider:
-    """A context provider for the skills of a host, which asks for approval itself, bound to content (A1).
+    """A context provider for the skills of a host. The host asks for approvals, which are bound to content (A1).
 
-    While a server's skill is acted on, each call of another tool of the agent needs a grant (A5). Name a tool as
-    ``harmless`` if it runs no code.
+    While text of a server's skill is in the context, each call of another tool of the agent needs a grant (A5).
+    List a tool in ``harmless`` if it runs no code.
     """
     return HostSkillsProvider(host, harmless)
 
@@ -42,12 +41,12 @@ class HostSkillsProvider(af.ContextProvider):
     async def before_run(
         self,
         *,
-        agent: af.SupportsAgentRun,  # noqa: ARG002 - the framework's shape
+        agent: af.SupportsAgentRun,  # noqa: ARG002 - the framework's signature
         session: af.AgentSession,  # noqa: ARG002 - the same
         context: af.SessionContext,
         state: dict[str, Any],  # noqa: ARG002 - the same
     ) -> None:
-        """Add the skills as they are now. The gate stays without any: those of an earlier run may be acted on."""
+        """Add the current skills. The gate is always added: skills of an earlier run may be in the context."""
         if prompt := self._host.catalog_prompt():
             context.extend_instructions(self.source_id, prompt)
         context.extend_tools(self.source_id, self._tools)
@@ -66,7 +65,7 @@ class _Gate(af.FunctionMiddleware):
     async def process(
         self, context: af.FunctionInvocationContext, call_next: Callable[[], Awaitable[None]]
     ) -> None:
-        """Go on, or answer why the tool may not run now."""
+        """Run the tool, or return the refusal."""
         name = context.function.name
         is_open = isinstance(context.function, _SkillTool) or name in self._harmless
         refusal = None if is_open else await self._host.gate(name)
@@ -83,7 +82,7 @@ def _skill_tool(host: Host, tool: dict[str, Any]) -> _SkillTool:
         origin: str | None = None,
         arguments: dict[str, Any] | None = None,
     ) -> str:
-        # Not **given: the framework would add what the program passes to its own tools.
+        # Not **arguments: the framework would add the values that the program passes to its own tools.
         given = {"name": name, "path": path, "origin": origin, "arguments": arguments}
         return (await host.call(tool["name"], given)).text
 
@@ -91,6 +90,6 @@ def _skill_tool(host: Host, tool: dict[str, Any]) -> _SkillTool:
         name=tool["name"],
         description=tool["description"],
         func=call,
-        approval_mode="never_require",  # the host asks
+        approval_mode="never_require",  # the host asks itself
         input_model=tool["inputSchema"],
     )

@@ -1,6 +1,6 @@
 """LangChain: ``create_agent(model, tools, middleware=[SkillsMiddleware(host)])``.
 
-A host is asynchronous, and so is everything here: use ``ainvoke`` and ``astream``.
+A host is asynchronous, so use ``ainvoke`` and ``astream``.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
     """Gives an agent the host's tools and, before each request to the model, the current list of skills.
 
-    While a server's skill is acted on, each call of another tool needs a grant (A5). Name a tool as ``harmless``
-    if it runs no code.
+    While text of a server's skill is in the context, each call of another tool needs a grant (A5). List a tool in
+    ``harmless`` if it runs no code.
     """
 
     def __init__(self, host: Host, *, harmless: Collection[str] = ()) -> None:
@@ -43,12 +43,12 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ModelRequest[Any],
         handler: Callable[[ModelRequest[Any]], Awaitable[ModelResponse[Any]]],
     ) -> ModelResponse[Any]:
-        """The request with the list of skills after the system message that it has."""
+        """Append the list of skills to the system message."""
         prompt = self._host.catalog_prompt()
         if not prompt:
             return await handler(request)
-        said = request.system_message.content_blocks if request.system_message else []
-        message = SystemMessage(content_blocks=[*said, {"type": "text", "text": prompt}])
+        blocks = request.system_message.content_blocks if request.system_message else []
+        message = SystemMessage(content_blocks=[*blocks, {"type": "text", "text": prompt}])
         return await handler(request.override(system_message=message))
 
     async def awrap_tool_call(
@@ -56,7 +56,7 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
         request: ToolCallRequest,
         handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
     ) -> ToolMessage | Command[Any]:
-        """The tool's result, or why it may not run now."""
+        """Run the tool, or return the refusal."""
         name, call_id = request.tool_call["name"], request.tool_call["id"]
         is_ours = any(request.tool is tool for tool in self.tools)  # another tool may have the same name
         refusal = None if is_ours or name in self._harmless else await self._host.gate(name)

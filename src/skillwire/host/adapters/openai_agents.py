@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 class SkillsAgent(Agent[Any]):
     """An agent with the host's tools and, before each turn, the current list of skills.
 
-    While a server's skill is acted on, each call of another tool needs a grant (A5): also of tools of MCP servers,
-    and of tools that are added later. Name a tool as ``harmless`` if it runs no code. An agent that is handed over
-    to sees the same conversation, so it has to be a ``SkillsAgent`` of the same host.
+    While text of a server's skill is in the context, each call of another tool needs a grant (A5), including tools
+    of MCP servers and tools that are added later. List a tool in ``harmless`` if it runs no code. The target of a
+    handoff sees the same conversation, so it has to be a ``SkillsAgent`` of the same host.
     """
 
     host: Host = field(kw_only=True)
@@ -50,44 +50,46 @@ class SkillsAgent(Agent[Any]):
 
     async def get_all_tools(self, run_context: RunContextWrapper[Any]) -> list[Tool]:
         """Every tool of this turn."""
-        self._check_handoffs()  # some may have been added since
+        self._check_handoffs()  # handoffs may have been added since
         return [self._gated(tool) for tool in await super().get_all_tools(run_context)]
 
     def _check_handoffs(self) -> None:
-        """``UserError`` if a handoff leads to an agent without the gate, or may run functions on its way."""
+        """``UserError`` if a handoff leads to an agent without the gate, or may run functions of its own."""
         for item in self.handoffs:
             tool = item.tool_name if isinstance(item, Handoff) else Handoff.default_tool_name(item)
             if (isinstance(item, SkillsAgent) and item.host is self.host) or tool in self.harmless:
                 continue
             if isinstance(item, Handoff):
                 raise UserError(
-                    f"nothing can ask before the functions of the handoff {tool!r} run: hand over to a SkillsAgent"
-                    f" itself, handoffs=[agent], or name {tool!r} in 'harmless'"
+                    f"the functions of the handoff {tool!r} cannot be gated: hand over to a SkillsAgent directly,"
+                    f" handoffs=[agent], or list {tool!r} in 'harmless'"
                 )
             raise UserError(
-                f"nothing would ask before the tools of {item.name!r} run: make it a SkillsAgent with the same"
-                f" host, or name {tool!r} in 'harmless'"
+                f"the tools of {item.name!r} would not be gated: make it a SkillsAgent with the same host, or list"
+                f" {tool!r} in 'harmless'"
             )
 
     def _gated(self, tool: Tool) -> Tool:
-        """The tool, or a copy of it, that asks the host before each call.
+        """The tool, or a copy of it, that calls the gate before each run.
 
-        A tool that asks already is returned itself: the SDK compares tools by identity when it resumes a run.
+        A tool that is gated already is returned itself: the SDK compares tools by identity when it resumes a run.
         """
         guards = (tool.tool_input_guardrails or []) if isinstance(tool, FunctionTool) else []
         run = tool.on_invoke_tool if isinstance(tool, CustomTool) else getattr(tool, "executor", None)
-        asks = any(isinstance(each, _Gate | _Asking) and each.host is self.host for each in (*guards, run))
-        if asks or isinstance(tool, _SkillTool) or tool.name in self.harmless:
+        is_gated = any(
+            isinstance(each, _Gate | _GatedFunction) and each.host is self.host for each in (*guards, run)
+        )
+        if is_gated or isinstance(tool, _SkillTool) or tool.name in self.harmless:
             return tool
         if isinstance(tool, FunctionTool):
-            gated = copy.copy(tool)  # the SDK's own copy keeps what binds the function to its tool
+            gated = copy.copy(tool)  # as the SDK does it: this keeps the private fields that bind the function
             gated.tool_input_guardrails = [*guards, _Gate(self.host)]
             return gated
         if isinstance(tool, CustomTool):
-            return replace(tool, on_invoke_tool=_Asking(self.host, tool.name, tool.on_invoke_tool))
+            return replace(tool, on_invoke_tool=_GatedFunction(self.host, tool.name, tool.on_invoke_tool))
         if isinstance(tool, LocalShellTool | ShellTool) and run is not None:
-            return replace(tool, executor=_Asking(self.host, tool.name, run))
-        raise UserError(f"nothing can ask before {tool.name!r} runs: remove it, or name it in 'harmless'")
+            return replace(tool, executor=_GatedFunction(self.host, tool.name, run))
+        raise UserError(f"{tool.name!r} cannot be gated: remove it, or list it in 'harmless'")
 
 
 class _Gate(ToolInputGuardrail[Any]):
@@ -106,8 +108,8 @@ class _SkillTool(FunctionTool):
     """One of the host's own tools."""
 
 
-class _Asking:
-    """A tool's own function, if the host allows it."""
+class _GatedFunction:
+    """The function of a tool, which runs if the gate allows it."""
 
     def __init__(self, host: Host, name: str, run: Callable[..., Any]) -> None:
         self.host, self._name, self._run = host, name, run
@@ -123,7 +125,7 @@ class _Asking:
 def _skill_tool(host: Host, tool: dict[str, Any]) -> FunctionTool:
     name: str = tool["name"]
 
-    async def call(context: ToolContext[Any], text: str) -> str:  # noqa: ARG001 - the SDK's shape
+    async def call(context: ToolContext[Any], text: str) -> str:  # noqa: ARG001 - the SDK's signature
         try:
             arguments = json.loads(text or "{}")
         except ValueError:

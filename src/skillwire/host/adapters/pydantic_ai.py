@@ -29,17 +29,16 @@ if TYPE_CHECKING:
     from skillwire.host.host import Host
 
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
-
-
-_OURS = secrets.token_hex(8)  # marks the host's own tools, whatever prefix their names have; nobody else knows it
+# Marks the host's own tools, whose names may get a prefix. It is random, so that no other tool can have it.
+_OURS = secrets.token_hex(8)
 
 
 @dataclass
 class SkillsCapability(AbstractCapability[Any]):
     """Gives an agent the host's tools and, as instructions, the current list of skills.
 
-    While a server's skill is acted on, each call of another tool, and of an output function, needs a grant (A5).
-    Name one as ``harmless`` if it runs no code.
+    While text of a server's skill is in the context, each call of another tool, and of an output function, needs a
+    grant (A5). List a tool in ``harmless`` if it runs no code.
     """
 
     host: Host
@@ -47,7 +46,7 @@ class SkillsCapability(AbstractCapability[Any]):
 
     @classmethod
     def get_serialization_name(cls) -> str | None:
-        """None: a host cannot be written in a specification file."""
+        """None: a host cannot be serialized."""
         return None
 
     def get_toolset(self) -> AbstractToolset[Any]:
@@ -56,27 +55,27 @@ class SkillsCapability(AbstractCapability[Any]):
 
     async def wrap_tool_execute(
         self,
-        ctx: RunContext[Any],  # noqa: ARG002 - the framework's shape
+        ctx: RunContext[Any],  # noqa: ARG002 - the framework's signature
         *,
         call: ToolCallPart,
         tool_def: ToolDefinition,
         args: dict[str, Any],
         handler: WrapToolExecuteHandler,
     ) -> Any:
-        """The tool's result, or why it may not run now."""
+        """Run the tool, or return the refusal."""
         is_open = (tool_def.metadata or {}).get("skillwire") == _OURS or call.tool_name in self.harmless
         refusal = None if is_open else await self.host.gate(call.tool_name)
         return refusal.for_model if refusal else await handler(args)
 
     async def wrap_output_process(
         self,
-        ctx: RunContext[Any],  # noqa: ARG002 - the framework's shape
+        ctx: RunContext[Any],  # noqa: ARG002 - the framework's signature
         *,
         output_context: OutputContext,
         output: Any,
         handler: WrapOutputProcessHandler,
     ) -> Any:
-        """The output. A function that makes it runs code as a tool does, so it needs a grant too."""
+        """Process the output. An output function runs code like a tool, so it needs a grant too."""
         call = output_context.tool_call
         name = output_context.function_name or (call.tool_name if call else "an output function")
         if output_context.has_function and name not in self.harmless:
@@ -92,15 +91,15 @@ class _SkillsToolset(AbstractToolset[Any]):
 
     @property
     def id(self) -> None:
-        """None: an agent may have several of them."""
+        """None: an agent may have several of these toolsets."""
         return None
 
-    async def get_instructions(self, ctx: RunContext[Any]) -> str | None:  # noqa: ARG002 - the framework's shape
-        """The list of skills as it is now: the framework asks before each request to the model."""
+    async def get_instructions(self, ctx: RunContext[Any]) -> str | None:  # noqa: ARG002 - the framework's signature
+        """The current list of skills. The framework calls this before each request to the model."""
         return self._host.catalog_prompt() or None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:  # noqa: ARG002 - the same
-        """The host's tools. Loading runs alone: a file that is asked for in the same breath is read after it."""
+        """The host's tools. ``load_skill`` runs alone: a file requested in the same turn is read after it."""
         return {
             tool["name"]: ToolsetTool(
                 toolset=self,
@@ -121,8 +120,8 @@ class _SkillsToolset(AbstractToolset[Any]):
         self,
         name: str,
         tool_args: dict[str, Any],
-        ctx: RunContext[Any],  # noqa: ARG002 - the framework's shape
+        ctx: RunContext[Any],  # noqa: ARG002 - the framework's signature
         tool: ToolsetTool[Any],  # noqa: ARG002 - the same
     ) -> str:
-        """What the host answers, a refusal included."""
+        """The result of the host, which may be a refusal."""
         return (await self._host.call(name, tool_args)).text

@@ -20,7 +20,7 @@ from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
 from skillwire.errors import ApprovalError, NotFoundError
-from skillwire.host.approvals import ASKED_TO, Answer, ApprovalRequest, noted
+from skillwire.host.approvals import ASKED_TO, Answer, ApprovalRequest, note_facts
 from skillwire.host.desk import give_answer
 from skillwire.host.results import approval_status
 from skillwire.skill.approval import claimed_contents, fingerprint_of, has_contents
@@ -169,7 +169,7 @@ async def set_grants(
         "given": sorted(grants - approval.grants),
         "taken": sorted(approval.grants - grants),
         "grants": sorted(grants),
-        **noted(note),
+        **note_facts(note),
     }
     line = LogLine("granted", origin, uri, desk.by, time.time(), facts)
     if not await desk.host.store.change_grants(approval, grants, line):

@@ -71,7 +71,7 @@ class Reader:
         known = held.files.get(uri)
         if known is not None:
             return known
-        content = await self._host.look_at(skill, uri)
+        content = await self._host.read_for_review(skill, uri)
         held.files[uri] = content
         held.errors.pop(uri, None)
         self._evict()
@@ -92,7 +92,7 @@ class Reader:
         async def work() -> None:
             for uri in waiting:
                 try:
-                    held.files[uri] = await self._host.look_at(skill, uri)
+                    held.files[uri] = await self._host.read_for_review(skill, uri)
                     held.errors.pop(uri, None)
                 except SkillwireError as error:
                     held.errors[uri] = error
