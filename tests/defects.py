@@ -304,7 +304,7 @@ APPROVALS = [
     ),
     *rows(
         "host/approvals.py",
-        "tests/host/test_approving.py",
+        "tests/host/test_approvals.py",
         (
             "approvals-grant-to-other-content",
             "while current is not None and current.contents == approval.contents:",
@@ -327,7 +327,7 @@ APPROVALS = [
     ),
     *rows(
         "host/results.py",
-        "tests/host/test_approving.py",
+        "tests/host/test_approvals.py",
         (
             "standing-is-approved-for-other-content",
             "is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)",
@@ -442,7 +442,7 @@ WINDOWS = [
 HOST = [
     *rows(
         "host/loader.py",
-        "tests/host/test_acting.py tests/host/test_approving.py",
+        "tests/host/test_acting.py tests/host/test_approvals.py",
         (
             "loading-approves-other-content",
             "            if not covers(approval, label, entry):\n",
@@ -531,7 +531,7 @@ HOST = [
     ),
     *rows(
         "host/host.py",
-        "tests/host/test_approving.py",
+        "tests/host/test_approvals.py",
         (
             "runtime-approves-another-fingerprint",
             "    if wanted not in (None, content):\n",

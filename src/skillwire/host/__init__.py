@@ -2,7 +2,7 @@
 
 host             ``Host``: combines the modules below for one agent
 skill_host       ``SkillHost``: a host opened from settings and a state folder
-origins          folders and servers under labels; each knows how current its entries are
+origins          folders and servers under labels
 names            unambiguous names of skills for the model
 approvals        policy, requests to a person, and stored approvals
 desk             requests that are answered by another program through the store

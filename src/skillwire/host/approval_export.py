@@ -141,8 +141,8 @@ async def _grant(store: Store, before: Approval, grants: frozenset[str], line: L
         what=("granted",),
     )
     if taken is not None:
-        words = ", ".join(sorted(more.intersection(taken.facts["taken"])))
-        return f"the grant {words!r:.200} was revoked here, by {taken.by!r:.80}"
+        grant = ", ".join(sorted(more.intersection(taken.facts["taken"])))
+        return f"the grant {grant!r:.200} was revoked here, by {taken.by!r:.80}"
     changed = await store.change_grants(before, before.grants | grants, line)
     return "" if changed else "the approval here changed meanwhile"
 

@@ -56,7 +56,7 @@ class ApprovalRequest:
     It is made from the entry alone, and no file is read for it. ``summary`` describes the entry. ``change`` lists
     the files that differ if other content of the skill was approved before. ``await request.review()`` reads the
     files when the person wants to see them (V5). ``target`` is the tool, or the other origin and URI.
-    ``lasts`` tells whether the approval of a tool is stored for this content; otherwise it ends when the model
+    ``lasts`` means that the approval of a tool is stored for this content; otherwise it ends when the model
     leaves the skill.
     """
 

@@ -125,7 +125,7 @@ class Loader:
         request = replace(request, entry=entry)
         if not has_contents(entry):
             if kind != "dynamic":
-                # V7: that nothing can be verified needs an explicit choice. A person who was asked made it.
+                # V7: an unverifiable skill needs an explicit choice. A person is not asked twice.
                 dynamic = replace(request, kind="dynamic")
                 if answer.by == "policy" or not self._approvals.will_ask(dynamic):
                     await self._approvals.request(dynamic)

@@ -1,11 +1,11 @@
 """Origins: where a host's skills come from, each under a label that the host assigns (O1).
 
 An origin is a catalog with a label: a folder of the user's own (``FolderOrigin``), whose skills need no approval,
-or a server (``ServerOrigin``), which ``RemoteCatalog`` keeps current. Each runs in a task of its own, so that a
-server that does not answer delays no other. A host knows what a server listed last before it has answered.
+or a server (``ServerOrigin``), which ``RemoteCatalog`` keeps current. Each runs in its own task, so that a server
+that does not answer delays no other. Until a server has answered, its last listing is used.
 
-Servers of older dialects list less about a skill than they promise when they are asked for it: files, digests.
-Nothing is fetched before it is needed (V5), so ``whole`` asks when a skill is loaded or reviewed.
+Listings of older dialects are short: files and digests are known only after a request for the skill. Nothing is
+fetched before it is needed (V5), so ``whole`` makes that request when a skill is loaded or reviewed.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ log = logging.getLogger("skillwire.host")
 
 
 class Origin(ABC):
-    """One origin. ``state`` says how current ``entries`` are; ``client/remote.py`` explains the states."""
+    """One origin. ``state`` is how current ``entries`` are; ``client/remote.py`` explains the values."""
 
     is_local = False  # whether it is the user's own, so that its skills need no approval
 
@@ -82,7 +82,7 @@ class Origin(ABC):
     @property
     @abstractmethod
     def is_connected(self) -> bool:
-        """Whether it can be asked now for skills that it does not list."""
+        """Whether unlisted skills can be requested now."""
 
     @abstractmethod
     def listed(self, uri: str) -> SkillEntry | None:
@@ -94,11 +94,11 @@ class Origin(ABC):
 
     @abstractmethod
     async def problems(self) -> Sequence[Diagnostic]:
-        """What is wrong with its skills."""
+        """The problems of its skills."""
 
     @abstractmethod
     async def find(self, uri: str) -> SkillEntry:
-        """Ask for one skill, which need not be listed (G1); ``OriginError`` if it cannot be asked."""
+        """Request one skill, which need not be listed (G1); ``OriginError`` if that is not possible now."""
 
     @abstractmethod
     async def whole(self, entry: SkillEntry) -> SkillEntry:
@@ -176,7 +176,7 @@ class FolderOrigin(Origin):
 
     @property
     def is_connected(self) -> bool:
-        """A folder lists all its skills, so it is not asked for others."""
+        """A folder lists all its skills, so there is nothing to request."""
         return False
 
     @property
@@ -218,7 +218,7 @@ class FolderOrigin(Origin):
         return verify_file(entry, uri, await self.read_unverified(entry, uri), self._limits)
 
     async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:  # noqa: ARG002
-        """One file as it is now: the user may edit it after the skill was loaded."""
+        """The current bytes of one file: the user may have edited it after the skill was loaded."""
         return (await self._catalog.read_file(uri)).data
 
     async def list_directory(self, uri: str) -> Children | None:  # noqa: ARG002
@@ -275,7 +275,7 @@ class ServerOrigin(Origin):
 
     @property
     def entries(self) -> tuple[SkillEntry, ...]:
-        """The listed skills, whole if they were asked for."""
+        """The listed skills; those that were requested with their whole entries."""
         return self.catalog.known
 
     @property
@@ -293,7 +293,7 @@ class ServerOrigin(Origin):
         return self.catalog.listed(uri)
 
     def entry(self, uri: str) -> SkillEntry | None:
-        """The entry of a skill, whole if it was asked for."""
+        """The entry of a skill; the whole one if it was requested."""
         return self.catalog.held(uri)
 
     async def problems(self) -> Sequence[Diagnostic]:
@@ -301,13 +301,13 @@ class ServerOrigin(Origin):
         return [problem for problem in await self.catalog.problems() if problem.reference != "listing-partial"]
 
     async def find(self, uri: str) -> SkillEntry:
-        """Ask the server for one skill."""
+        """Request one skill."""
         if not self.is_connected:
             raise _not_asked(self.label)
         return await self.catalog.ask_skill(uri)
 
     async def whole(self, entry: SkillEntry) -> SkillEntry:
-        """The entry, asked for again if it was listed short.
+        """The entry, requested from the server if the listing is short.
 
         If all its files have digests then, these are the skill: an unlisted file is never read (V2). If not, the
         entry stays as it was listed, and cannot be verified (V7). A skill that the server knows by name has files
@@ -362,12 +362,12 @@ class ServerOrigin(Origin):
             raise UpstreamError(
                 "origin-away",
                 f"{self.label!r} cannot be reached now",
-                "what was loaded before works from the cache",
+                "try again later; skills that were loaded before work from the cache",
                 rule="C1",
             )
 
     def _still_known(self, entry: SkillEntry) -> SkillEntry:
-        """What the server promised about the skill before it went away."""
+        """The last entry of the skill that the server gave."""
         known = self.entry(entry.uri)
         if known is not None and has_contents(known):
             return known
@@ -404,9 +404,7 @@ class Origins:
         origin = self._origins.get(label)
         if origin is None:
             known = ", ".join(sorted(self._origins)) or "none"
-            raise OriginError(
-                "origin-unknown", f"there is no origin {label!r:.80}", f"known: {known:.300}", rule="O1"
-            )
+            raise OriginError("origin-unknown", f"unknown origin {label!r:.80}", f"known: {known:.300}", rule="O1")
         return origin
 
     def add_folder(self, label: str, path: Path) -> Origin:
@@ -416,7 +414,7 @@ class Origins:
         return self._origins[label]
 
     async def add_server(self, label: str, target: ConnectTarget) -> Origin:
-        """Add a server, with what it listed last; ``run`` connects to it."""
+        """Add a server with its last listing; ``run`` connects to it."""
         self._check_label(label)
         link = ServerLink(
             label, target, limits=self._limits, instructions=self._instructions, poll_seconds=_POLL_SECONDS
@@ -427,7 +425,7 @@ class Origins:
         return self._origins[label]
 
     def remove(self, label: str) -> None:
-        """Forget an origin, and disconnect from it."""
+        """Remove an origin, and disconnect from it."""
         origin = self.get(label)
         origin.is_removed = True
         del self._origins[label]
@@ -436,7 +434,7 @@ class Origins:
         self._changed()
 
     async def settle(self, seconds: float) -> None:
-        """Wait until every origin has answered or failed once, at most so long."""
+        """Wait until every origin has answered or failed once, for at most ``seconds``."""
         with anyio.move_on_after(seconds):
             for origin in list(self._origins.values()):
                 await origin.settle()
@@ -459,10 +457,12 @@ class Origins:
 
     def _check_label(self, label: str) -> None:
         if label in self._origins:
-            raise OriginError("origin-taken", f"there are two origins {label!r:.80}", "rename one", rule="O1")
+            raise OriginError(
+                "origin-taken", f"the label {label!r:.80} is used twice", "rename one of the origins", rule="O1"
+            )
         if not label or not label.isprintable() or len(label) > 64 or any(c in label for c in ":/\\ "):
             raise OriginError(
-                "origin-invalid", f"{label!r:.80} cannot be a label", "use letters, digits, - _ .", rule="O1"
+                "origin-invalid", f"{label!r:.80} is not a valid label", "use letters, digits, - _ .", rule="O1"
             )
 
 
@@ -474,4 +474,4 @@ def _is_part(listed: SkillEntry, entry: SkillEntry) -> bool:
 
 
 def _not_asked(label: str) -> OriginError:
-    return OriginError("origin-away", f"{label!r:.80} cannot be asked now", "try again later", rule="O1")
+    return OriginError("origin-away", f"{label!r:.80} cannot be reached now", "try again later", rule="O1")
