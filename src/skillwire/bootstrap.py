@@ -1,15 +1,19 @@
-"""The composition root: what a person asked for becomes objects."""
+"""The composition root: turns settings into catalogs, servers and gateways.
+
+Heavy imports are late, so that a folder can be opened without the SDK.
+"""
 
 from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.collisions import Mount
@@ -18,27 +22,35 @@ from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import ListingCatalog, entry_from_document
 from skillwire.catalog.scan_cache import load_cached
 from skillwire.errors import ApprovalError, FormatError, NotFoundError
+from skillwire.limits import MIB
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
+    import socket
     from collections.abc import AsyncGenerator, Sequence
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import CommandServer, ServerPlace
+    from skillwire.gateway.gateway import Gateway
+    from skillwire.server.access import Access
+    from skillwire.server.endpoints import Endpoint, Fallback
+    from skillwire.server.http import HttpServer
+    from skillwire.server.page import Page
+    from skillwire.server.skills import Skills
     from skillwire.skill.entry import SkillMeta
 
 Consent: TypeAlias = Callable[[Path, str, Mapping[str, Any]], Awaitable[None]]
-"""Asks the user about a server that a project's file names, before it is used: file, label and entry (Z1)."""
+"""Asks the user before a server from a file of the project is used: file, label and entry (Z1)."""
 
 
 async def no_consent(file: Path, label: str, _entry: Mapping[str, Any]) -> None:
-    """Nothing that a project's file names is used."""
+    """Refuse every server from a file of the project."""
     raise ApprovalError(
         "server-not-allowed",
-        f"{file.name!r:.200}, which came with the project, names the server {label!r:.100}",
-        "look at it, then give --config FILE",
+        f"{file.name!r:.200}, a file of this project, names the server {label!r:.100}",
+        f"review the file, then use it with --config {shlex.quote(str(file))}",
         rule="Z1",
     )
 
@@ -51,11 +63,10 @@ def open_folders(
     scheme: str = DEFAULT_SCHEME,
     on_skill: Callable[[int], None] | None = None,
 ) -> Catalog:
-    """A catalog of the folders and archives at ``paths``, already read. Several are combined, labelled by name.
+    """Read the folders and archives at ``paths`` into one catalog. Several get their names as labels.
 
-    Skills whose path, prefix included, matches one of the globs in ``unlisted`` are served but not listed.
+    Skills whose path, including the prefix, matches one of the globs in ``unlisted`` are served but not listed.
     """
-
     folders = _local_catalogs(paths, prefix, unlisted, scheme)
     for folder in folders:
         folder.load(on_skill)
@@ -71,7 +82,7 @@ def read_folders(
     scheme: str,
     cache: Path | None,
 ) -> Catalog:
-    """``open_folders`` for a server. The scan is kept in ``cache``: the next start reads only what changed."""
+    """Do the same for a server, with a scan cache: the next start reads only changed files."""
     folders = _local_catalogs(paths, prefix, unlisted, scheme)
     for folder in folders:
         if isinstance(folder, DirectoryCatalog):
@@ -84,7 +95,6 @@ def read_folders(
 def _local_catalogs(
     paths: Sequence[str], prefix: str, unlisted: Sequence[str], scheme: str
 ) -> list[ArchiveCatalog | DirectoryCatalog]:
-    """Not read yet."""
 
     def describe(path: str, meta: SkillMeta) -> SkillMeta:
         outside = f"{prefix}/{path}" if prefix else path
@@ -94,7 +104,6 @@ def _local_catalogs(
 
 
 def _as_one(folders: Sequence[ArchiveCatalog | DirectoryCatalog], prefix: str, scheme: str) -> Catalog:
-    """One of them as it is; several labelled by name."""
     if len(folders) == 1 and not prefix:
         return folders[0]
     labels = _labels([folder.root.name for folder in folders])
@@ -103,7 +112,7 @@ def _as_one(folders: Sequence[ArchiveCatalog | DirectoryCatalog], prefix: str, s
 
 
 def _labels(names: Sequence[str]) -> list[str]:
-    """``skills``, ``skills-2``, ``skills-3``: each name once."""
+    """Make the names unique: ``skills``, ``skills-2``, ``skills-3``."""
     labels: list[str] = []
     for name in names:
         label, count = name, 1
@@ -116,7 +125,7 @@ def _labels(names: Sequence[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class TargetOptions:
-    """How to reach what a person named, beside the name itself."""
+    """How to open a target."""
 
     config: Path | None = None
     headers: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -137,16 +146,16 @@ async def open_target(
     home: Path,
     on_skill: Callable[[int], None] | None = None,
 ) -> AsyncGenerator[Catalog]:
-    """A catalog of what a person named: a command (a list of words), a URL, a folder, a saved listing, or a label.
+    """Open a target as a catalog: a command (a list of words), a URL, a folder, a saved listing, or a label.
 
-    A label is looked up in ``options.config``, or in the files that hosts keep below ``home`` and ``folder``. An
-    entry of such a file is taken too.
+    A label is looked up in ``options.config``, or in the files of hosts below ``home`` and ``folder``. ``target``
+    may also be an entry of such a file.
     """
     local = _open_local(target, options, home, on_skill) if isinstance(target, str) else None
     if local is not None:
         yield local
         return
-    from skillwire.client.connect import connect  # late: the SDK is behind it, and folders need none of it
+    from skillwire.client.connect import connect  # late: it imports the SDK
     from skillwire.client.remote import RemoteCatalog
 
     place = await server_place(target, options, folder, home)
@@ -177,9 +186,9 @@ def _open_local(
 async def server_place(
     target: str | Sequence[str] | Mapping[str, Any], options: TargetOptions, folder: Path, home: Path
 ) -> ServerPlace:
-    """Where the server is that a person named: by a command, a URL, an entry or a label.
+    """Return the place of a server, given by a command, a URL, an entry or a label.
 
-    Z1: what a project's file has for a label needs consent, and no variable is filled in before.
+    Z1: an entry from a file of the project needs consent before any variable in it is replaced.
     """
     from skillwire.client.servers import (
         CommandServer,
@@ -211,8 +220,8 @@ def _check_label(target: str, options: TargetOptions) -> None:
     if options.config is None and (os.sep in target or target.startswith(".")):
         raise NotFoundError(
             "target-unknown",
-            f"{target!r:.200} is no folder and no archive",
-            "give a folder, an archive, a URL, a label, or a command after --",
+            f"{target!r:.200} is neither a folder nor an archive",
+            "use a folder, an archive, a URL, a label, or a command after --",
         )
 
 
@@ -221,14 +230,96 @@ def _started_in(folder: Path, place: CommandServer) -> CommandServer:
 
 
 def read_listing(path: Path) -> ListingCatalog:
-    """The catalog that ``skillwire list --json`` wrote to a file."""
+    """Read a catalog that ``skillwire list --json`` wrote to a file."""
     try:
         document: object = json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError) as error:
         raise FormatError(
-            "listing-invalid", f"{path.name!r} is not JSON", "make one: skillwire list --json"
+            "listing-invalid", f"{path.name!r} is not JSON", "make a listing: skillwire list TARGET --json"
         ) from error
     skills = cast("dict[str, object]", document).get("skills") if isinstance(document, dict) else None
     if not isinstance(skills, list):
-        raise FormatError("listing-invalid", f"{path.name!r} is not a listing", "make one: skillwire list --json")
+        raise FormatError(
+            "listing-invalid", f"{path.name!r} is not a listing", "make a listing: skillwire list TARGET --json"
+        )
     return ListingCatalog(entry_from_document(item) for item in cast("list[object]", skills))
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """How a catalog is served. The fields from ``access`` on are for HTTP."""
+
+    name: str = "skillwire"
+    instructions: str | None = None
+    scheme: str = DEFAULT_SCHEME
+    watch: bool = True
+    page_size: int = 100
+    ttl_seconds: int = 0
+    cache_scope: Literal["private", "public"] = "private"
+    dialect: Endpoint = "extension"
+    fallback: Fallback = "auto"
+    keep_listed: bool = False
+    activation_key: bytes | None = field(default=None, repr=False)
+    access: Access | None = None
+    public_url: str | None = None
+    replay_bytes: int = 128 * MIB
+
+
+def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
+    """Make the skills that a server gets from ``catalog``."""
+    from skillwire.server.access import Policy
+    from skillwire.server.endpoints import Dialects
+    from skillwire.server.skills import Skills
+    from skillwire.wire.extension import Freshness
+
+    return Skills(
+        catalog,
+        scheme=settings.scheme,
+        page_size=settings.page_size,
+        freshness=Freshness(settings.ttl_seconds * 1000, settings.cache_scope),
+        watch=settings.watch,
+        viewer=None if settings.access is None else Policy(settings.access),
+        dialects=Dialects(
+            settings.dialect,
+            settings.fallback,
+            keep_listed=settings.keep_listed,
+            activation_key=settings.activation_key,
+        ),
+    )
+
+
+def build_server(skills: Skills, settings: ServerSettings) -> Any:
+    """Make a server that serves only ``skills``, for any transport."""
+    from skillwire.server.skills import build_server
+
+    return build_server(skills, name=settings.name, instructions=settings.instructions)
+
+
+def build_gateway_server(
+    gateway: Gateway, skills: Skills, settings: ServerSettings, *, elicits: bool = True
+) -> Any:
+    """Make the server of a gateway. ``elicits``: clients learn which skills wait for approval, and are asked."""
+    from skillwire.gateway.elicitation import attach_elicitation
+    from skillwire.server.access import Policy
+    from skillwire.server.notifications import everything
+
+    server, access = build_server(skills, settings), settings.access
+    if elicits:
+        attach_elicitation(server, gateway, lambda: everything if access is None else Policy(access).sees())
+    return server
+
+
+def build_http_server(
+    server: Any,  # of the SDK
+    listener: socket.socket,
+    settings: ServerSettings,
+    *,
+    catalog: Callable[[], Catalog],
+    page: Page | None,
+    asks: bool = False,
+) -> HttpServer:
+    """Put a server and its page on a listening socket."""
+    from skillwire.server.http import HttpOptions, HttpServer
+
+    options = HttpOptions(settings.access, settings.public_url, asks=asks, replay_bytes=settings.replay_bytes)
+    return HttpServer(server, listener, options, catalog=catalog, page=page)

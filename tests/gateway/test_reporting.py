@@ -14,8 +14,8 @@ from rich.console import Console
 from gateway.stage import SECONDS, gateway_of, hostile, source
 from host.stage import make_dynamic
 from rules import rule
+from skillwire.cli.gateway import Reporter
 from skillwire.cli.printer import Printer
-from skillwire.cli.reporting import Reporter
 from trees import skill_md
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Talk:
 async def talk_of(gateway: Gateway) -> AsyncIterator[Talk]:
     talk = Talk()
     reporter = Reporter(gateway, talk.printer)
-    await reporter.say_all()
+    await reporter.print_all()
     async with anyio.create_task_group() as group:
         group.start_soon(reporter.watch)
         yield talk

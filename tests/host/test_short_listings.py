@@ -14,7 +14,7 @@ from adversarial.named_servers import speak_native, speak_sep2076
 from host.short import FILES, INDEX, NOTE, PROMISING, PROMISING_NOTHING, URI, speak_archive, speak_manifest
 from host.stage import ALLOW, NO, SECONDS, Person, StagedHost, hosting, reference
 from rules import rule
-from skillwire.cli import deciding
+from skillwire.cli import decisions
 from skillwire.cli.main import run
 from skillwire.errors import UpstreamError, VerificationError
 from skillwire.host.approvals import Answer, Policy, Rule
@@ -178,8 +178,8 @@ async def test_the_command_line_fetches_nothing_to_decline_and_to_refuse(
         async def confirm(*_: object) -> bool:
             return True
 
-        monkeypatch.setattr(deciding, "can_ask", lambda: True)
-        monkeypatch.setattr(deciding, "confirm", confirm)
+        monkeypatch.setattr(decisions, "can_ask", lambda: True)
+        monkeypatch.setattr(decisions, "confirm", confirm)
         assert (await ends("enable"), bool(fetched(server))) == (0, True)
 
 

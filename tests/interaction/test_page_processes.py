@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from e2e.talking import PATIENCE, Talking
-from skillwire.cli.exits import Exit
+from skillwire.cli.command import Exit
 from skillwire.cli.main import run
 from trees import small_tree, write_tree
 

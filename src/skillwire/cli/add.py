@@ -1,37 +1,35 @@
-"""``skillwire add``: a skill into the folders where agents look for skills: verified, shown first, recorded."""
+"""``skillwire add``: installs a skill for agents: verified, shown before it is written, recorded in a lock."""
 
 from __future__ import annotations
 
 import os
 from typing import TYPE_CHECKING, Any
 
+from skillwire.cli.command import COMMAND, Exit, add_verb
 from skillwire.cli.consent import allow, server_record
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import line, listed
-from skillwire.cli.installation import (
+from skillwire.cli.install_session import (
     add_agent_options,
     add_scope_options,
-    add_signing_options,
+    add_signing_option,
     check_signing,
     naming,
-    say_yes,
+    require_approval,
     scope_of,
     show_outcome,
     show_skill,
     signature,
     tidy_first,
 )
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.printer import Printer, line, listed
 from skillwire.cli.prompts import answer, can_ask
-from skillwire.cli.targets import COMMAND, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Mode, Server
     from skillwire.install.places import Scope
     from skillwire.skill import SkillEntry
@@ -42,50 +40,51 @@ examples:
   skillwire add https://skills.example.com/mcp refunds --agent claude-code
   skillwire add my-server refunds release --agent codex --agent cursor --global
   skillwire add refunds --agent claude-code --link -- npx some-mcp-server
-  skillwire add ./skills refunds --agent-dir ./tools/skills --yes     in a pipeline
+  skillwire add ./skills refunds --agent-dir ./tools/skills --yes     in a script
 
-Every file is read and verified, and what there is to know is shown before the question. What is shown is what is
-written. Once it lies in an agent's folder, that agent treats the skill as its own.
+Every file is read, verified and shown before the question, and exactly these bytes are written. An agent trusts
+everything in its own folder.
 
-exit codes: 0 all were added, 1 something was refused or skipped, 2 usage, or no answer
+exit codes: 0 all were added, 1 something was refused or skipped, 2 usage, or no response
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "add",
+        run,
         "install a skill for an agent, verified",
-        "Show what there is to know about a skill, ask, and write it into the folders of the agents you name;"
-        " skills.lock.json records where it came from and every file's digest.",
+        "Show everything about a skill, ask, and write it into the folders of the agents that you name."
+        " skills.lock.json records its source and the digest of every file.",
         _EXAMPLES,
     )
     parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("skills", metavar="SKILL", nargs="+", help="a name, a path or a URI")
+    parser.add_argument("skills", metavar="SKILL", nargs="+", help=SKILL_HELP)
     add_agent_options(parser)
     add_scope_options(parser)
     modes = parser.add_mutually_exclusive_group()
     for mode, words in (
-        ("copy", "the files go into the folder of each agent (the default)"),
-        ("link", "one copy in .agents/skills, and a link to it from the folder of each agent"),
+        ("copy", "write the files into the folder of each agent (the default)"),
+        ("link", "write one copy into .agents/skills, and a link to it into the folder of each agent"),
     ):
         modes.add_argument(f"--{mode}", action="store_const", const=mode, dest="mode", help=words)
     parser.set_defaults(mode="copy")
-    add_signing_options(parser)
+    add_signing_option(parser)
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Add."""
+    """Add skills."""
     from skillwire.install.agents import find_agent
 
     check_signing(arguments)
     for agent in arguments.agent:
         find_agent(agent)
     if not arguments.agent and not arguments.agent_dir and not can_ask():
-        raise FormatError("agent-missing", "nobody said for which agent", "name one: --agent claude-code")
-    server = _server(arguments, scope_of(arguments))  # refused before anybody is asked, if it cannot be recorded
+        raise FormatError("agent-missing", "no agent was given", "name one: --agent claude-code")
+    server = _server(arguments, scope_of(arguments))  # fails before any question if it cannot be recorded
     with naming(server):
         return run_on_targets(arguments, printer, _add)
 
@@ -110,41 +109,41 @@ async def _add(catalog: Catalog, arguments: argparse.Namespace, printer: Printer
 async def _add_one(
     catalog: Catalog,
     text: str,
-    where: tuple[Scope, Server, dict[str, Mode]],
+    destination: tuple[Scope, Server, dict[str, Mode]],
     arguments: argparse.Namespace,
     printer: Printer,
 ) -> dict[str, Any]:
-    from skillwire.cli.resolve import find_skill
+    from skillwire.cli.targets import resolve_skill
     from skillwire.install.fetch import fetch, promised_digests
     from skillwire.install.installation import add, check_add
     from skillwire.install.lock import Lock
     from skillwire.install.lock_file import read_lock
     from skillwire.install.servers import needs_consent
 
-    scope, server, agents = where
-    entry = await find_skill(catalog, text)
+    scope, server, agents = destination
+    entry = await resolve_skill(catalog, text)
     promised_digests(entry)
     lock = read_lock(scope.lock_path) or Lock()
     check_add(lock, scope, server, entry, agents, signature(arguments))
-    if _is_there(lock, scope, entry, agents):
-        printer.talk(f"{line(text)} is already there, exactly so")
+    if _is_installed(lock, scope, entry, agents):
+        printer.talk(f"{line(text)} is already installed with this content")
         return {"uri": entry.uri, "wrote": []}
     with printer.progress("Reading", "files") as count:
         fetched = await fetch(catalog, entry, on_file=count)
     show_skill(fetched, server, printer)
     labels = [place.label for place in scope.layout(agents).places]
-    question = f"Put it into {listed(labels)}, where {listed(agents)} will treat it as its own?"
-    await say_yes(question, arguments, printer)
+    question = f"Install it into {listed(labels)}, for {listed(agents)}?"
+    await require_approval(question, arguments, printer)
     outcome = add(scope, fetched, server, agents, signature(arguments))
     foreign = needs_consent(server, scope)
     if foreign is not None:
-        allow(server_record(*foreign))  # the user chose this server: update does not ask about it again
+        allow(server_record(*foreign))  # the user chose this server, so update does not ask about it again
     if not arguments.json:
         show_outcome(outcome, fetched.name, printer)
     return {"uri": entry.uri, "wrote": [f"{label}/{fetched.name}" for label in outcome.written]}
 
 
-def _is_there(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
+def _is_installed(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
     from skillwire.install.drift import installed_states
     from skillwire.install.fetch import promised_digests
 
@@ -176,17 +175,19 @@ async def _agents(arguments: argparse.Namespace, scope: Scope, printer: Printer)
 
 
 async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
-    """The agents that are here are offered; none is taken without being chosen."""
+    """Offer the agents on this machine. None is used without being chosen."""
     from skillwire.install.agents import present_agents
 
     offered = list(present_agents(scope.project, scope.home, os.environ))
     for number, agent in enumerate(offered, 1):
         printer.talk(f"  {number}  {agent.id}  ({agent.title}: {_place_text(agent.id, scope)})")
-    words = await answer("For which of these? Numbers: ", printer) if offered else ""
+    words = await answer("For which agents? Numbers: ", printer) if offered else ""
     numbers = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
     found = [agent.id for number, agent in enumerate(offered, 1) if number in numbers]
     if not found:
-        raise FormatError("agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir")
+        raise FormatError(
+            "agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir FOLDER"
+        )
     return found
 
 
@@ -194,4 +195,4 @@ def _place_text(agent: str, scope: Scope) -> str:
     try:
         return scope.place_of(agent).label
     except SkillwireError as error:
-        return f"not usable, {line(error.message)}"
+        return f"not usable: {line(error.message)}"

@@ -1,4 +1,4 @@
-"""``skillwire cache``: the verified content that is kept on disk (C1–C3)."""
+"""``skillwire cache``: shows, verifies and prunes the cache of verified content (C1–C3)."""
 
 from __future__ import annotations
 
@@ -8,50 +8,50 @@ import time
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_state_options, line, state_of
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.host_session import add_state_options, state_of
+from skillwire.cli.printer import Printer, counted, line, size_of
 
 if TYPE_CHECKING:
     import argparse
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.store.content_cache import ContentCache
 
 _EXAMPLES = """\
 examples:
   skillwire cache show
-  skillwire cache verify             hash everything again; what is damaged is removed
-  skillwire cache prune --max 100M   what was used longest ago goes first
+  skillwire cache verify             hash all files again; remove damaged ones
+  skillwire cache prune --max 100M   remove the least recently used files
 
-exit codes: 0 all is well, 1 something was damaged, 2 usage, or no cache that can be used
+exit codes: 0 done, 1 some files were damaged, 2 usage, or an unusable cache
 """
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
 _UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "cache",
-        "show, verify or prune the content that is kept",
-        "Look after the verified content of skills that is kept on disk, for loading without a connection.",
+        run,
+        "show, verify or prune the cache of verified content",
+        "Manage the cache of verified skill content on disk, which allows loading without a connection.",
         _EXAMPLES,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add_state_options(actions.add_parser("show", help="how much is kept, and of whom"))
-    add_state_options(actions.add_parser("verify", help="hash everything again, remove what is damaged"))
-    prune = actions.add_parser("prune", help="remove what was used longest ago")
+    add_state_options(actions.add_parser("show", help="show the size for each origin"))
+    add_state_options(actions.add_parser("verify", help="hash all files again and remove damaged ones"))
+    prune = actions.add_parser("prune", help="remove the least recently used files")
     prune.add_argument(
-        "--max", type=size, metavar="SIZE", help="keep at most so much, such as 100M (default: 512M)"
+        "--max", type=size, metavar="SIZE", help="keep at most this much, such as 100M (default: 512M)"
     )
     add_state_options(prune)
 
 
 def size(text: str) -> int:
-    """``100M``, ``1.5 GiB``: a number of bytes, in units of 1024."""
+    """Parse a size such as ``100M`` or ``1.5 GiB``, in units of 1024 bytes."""
     match = _SIZE.match(text.strip())
     if match is None:
         raise ArgumentTypeError("is not a size; write 100M or 2G")
@@ -59,17 +59,15 @@ def size(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Show, verify or prune."""
+    """Show, verify or prune the cache."""
     from skillwire.host.skill_host import open_cache
 
-    logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # damage is in our own words below
+    logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # damaged files are reported below
     actions = {"show": _show, "verify": _verify, "prune": _prune}
     return actions[arguments.action](open_cache(state_of(arguments)), arguments, printer)
 
 
 def _show(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.printer import counted, size_of
-
     usage = cache.usage()
     if arguments.json:
         printer.json({"files": usage.files, "bytes": usage.bytes, "origins": dict(usage.by_origin)})
@@ -81,8 +79,6 @@ def _show(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) 
 
 
 def _verify(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.printer import counted
-
     damaged = cache.verify()
     kept = cache.usage().files
     if arguments.json:
@@ -96,12 +92,10 @@ def _verify(cache: ContentCache, arguments: argparse.Namespace, printer: Printer
 
 
 def _prune(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.printer import size_of
-
     freed = cache.prune(arguments.max, now=time.time())
     kept = cache.usage()
     if arguments.json:
         printer.json({"freed": freed, "files": kept.files, "bytes": kept.bytes})
     else:
-        printer.talk(f"freed {size_of(freed)}; {size_of(kept.bytes)} are kept")
+        printer.talk(f"freed {size_of(freed)}; {size_of(kept.bytes)} kept")
     return Exit.OK

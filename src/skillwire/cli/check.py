@@ -1,18 +1,27 @@
-"""``skillwire check``: every problem in skills on disk, with its place, its rule and a hint that mends it."""
+"""``skillwire check``: finds every problem in skills on disk, with its place, its rule and a hint to fix it.
+
+The findings are printed as text, as JSON, or as SARIF 2.1.0 for code-scanning tools.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.printer import Printer, counted, ignored_text, visible
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable, Sequence
+
+    from rich.text import Text
 
     from skillwire.catalog.check import Checker, CheckReport
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
+    from skillwire.skill.diagnostics import Diagnostic
+
 
 _EXAMPLES = """\
 examples:
@@ -26,25 +35,29 @@ exit codes: 0 clean, 1 problems (with --strict: warnings too), 2 usage
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "check",
+        run,
         "find every problem in skills on disk",
-        "Check a SKILL.md, a skill or a tree of skills against the rules of the format.",
+        "Check a SKILL.md, a skill or a folder of skills against the rules of the format.",
         _EXAMPLES,
     )
     parser.add_argument(
-        "paths", metavar="PATH", nargs="+", help="a SKILL.md, a skill's folder, an archive or a tree"
+        "paths",
+        metavar="PATH",
+        nargs="+",
+        help="a SKILL.md, the folder of a skill, an archive, or a folder of skills",
     )
     parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
     parser.add_argument("--strict", action="store_true", help="warnings count as problems too")
-    parser.add_argument("--watch", action="store_true", help="stay, and check again when files change")
+    parser.add_argument("--watch", action="store_true", help="check again whenever files change")
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
     """Check once, or until interrupted."""
-    from skillwire.catalog.check import Checker  # late: only once the words are understood
+    from skillwire.catalog.check import Checker  # late: not needed for --help
 
     checkers = [Checker(path) for path in arguments.paths]
     outcome = _check_all(checkers, arguments, printer)
@@ -56,21 +69,19 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 def _check_all(checkers: list[Checker], arguments: argparse.Namespace, printer: Printer) -> int:
     with printer.progress("Checking", "skills") as count:
         reports = [checker.run(count) for checker in checkers]
-    _print(reports, arguments.format, printer)
+    _print_reports(reports, arguments.format, printer)
     errors = sum(report.errors for report in reports)
     warnings = sum(report.warnings for report in reports)
     return Exit.PROBLEMS if errors or (arguments.strict and warnings) else Exit.OK
 
 
-def _print(reports: list[CheckReport], form: str, printer: Printer) -> None:
-    from skillwire.cli import report
-
+def _print_reports(reports: list[CheckReport], form: str, printer: Printer) -> None:
     if form == "json":
-        printer.json(report.as_json(reports))
+        printer.json(_as_json(reports))
     elif form == "sarif":
-        printer.json(report.as_sarif(reports))
+        printer.json(_as_sarif(reports))
     else:
-        report.print_text(reports, printer)
+        _print_text(reports, printer)
 
 
 def _check_again(checkers: list[Checker], arguments: argparse.Namespace, printer: Printer, outcome: int) -> int:
@@ -100,3 +111,148 @@ def _check_again(checkers: list[Checker], arguments: argparse.Namespace, printer
     except ExceptionGroup as group:
         raise group.exceptions[0] from None
     return last
+
+
+_COLOURS = {"error": "bold red", "warning": "yellow"}
+_CONTEXT = 50
+
+
+def _print_text(reports: Sequence[CheckReport], printer: Printer) -> None:
+    """Print the problems grouped by skill, each with its line and a caret, then a summary."""
+    from rich.text import Text  # late: 25 ms
+
+    for report in reports:
+        for skill, problems in groupby(sorted(report.problems, key=_skill_of), key=_skill_of):
+            printer.data(Text(visible(skill or "outside of skills"), style="bold"))
+            for problem in problems:
+                printer.data(_problem_text(report, problem))
+    for report in reports:
+        if report.ignored:
+            printer.data(Text(ignored_text(report.ignored), style="dim"))
+    printer.data(_summary(reports))
+
+
+def _as_json(reports: Iterable[CheckReport]) -> dict[str, Any]:
+    """Return everything as a document. Its field names are stable."""
+    reports = list(reports)
+    return {
+        "skills": sum(report.skills for report in reports),
+        "errors": sum(report.errors for report in reports),
+        "warnings": sum(report.warnings for report in reports),
+        "problems": [_problem_json(report, problem) for report in reports for problem in report.problems],
+        "ignored": [str(report.place(path)) for report in reports for path in report.ignored],
+    }
+
+
+def _as_sarif(reports: Iterable[CheckReport]) -> dict[str, Any]:
+    """Return the findings in the format of code hosts and editors."""
+    from skillwire import __version__
+    from skillwire.skill.diagnostics import KINDS
+
+    return {
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "skillwire",
+                        "version": __version__,
+                        "rules": [_sarif_rule(reference) for reference in sorted(KINDS)],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "results": [_sarif_result(report, item) for report in reports for item in report.problems],
+            }
+        ],
+    }
+
+
+def _skill_of(problem: Diagnostic) -> str:
+    return problem.skill or ""
+
+
+def _problem_text(report: CheckReport, problem: Diagnostic) -> Text:
+    from rich.text import Text
+
+    place = ":".join(str(part) for part in (report.place(problem.file), problem.line, problem.column) if part)
+    text = Text("  ")
+    text.append(problem.severity, style=_COLOURS[problem.severity])
+    text.append(f" {problem.reference}", style="bold")
+    text.append(f" ({problem.rule}" + (", not served" if problem.refuses else "") + ")  ")
+    text.append(visible(place), style="cyan")
+    text.append(f"\n    {visible(problem.message)}")
+    if problem.source is not None and problem.line is not None:
+        text.append("\n" + _excerpt(problem.source, problem.line, problem.column))
+    text.append("\n    hint: ", style="dim")
+    text.append(visible(problem.hint))
+    return text
+
+
+def _excerpt(source: str, line: int, column: int | None) -> str:
+    at = max((column or 1) - 1, 0)
+    start = max(0, at - _CONTEXT)
+    before, after = visible(source[start:at]), visible(source[at : at + _CONTEXT])
+    lead = "…" if start else ""
+    tail = "…" if len(source) > at + _CONTEXT else ""
+    gutter = f"    {line} | "
+    caret = " " * (len(gutter) - 2) + "| " + " " * len(lead + before) + "^" if column else ""
+    return f"{gutter}{lead}{before}{after}{tail}" + (f"\n{caret}" if caret else "")
+
+
+def _summary(reports: Sequence[CheckReport]) -> Text:
+    from rich.text import Text
+
+    skills = sum(report.skills for report in reports)
+    errors = sum(report.errors for report in reports)
+    warnings = sum(report.warnings for report in reports)
+    if not skills and not errors:
+        return Text("no skills found: a skill is a folder with a file named SKILL.md", style="yellow")
+    words = f"{counted(skills, 'skill')} checked: "
+    if not errors and not warnings:
+        return Text.assemble(words, ("no problems", "green"))
+    parts = [counted(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
+    return Text.assemble(words, (", ".join(parts), "bold red" if errors else "yellow"))
+
+
+def _problem_json(report: CheckReport, problem: Diagnostic) -> dict[str, Any]:
+    return {
+        "reference": problem.reference,
+        "detail": problem.detail,
+        "rule": problem.rule,
+        "severity": problem.severity,
+        "served": not problem.refuses,
+        "message": problem.message,
+        "hint": problem.hint,
+        "skill": problem.skill,
+        "file": str(report.place(problem.file)),
+        "line": problem.line,
+        "column": problem.column,
+    }
+
+
+def _sarif_rule(reference: str) -> dict[str, Any]:
+    from skillwire.skill.diagnostics import KINDS
+
+    kind = KINDS[reference]
+    return {
+        "id": reference,
+        "shortDescription": {"text": kind.title},
+        "help": {"text": f"Rule {kind.rule}: {kind.title}."},
+        "defaultConfiguration": {"level": kind.severity},
+    }
+
+
+def _sarif_result(report: CheckReport, problem: Diagnostic) -> dict[str, Any]:
+    from skillwire.skill.diagnostics import KINDS
+
+    place: dict[str, Any] = {"artifactLocation": {"uri": quote(str(report.place(problem.file)))}}
+    if problem.line is not None:
+        place["region"] = {"startLine": problem.line, "startColumn": problem.column or 1}
+    return {
+        "ruleId": problem.reference,
+        "ruleIndex": sorted(KINDS).index(problem.reference),
+        "level": problem.severity,
+        "message": {"text": f"{problem.message}. {problem.hint}"},
+        "locations": [{"physicalLocation": place}],
+    }

@@ -1,23 +1,23 @@
-"""``skillwire ci``: exactly what the lock says, in every folder it names, or nothing: for pipelines (V1, V3)."""
+"""``skillwire ci``: installs exactly the content of the lock into every folder, or nothing (V1, V3)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import line, run_async
-from skillwire.cli.installation import (
-    add_folder_option,
+from skillwire.cli.command import Exit, add_verb, run_async
+from skillwire.cli.install_session import (
+    add_agent_folder_option,
     add_lock_options,
     backups,
     chosen,
     headers_for,
     open_server,
     scope_of,
-    stamp,
+    show_backups,
     tidy_first,
+    timestamp,
 )
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.printer import Printer, counted, line
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
@@ -25,50 +25,50 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import Scope
 
 _EXAMPLES = """\
 examples:
   skillwire ci
-  skillwire ci --allow-servers     you have looked at the servers and programs that the lock names
+  skillwire ci --allow-servers     you have reviewed the servers and programs that the lock names
 
-Nobody is asked to approve anything: the lock says what was approved. Other bytes are a failure, and then nothing
-is written. What lies in a folder and is not in the lock stays. A folder in a project's lock that is not that of a
-known agent is used once you have named it on this machine with --agent-dir.
+Nothing needs an approval: the lock records what was approved. If any byte differs, nothing is written. Other files
+in the folders stay. A folder in a project's lock that belongs to no known agent is used only after you named it on
+this machine with --agent-dir.
 
-exit codes: 0 everything lies there as the lock says, 1 it could not, and nothing was written, 2 usage
+exit codes: 0 all folders match the lock, 1 failed and nothing was written, 2 usage
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "ci",
-        "install exactly what the lock says, or fail",
-        "Install the skills in skills.lock.json with exactly the digests it has, or fail and write nothing.",
+        run,
+        "install exactly the content of the lock, or fail",
+        "Install the skills in skills.lock.json with exactly the recorded digests, or fail and write nothing.",
         _EXAMPLES,
     )
-    parser.add_argument("--force", action="store_true", help="replace what was edited by hand; a copy is kept")
-    add_folder_option(parser)
+    parser.add_argument("--force", action="store_true", help="replace edited files; a copy is kept")
+    add_agent_folder_option(parser)
     add_lock_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Install."""
+    """Install the lock."""
     return run_async(lambda: _ci(arguments, printer), printer)
 
 
 async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.install.installation import restore
-    from skillwire.install.lock_file import demand_lock
+    from skillwire.install.lock_file import require_lock
 
     scope = scope_of(arguments)
     tidy_first(scope, printer)
-    lock = demand_lock(scope.lock_path)
+    lock = require_lock(scope.lock_path)
     try:
         ready = _ready(lock, scope, force=arguments.force)
     except SkillwireError as error:
@@ -79,17 +79,16 @@ async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
     if not await _gather(groups, ready, scope, arguments, headers, printer):
         return _failed(printer)
     try:
-        outcome = restore(scope, lock, ready, force=arguments.force, backups=backups(), stamp=stamp())
+        outcome = restore(scope, lock, ready, force=arguments.force, backups=backups(), stamp=timestamp())
     except SkillwireError as error:
         return _failed(printer, error)
-    for place in outcome.backups:
-        printer.talk(f"what was changed is kept in {line(str(place))}")
+    show_backups(outcome, printer)
     if arguments.json:
         printer.json({"skills": sorted(lock.skills), "wrote": list(outcome.written)})
     else:
         for label in outcome.written:
             printer.data(f"wrote {line(label)}")
-        printer.talk(f"{len(lock.skills)} installed as the lock says")
+        printer.talk(f"{counted(len(lock.skills), 'skill')} installed; all folders match the lock")
     return Exit.OK
 
 
@@ -101,7 +100,7 @@ def _failed(printer: Printer, error: SkillwireError | None = None) -> int:
 
 
 def _ready(lock: Lock, scope: Scope, *, force: bool) -> dict[str, Mapping[str, bytes]]:
-    """The files of every skill that is not everywhere yet; none where they have to be fetched."""
+    """Return the files of every skill that is missing somewhere; empty if they must be fetched."""
     from skillwire.install.drift import installed_files, installed_states
     from skillwire.install.installation import check_untouched
 
@@ -122,7 +121,7 @@ async def _gather(
     headers: dict[str, str],
     printer: Printer,
 ) -> bool:
-    """Fetch the skills in ``groups``; whether they could all be had as the lock says."""
+    """Fetch the skills in ``groups``. Return whether all of them match the lock."""
     failed = False
     for server, skills in groups.items():
         try:

@@ -1,4 +1,4 @@
-"""``skillwire connect``: an MCP server's entry into a host's configuration, shown first, and out of it again."""
+"""``skillwire connect``: adds a server to the MCP configuration of a host, or removes it again."""
 
 from __future__ import annotations
 
@@ -6,22 +6,18 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import line, run_async
-from skillwire.cli.installation import add_scope_options, say_yes, scope_of
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.prompts import can_ask
-from skillwire.cli.targets import COMMAND
+from skillwire.cli.command import COMMAND, Exit, add_verb, run_async
+from skillwire.cli.install_session import add_scope_options, require_answer, require_approval, scope_of
+from skillwire.cli.printer import Printer, line, visible
 from skillwire.errors import FormatError, StoreError
 
 if TYPE_CHECKING:
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.install.config_edit import Edit
 
 TARGETS = 1
 _STYLES = {"+": "green", "-": "red"}
-# Nothing is wrong with what was typed: the host's file, or the disk, is not as it would have to be.
+# The arguments are right, but the file of the host, or the disk, cannot be changed: exit code 1.
 _ABOUT_THE_FILE = frozenset({
     "config-backups", "config-by-hand", "config-changed", "config-invalid", "config-taken", "config-unreadable",
     "folder-elsewhere", "write-failed",
@@ -32,41 +28,48 @@ examples:
   skillwire connect --agent cursor --global --name acme --url https://skills.example.com/mcp
   skillwire connect --agent cursor --global --name acme --undo
 
-Comments, order and spacing of the file stay as they are. What it was is kept beside it.
+Comments, order and spacing of the file are preserved. A copy of the old file is kept beside it.
 
-exit codes: 0 done, 1 nothing was changed: somebody said no, the name is taken, the file cannot be changed, 2 usage
+exit codes: 0 done, 1 nothing was changed: not confirmed, the name is taken, or the file cannot be changed, 2 usage
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "connect",
-        "add a server to a host's MCP configuration",
-        "Show what would change in the file where a host keeps its MCP servers, ask, and change it in one step.",
+        run,
+        "add a server to the MCP configuration of a host",
+        "Show the change to the file where a host keeps its MCP servers, ask, and write it in one step.",
         _EXAMPLES,
     )
     parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
     parser.add_argument("--agent", required=True, metavar="AGENT", help="the host, such as claude-code or codex")
-    parser.add_argument("--name", default="skillwire", help="what the host calls the server (default: skillwire)")
-    parser.add_argument("--url", help="the server's address; or give the command that starts it after --")
-    parser.add_argument("--undo", action="store_true", help="take the entry out again")
-    parser.add_argument("--yes", action="store_true", help="say yes beforehand; the change is shown all the same")
-    add_scope_options(parser, "the host's file in this folder", "the host's file in your home folder")
+    parser.add_argument(
+        "--name", default="skillwire", help="the name of the server in the host (default: skillwire)"
+    )
+    parser.add_argument(
+        "--url", help="the address of the server; otherwise write the command that starts it after --"
+    )
+    parser.add_argument("--undo", action="store_true", help="remove the entry")
+    parser.add_argument("--yes", action="store_true", help="do not ask; the change is still shown")
+    add_scope_options(parser, "the file of the host in this folder", "the file of the host in your home folder")
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Connect."""
+    """Connect a server."""
     from skillwire.install.agents import find_agent
     from skillwire.install.servers import from_anywhere
 
     if arguments.command is not None and arguments.command != COMMAND:
-        raise FormatError("argument-invalid", "the command stands after --", "write: -- COMMAND ARGUMENTS")
+        raise FormatError("argument-invalid", "the command must follow --", "write: -- COMMAND ARGUMENTS")
     words: list[str] = arguments.commands[0] if arguments.commands else []
     if sum((bool(words), arguments.url is not None, arguments.undo)) != 1:
         raise FormatError(
-            "argument-invalid", "one of --url, --undo and a command is needed", "skillwire connect -h"
+            "argument-invalid",
+            "exactly one of --url, --undo and a command after -- is required",
+            "see: skillwire connect --help",
         )
     if arguments.scope == "global":
         words = from_anywhere(words, Path.cwd())
@@ -98,15 +101,16 @@ async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer:
     else:
         edit = plan_connect(arguments.agent, arguments.name, entry, scope_of(arguments))
     if edit is None:
-        printer.talk(f"{line(arguments.name)} is there already, exactly so")
+        printer.talk(f"{line(arguments.name)} is already in the file")
         return Exit.OK
     _show(edit, printer)
-    if not arguments.yes and not can_ask():
-        raise FormatError("cannot-ask", "a person has to say yes, and nobody can be asked here", "use --yes")
-    await say_yes(f"Change {line(edit.label)} so?", arguments, printer)
+    require_answer(arguments, "add --yes")
+    await require_approval(f"Change {line(edit.label)} like this?", arguments, printer)
     backup = apply_edit(edit)
     done = "removed" if edit.new is None else "changed"
-    printer.talk(f"{done} {line(edit.label)}" + ("" if backup is None else f"; before: {line(backup.name)}"))
+    printer.talk(
+        f"{done} {line(edit.label)}" + ("" if backup is None else f"; the old file is {line(backup.name)}")
+    )
     return Exit.OK
 
 
@@ -118,7 +122,7 @@ def _entry(arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
     if arguments.url is not None:
         from skillwire.client.servers import UrlServer
 
-        UrlServer(arguments.url)  # raises if it is not one
+        UrlServer(arguments.url)  # raises if it is invalid
     shape = find_config(arguments.agent).shape
     return entry_for(shape, url=arguments.url, command=words, name=arguments.name)
 
@@ -135,10 +139,4 @@ def _show(edit: Edit, printer: Printer) -> None:
 
     printer.talk(Text(edit.label + (" (new)" if edit.is_new else ""), style="bold"))
     for each in edit.lines:
-        printer.talk(Text(f"  {line(each[:1])}{_shown(each[1:])}", style=_STYLES.get(each[:1], "")))
-
-
-def _shown(text: str) -> str:
-    from skillwire.cli.printer import visible
-
-    return visible(text)
+        printer.talk(Text(f"  {line(each[:1])}{visible(each[1:])}", style=_STYLES.get(each[:1], "")))

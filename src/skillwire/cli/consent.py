@@ -1,7 +1,7 @@
-"""What the user allowed on this machine: servers that a project's files name (Z1), folders that they typed (Z2).
+"""What the user allowed on this machine: servers from files of a project (Z1) and folders they typed (Z2).
 
-Each permission is one file in the state folder, called by the digest of what was allowed; its text is what was
-allowed. To take the permission back, remove the file.
+Each permission is a file in the state folder. Its name is the digest of what was allowed, its text is what was
+allowed. Deleting the file withdraws the permission.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.hosting import default_state, line
+from skillwire.cli.host_session import default_state
+from skillwire.cli.printer import Printer, cut_line, line
 from skillwire.cli.prompts import can_ask, confirm
 from skillwire.errors import ApprovalError, StoreError
 
@@ -21,77 +22,71 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire.bootstrap import Consent
-    from skillwire.cli.printer import Printer
 
 _LONGEST = 2000
-_LARGEST_ENTRY = 4000  # characters: a person reads all of it
-_LAST = ("cwd", "env", "headers", "args", "command", "url")  # what decides stands next to the question
+_LARGEST_ENTRY = 4000  # characters: a user can read all of it
+_LAST = ("cwd", "env", "headers", "args", "command", "url")  # the most important is nearest to the question
 
 
 def ask_for_servers(printer: Printer, flag: str, *, is_given: bool) -> Consent:
-    """Ask once for each file, label and entry. ``flag`` is the option that allows it beforehand."""
+    """Return a function that asks once for each file, label and entry. ``flag`` is the option that allows them."""
 
     async def consent(file: Path, label: str, entry: Mapping[str, Any]) -> None:
         from skillwire.client.servers import written_place
 
         if is_given or is_allowed(server_record(file, label, entry)):
             return
-        place = _cut(written_place(entry))
+        place = cut_line(written_place(entry), _LONGEST)
         if can_ask():
-            printer.talk(f"{line(str(file))}, which came with the project, names this server:")
+            printer.talk(f"{line(str(file))}, a file of this project, names this server:")
             if len(json.dumps(dict(entry))) > _LARGEST_ENTRY:
                 raise ApprovalError(
                     "server-not-allowed",
-                    f"the entry in {file.name!r:.200} is too long to be reviewed here",
-                    f"read it in the file, then run the command again with --config {shlex.quote(str(file))}",
+                    f"the entry in {file.name!r:.200} is too long to review here",
+                    f"read the file, then run the command again with --config {shlex.quote(str(file))}",
                     rule="Z1",
                 )
             for key, value in sorted(
                 entry.items(), key=lambda item: _LAST.index(item[0]) if item[0] in _LAST else -1
             ):
-                printer.talk(f"  {_cut(key)}: {_cut(json.dumps(value, ensure_ascii=False))}")
+                text = cut_line(json.dumps(value, ensure_ascii=False), _LONGEST)
+                printer.talk(f"  {cut_line(key, _LONGEST)}: {text}")
             if await confirm(f"Use {place} from now on?", printer):
                 allow(server_record(file, label, entry))
                 return
         raise ApprovalError(
             "server-not-allowed",
-            f"{file.name!r:.200} names a server that you did not allow on this machine: {place}",
-            f"look at it, then run the command again with {flag}",
+            f"{file.name!r:.200} names a server that you have not allowed on this machine: {place}",
+            f"review it, then run the command again with {flag}",
             rule="Z1",
         )
 
     return consent
 
 
-def _cut(text: str) -> str:
-    shown = line(text)
-    more = len(shown) - _LONGEST
-    return f"{shown[:_LONGEST]} … and {more:,} characters more" if more > 0 else shown
-
-
 def server_record(file: Path, label: str, entry: Mapping[str, Any]) -> dict[str, Any]:
-    """What is allowed: this entry in this file. A command may mean another program in another project."""
+    """Return the permission for one entry in one file. The same command may be another program elsewhere."""
     return {"file": os.path.realpath(file), "label": label, "entry": dict(entry)}
 
 
-def is_allowed(what: Mapping[str, Any]) -> bool:
-    """Whether the user allowed exactly this before."""
-    return _record(what).is_file()
+def is_allowed(permission: Mapping[str, Any]) -> bool:
+    """Return whether the user has allowed exactly this."""
+    return _path_of(permission).is_file()
 
 
-def allow(what: Mapping[str, Any]) -> None:
-    """Remember that the user allowed this. Without a place to remember it, they are asked again."""
+def allow(permission: Mapping[str, Any]) -> None:
+    """Store a permission. If that fails, the user is asked again next time."""
     from skillwire.install.transaction import replace_file
 
     with suppress(StoreError):
-        replace_file(_record(what), _canonical(what), mode=0o600)
+        replace_file(_path_of(permission), _canonical(permission), mode=0o600)
 
 
-def _record(what: Mapping[str, Any]) -> Path:
+def _path_of(permission: Mapping[str, Any]) -> Path:
     from skillwire.skill.digest import digest_of
 
-    return default_state() / "allowed" / digest_of(_canonical(what)).removeprefix("sha256:")
+    return default_state() / "allowed" / digest_of(_canonical(permission)).removeprefix("sha256:")
 
 
-def _canonical(what: Mapping[str, Any]) -> bytes:
-    return (json.dumps(what, indent=2, sort_keys=True) + "\n").encode()
+def _canonical(permission: Mapping[str, Any]) -> bytes:
+    return (json.dumps(permission, indent=2, sort_keys=True) + "\n").encode()

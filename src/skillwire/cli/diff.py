@@ -1,11 +1,11 @@
-"""``skillwire diff``: what changed between two catalogs, or between two moments of one."""
+"""``skillwire diff``: shows the differences between two catalogs, or between two versions of one."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.printer import Printer, visible
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 
 if TYPE_CHECKING:
@@ -16,8 +16,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.diff import SkillDifference
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
 
 TARGETS = 2
 _EXAMPLES = """\
@@ -26,28 +25,29 @@ examples:
   skillwire diff ./skills -- npx some-mcp-server
   skillwire list my-server --json > before.json; …; skillwire diff before.json my-server
 
-exit codes: 0 nothing differs, 1 something does, 2 usage, or no answer
+exit codes: 0 no differences, 1 differences, 2 usage, or no response
 """
 _MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow")}
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "diff",
-        "show what changed between two catalogs",
-        "Compare two catalogs by the paths of skills: which are new, gone or changed, and how their texts differ.",
+        run,
+        "show the differences between two catalogs",
+        "Compare two catalogs by the paths of skills: show new, removed and changed skills, and a diff of them.",
         _EXAMPLES,
     )
     parser.add_argument("old", metavar="OLD", help=f"{TARGET_HELP}, or a listing saved with list --json")
-    parser.add_argument("new", metavar="NEW", help="the same")
-    parser.add_argument("--no-text", action="store_true", help="only names; read no file")
+    parser.add_argument("new", metavar="NEW", help="like OLD")
+    parser.add_argument("--no-text", action="store_true", help="show only names, and read no files")
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Compare."""
+    """Compare two catalogs."""
     return run_on_targets(arguments, printer, _diff, ("old", "new"))
 
 
@@ -64,15 +64,13 @@ async def _diff(old: Catalog, new: Catalog, arguments: argparse.Namespace, print
     else:
         for difference in found:
             print_difference(difference, printer.data)
-        printer.talk("nothing differs" if not found else _summary(found))
+        printer.talk("no differences" if not found else _summary(found))
     return Exit.PROBLEMS if found else Exit.OK
 
 
 def print_difference(difference: SkillDifference, show: Callable[[Text], None]) -> None:
-    """One skill: which files came, went or changed, and how their lines differ."""
+    """Print one skill: its new, removed and changed files, and a diff of their lines."""
     from rich.text import Text
-
-    from skillwire.cli.printer import visible
 
     mark, colour = _MARKS[difference.kind]
     show(Text(f"{mark} {visible(difference.path)}", style=f"bold {colour}"))

@@ -1,93 +1,87 @@
-"""``skillwire gateway``: many servers and folders as one MCP server, guarded by a policy."""
+"""``skillwire gateway``: serves many servers and folders as one MCP server, guarded by a policy."""
 
 from __future__ import annotations
 
 import argparse
-import logging
 import os
 import signal
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillwire.cli.banner import say_how_to_connect, say_how_to_start
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import seconds, state_of
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.reporting import Reporter
-from skillwire.cli.serving import (
+from skillwire.cli.command import Exit, add_verb, seconds, silence_libraries
+from skillwire.cli.host_session import state_of
+from skillwire.cli.printer import Printer, counted, line
+from skillwire.cli.server_session import (
     add_serving_options,
     check_serving,
+    enable_access_log,
     is_open,
-    log_access,
-    page_address_of,
     page_of,
-    parse_address,
-    read_instructions,
-    skills_of,
+    print_connect_help,
+    print_start_help,
+    settings_of,
 )
 from skillwire.errors import StoreError
-from skillwire.limits import MIB
 
 if TYPE_CHECKING:
-    import socket
-    from collections.abc import Generator
-
     from anyio.abc import TaskStatus
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
-    from skillwire.gateway.gateway import Gateway
+    from skillwire.cli.command import Verbs
+    from skillwire.gateway.gateway import Gateway, Upstream
     from skillwire.gateway.plan import Plan
-    from skillwire.server.access import Access
     from skillwire.server.signals import StopSignals
-    from skillwire.server.skills import Skills
+    from skillwire.skill import Diagnostic
+
 
 _EXAMPLES = """\
 examples:
-  skillwire gateway --config servers.json                 every server of the file, on stdio
+  skillwire gateway --config servers.json                 all servers of the file, on stdio
   skillwire gateway --config servers.json ./skills --http 8000
-  skillwire gateway --policy gateway.toml --http 8000     which skills, and who has to have said yes
+  skillwire gateway --policy gateway.toml --http 8000     choose skills, and require approvals
   skillwire review acme:skill://refunds/SKILL.md --config servers.json
 
-Skills are at skill://LABEL/PATH/SKILL.md. Only skills are carried; tools and prompts stay where they are.
+Skills are at skill://LABEL/PATH/SKILL.md. Only skills are served; tools and prompts of the servers are not.
 """
 _GOODBYE_SECONDS = 5.0
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "gateway",
-        "make many servers and folders one MCP server",
-        "Serve the skills of many MCP servers and folders as one, verified on the way. What is said to you goes to"
-        " stderr.",
+        run,
+        "serve many servers and folders as one MCP server",
+        "Serve the verified skills of many MCP servers and folders as one server. Messages go to stderr.",
         _EXAMPLES,
     )
     add = parser.add_argument
-    add("paths", metavar="FOLDER", nargs="*", help="a folder of skills, labelled by its name")
+    add("paths", metavar="FOLDER", nargs="*", help="a folder of skills; its name is its label")
     add("--config", type=Path, metavar="FILE", help="an mcpServers file: every server in it is an upstream")
     add("--policy", type=Path, metavar="FILE", help="a gateway.toml; see docs/gateway.md")
     add(
         "--state",
         type=Path,
         metavar="DIR",
-        help="approvals, listings and verified content (default: that of 'skillwire approve')",
+        help="approvals, listings and verified content (default: the one of 'skillwire approve')",
     )
-    add("--renew-snapshots", action="store_true", help="take every snapshot of a skill without digests anew")
+    add("--renew-snapshots", action="store_true", help="renew every snapshot of a skill without digests")
     add(
-        "--wait", type=seconds, default=10.0, metavar="SECONDS", help="before it is said who is away (default: 10)"
+        "--wait",
+        type=seconds,
+        default=10.0,
+        metavar="SECONDS",
+        help="how long to wait for servers before the first report (default: 10)",
     )
     add_serving_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Serve until stdin closes or the process is told to stop."""
-    address = None if arguments.http is None else parse_address(arguments.http)
-    check_serving(arguments)
-    import anyio  # late, like the imports below: only once the words are understood
+    """Serve until stdin closes or the process is stopped."""
+    address = check_serving(arguments)
+    import anyio  # late, like the imports below: invalid options need none of them
 
     from skillwire.gateway.plan import plan_gateway
 
@@ -96,9 +90,8 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     plan = replace(
         plan, renews_snapshots=arguments.renew_snapshots, state=arguments.state, is_public=address is not None
     )
-    for name in ("mcp", "httpx2"):
-        logging.getLogger(name).setLevel(logging.CRITICAL)  # what matters of it is said by us
-    with _naming_state():
+    silence_libraries()
+    try:
         if address is None:
             anyio.run(_serve_stdio, arguments, printer, plan)
             return Exit.OK
@@ -107,31 +100,26 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         signals = StopSignals()
         signals.install()
         anyio.run(_serve_http, arguments, printer, plan, address, signals)
-    return Exit.OK
-
-
-@contextmanager
-def _naming_state() -> Generator[None]:
-    """A home that cannot be used is no reason to be without a gateway."""
-    try:
-        yield
-    except StoreError as error:
-        error.hint = f"{error.hint}; another folder is named with --state DIR"
+    except StoreError as error:  # a gateway can run without the home folder of its user
+        error.hint = f"{error.hint}; or use another folder: --state DIR"
         raise
+    return Exit.OK
 
 
 async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Plan) -> None:
     import anyio
 
+    from skillwire.bootstrap import build_gateway_server, build_skills
     from skillwire.gateway.gateway import open_gateway
     from skillwire.server.skills import serve_stdio
 
+    settings = settings_of(arguments, watch=False)  # the gateway follows its upstreams itself
     async with open_gateway(plan, state_of(arguments)) as gateway:
-        server = _server(gateway, _skills(gateway, arguments, None), arguments, None)
+        server = build_gateway_server(gateway, build_skills(gateway.catalog, settings), settings)
         async with anyio.create_task_group() as group:
-            await group.start(_leave_on_signal, gateway)  # before the first word: it may be answered by a signal
-            say_how_to_start(_with_files(arguments), printer)
-            group.start_soon(_talk, gateway, arguments, printer)
+            await group.start(_exit_on_signal, gateway)  # before the first message, which may cause a signal
+            print_start_help(_with_files(arguments), printer)
+            group.start_soon(_report, gateway, arguments, printer)
             await serve_stdio(server)
             group.cancel_scope.cancel()
 
@@ -141,69 +129,40 @@ async def _serve_http(
 ) -> None:
     import anyio
 
+    from skillwire.bootstrap import build_gateway_server, build_http_server, build_skills
     from skillwire.gateway.gateway import open_gateway
-    from skillwire.server.access import read_access
-    from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
+    from skillwire.server.http import listen, url_of
 
-    access = None if arguments.access is None else read_access(arguments.access)
-    listener: socket.socket = listen(*address)
-    anybody = is_open(listener, access)
+    settings = settings_of(arguments, watch=False)
+    listener = listen(*address)
+    anybody, policy = is_open(listener, settings.access), plan.policy
     async with open_gateway(plan, state_of(arguments)) as gateway:
-        skills = _skills(gateway, arguments, access)
-        may_approve = bool(plan.policy.approvers) and not anybody
-        server = _server(gateway, skills, arguments, access, tells=not anybody)
-        asks = plan.policy.mode == "admit" and not plan.policy.read_only and may_approve
-        room = arguments.replay * MIB
-        options = HttpOptions(access, arguments.public_url, asks=asks, replay_bytes=room)
-        page = page_of(skills, arguments, access, url_of(listener))
-        http = HttpServer(server, listener, options, catalog=lambda: gateway.catalog, page=page)
-        log_access(arguments)
-        say_how_to_connect(
-            arguments, http.url, printer, is_open=anybody, page=page_address_of(arguments, http.url)
-        )
-        if plan.policy.approvers and anybody:
+        skills = build_skills(gateway.catalog, settings)
+        server = build_gateway_server(gateway, skills, settings, elicits=not anybody)
+        asks = policy.mode == "admit" and not policy.read_only and bool(policy.approvers) and not anybody
+        page = page_of(skills, arguments, settings, url_of(listener))
+        http = build_http_server(server, listener, settings, catalog=lambda: gateway.catalog, page=page, asks=asks)
+        enable_access_log(arguments)
+        print_connect_help(arguments, http.url, printer, is_open=anybody)
+        if policy.approvers and anybody:
             printer.talk("note: 'approvers' in the policy has no effect without --access: clients have no names")
         async with anyio.create_task_group() as group:
-            group.start_soon(_talk, gateway, arguments, printer)
+            group.start_soon(_report, gateway, arguments, printer)
             await http.run(signals)
             group.cancel_scope.cancel()
     printer.talk("stopped")
 
 
-def _skills(gateway: Gateway, arguments: argparse.Namespace, access: Access | None) -> Skills:
-    return skills_of(gateway.catalog, arguments, access, watch=False)  # the gateway follows its upstreams itself
-
-
-def _server(
-    gateway: Gateway,
-    skills: Skills,
-    arguments: argparse.Namespace,
-    access: Access | None,
-    *,
-    tells: bool = True,
-) -> Any:
-    """The server. ``tells``: clients learn which skills wait for approval, and may be asked for it."""
-    from skillwire.gateway.elicitation import attach_elicitation
-    from skillwire.server.access import Policy
-    from skillwire.server.notifications import everything
-    from skillwire.server.skills import build_server
-
-    server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
-    if tells:
-        attach_elicitation(server, gateway, lambda: everything if access is None else Policy(access).sees())
-    return server
-
-
-async def _talk(gateway: Gateway, arguments: argparse.Namespace, printer: Printer) -> None:
-    """Say what is served when every upstream has answered or failed, and from then on what becomes of them."""
+async def _report(gateway: Gateway, arguments: argparse.Namespace, printer: Printer) -> None:
+    """Print what is served once every upstream has responded or failed, and then every change."""
     reporter = Reporter(gateway, printer)
     await gateway.settle(arguments.wait)
-    await reporter.say_all()
+    await reporter.print_all()
     await reporter.watch()
 
 
-async def _leave_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -> None:
-    """A thread waits in a read of stdin that cannot be interrupted: close the upstreams and exit.
+async def _exit_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -> None:
+    """On a signal, close the upstreams and exit: a thread waits in a read of stdin that cannot be interrupted.
 
     The handlers stay until the process ends. Hosts close stdin, and send a signal if that takes long.
     """
@@ -211,8 +170,8 @@ async def _leave_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -
 
     received, loop = asyncio.Event(), asyncio.get_running_loop()
 
-    def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
-        with suppress(RuntimeError):  # the loop is closed: the process ends already
+    def handle(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a signal handler
+        with suppress(RuntimeError):  # the loop is closed, and the process is ending
             loop.call_soon_threadsafe(received.set)
 
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -224,7 +183,104 @@ async def _leave_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) -
 
 
 def _with_files(arguments: argparse.Namespace) -> argparse.Namespace:
-    """The same words, with every file among the paths: a host starts us from wherever it is."""
+    """Add every file to the paths, which become absolute, because a host starts us from any folder."""
     files = [arguments.config, arguments.policy, arguments.state]
     paths = [*arguments.paths, *(str(file) for file in files if file is not None)]
     return argparse.Namespace(**{**vars(arguments), "paths": paths})
+
+
+_UPSTREAM_STATES = ("upstream-away", "upstream-stale", "upstream-partial")
+_PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstream
+
+
+class Reporter:
+    """Prints the state of all upstreams once, and then every change."""
+
+    def __init__(self, gateway: Gateway, printer: Printer) -> None:
+        self._gateway = gateway
+        self._printer = printer
+        self._printed: set[tuple[str, ...]] = set()
+        self._counts: dict[str, int] = {}
+
+    async def print_all(self) -> None:
+        """Print the served skills, and the problems of the others."""
+        for upstream in self._gateway.upstreams.values():
+            await self._print_count(upstream, indent="  ")
+        many = counted(len(self._gateway.upstreams), "upstream")
+        self._printer.talk(f"serving {counted(sum(self._counts.values()), 'skill')} of {many}")
+        for upstream in self._gateway.upstreams.values():
+            await self._print_problems(upstream)
+
+    async def watch(self) -> None:
+        """Print changes of the upstreams and their skills, until cancelled."""
+        import anyio
+
+        async with anyio.create_task_group() as group:
+            for upstream in self._gateway.upstreams.values():
+                group.start_soon(self._watch_state, upstream)
+                group.start_soon(self._watch_problems, upstream)
+                group.start_soon(self._watch_count, upstream)
+
+    async def _watch_state(self, upstream: Upstream) -> None:
+        while upstream.remote is not None:
+            await upstream.remote.next_state()
+            self._printer.talk(f"{line(upstream.label)}: {describe(upstream)}")
+
+    async def _watch_problems(self, upstream: Upstream) -> None:
+        while True:
+            decided = upstream.gate.decided()
+            await self._print_problems(upstream)
+            await decided.wait()
+
+    async def _watch_count(self, upstream: Upstream) -> None:
+        import anyio
+
+        while True:
+            decided = upstream.gate.decided()
+            await self._print_count(upstream)
+            await anyio.sleep(_PAUSE_SECONDS)
+            await decided.wait()
+
+    async def _print_count(self, upstream: Upstream, indent: str = "") -> None:
+        """Print the number of served skills of an upstream if it changed."""
+        count = len([entry async for entry in upstream.gate.entries()])
+        if count != self._counts.get(upstream.label):
+            self._counts[upstream.label] = count
+            self._printer.talk(f"{indent}{line(upstream.label)}: {counted(count, 'skill')}, {describe(upstream)}")
+
+    async def _print_problems(self, upstream: Upstream) -> None:
+        """Print each problem when it appears, appears again, or gets another hint."""
+        label = upstream.label
+        problems = await upstream.gate.problems_for_operator()
+        now = {(label, *_words(each)): each for each in problems if each.reference not in _UPSTREAM_STATES}
+        for key in sorted(now.keys() - self._printed):
+            each = now[key]
+            if each.reference == "approval-missing":
+                self._printer.talk(f"{line(each.message)}: {line(each.hint)}")
+            elif each.reference == "snapshot-failed":
+                self._printer.talk(f"{line(each.message)}; {line(each.hint)}")
+            elif each.refuses:
+                where = line(f"{label}/{each.file}")
+                self._printer.talk(f"not served: {where}: {line(each.message)} [{each.reference}]")
+        self._printed = {key for key in self._printed if key[0] != label} | now.keys()
+
+
+def _words(problem: Diagnostic) -> tuple[str, str, str]:
+    return problem.file, problem.message, problem.hint
+
+
+def describe(upstream: Upstream) -> str:
+    """Describe the state of an upstream."""
+    source = upstream.remote
+    if source is None:
+        return "a folder"
+    is_whole = source.error is None or source.error.reference != "listing-too-long"
+    why = "" if source.error is None else f": {line(source.error.message)} [{source.error.reference}]"
+    words = {
+        "connecting": "no response yet",
+        "complete": f"speaks {source.dialect}" if source.dialect else "offers no skills",
+        "partial": "some of its entries cannot be used",
+        "stale": "unreachable; its last listing is served" if is_whole else "its last complete listing is served",
+        "unreachable": "unreachable, without a stored listing",
+    }
+    return f"{words[source.state]}{why}"

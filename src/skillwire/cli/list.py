@@ -1,21 +1,19 @@
-"""``skillwire list``: the skills of a folder or a server, or those that are installed."""
+"""``skillwire list``: lists the skills of a folder or a server, or the installed ones."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.installed import add_installed_options, is_about_installed, list_installed
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.install_session import add_installed_options, is_about_installed, scope_of, server_text
+from skillwire.cli.printer import Printer, counted, line, listed, size_of, visible
+from skillwire.cli.targets import TARGET_HELP, add_target_options, print_problems, problems_json, run_on_targets
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterable
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.skill import Diagnostic, SkillEntry
 
 TARGETS = 1
@@ -26,28 +24,29 @@ examples:
   skillwire list my-server                       a label from .mcp.json, Claude Desktop, Cursor or VS Code
   skillwire list -- npx some-mcp-server ./skills
   skillwire list --installed --global
-  skillwire list ./skills --json > before.json   to compare later: skillwire diff before.json ./skills
+  skillwire list ./skills --json > before.json   to compare later with skillwire diff before.json ./skills
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "list",
+        run,
         "list the skills of a folder or a server",
-        "List the skills of a folder or a server: name, size, and what they are for.",
+        "List the skills of a folder or a server with path, files, size and description.",
         _EXAMPLES,
     )
     parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
-    add_installed_options(parser, "list what skills.lock.json says is installed, and ask nobody")
+    add_installed_options(parser, "list the skills in skills.lock.json, without connecting to servers")
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """List."""
+    """List skills."""
     if is_about_installed(arguments):
-        return list_installed(arguments, printer)
+        return _list_installed(arguments, printer)
     return run_on_targets(arguments, printer, _list)
 
 
@@ -74,40 +73,21 @@ def _document(entries: list[SkillEntry], problems: list[Diagnostic]) -> dict[str
     }
 
 
-def problems_json(problems: Iterable[Diagnostic]) -> list[dict[str, str]]:
-    """Problems of a listing, for programs."""
-    return [
-        {"uri": p.file, "rule": p.rule, "reference": p.reference, "message": p.message, "hint": p.hint}
-        for p in problems
-    ]
-
-
-def print_problems(problems: Iterable[Diagnostic], printer: Printer) -> None:
-    """What a listing does not have, and why."""
-    from skillwire.cli.hosting import line
-
-    for problem in problems:
-        where, what = line(problem.file)[:300], line(problem.message)
-        printer.talk(f"missing: {where}: {what} [{problem.reference}, {problem.rule}]")
-
-
 def _print(entries: list[SkillEntry], problems: list[Diagnostic], printer: Printer) -> None:
-    from skillwire.cli.printer import counted, size_of, visible
-
     rows = [
         (
             visible(entry.path),
             _files(entry),
             size_of(entry.size) if entry.size else "",
-            _first_line(entry.description),
+            line(entry.description),
         )
         for entry in entries
     ]
-    printer.table(("skill", "files", "size", "what for"), rows)
+    printer.table(("skill", "files", "size", "description"), rows)
     print_problems(problems, printer)
     gaps = sorted({gap for entry in entries for gap in entry.gaps if not entry.is_dynamic})
     if gaps:
-        printer.talk(f"not promised by the server: {', '.join(gaps)}")
+        printer.talk(f"not stated by the server: {', '.join(gaps)}")
     printer.talk(counted(len(entries), "skill"))
 
 
@@ -117,7 +97,20 @@ def _files(entry: SkillEntry) -> str:
     return str(len(entry.files)) if entry.is_complete else f"{len(entry.files)}+"
 
 
-def _first_line(text: str) -> str:
-    from skillwire.cli.printer import visible
+def _list_installed(arguments: argparse.Namespace, printer: Printer) -> int:
+    from skillwire.install.lock import Lock
+    from skillwire.install.lock_file import read_lock
 
-    return visible(" ".join(text.split()))
+    lock = read_lock(scope_of(arguments).lock_path) or Lock()
+    skills = [lock.skills[name] for name in sorted(lock.skills)]
+    if arguments.json:
+        printer.json({"skills": [{"name": skill.name, **skill.to_json()} for skill in skills]})
+        return Exit.OK
+    rows = [
+        (line(skill.name), listed(skill.agents), skill.at, line(skill.by), line(server_text(skill.server)))
+        for skill in skills
+    ]
+    if rows:
+        printer.table(("skill", "agents", "installed", "by", "from"), rows)
+    printer.talk(f"{len(rows)} installed")
+    return Exit.OK

@@ -1,4 +1,4 @@
-"""``skillwire load``: a skill as an agent would load it: approved, fetched, verified, in its block (W1, O2)."""
+"""``skillwire load``: loads a skill like an agent: approved, fetched, verified, in its block (W1, O2)."""
 
 from __future__ import annotations
 
@@ -6,69 +6,71 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, run_with_host, state_of
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.prompts import ask_elsewhere, ask_on_terminal, can_ask, say_yes
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.host_session import NAME_HELP, add_host_options, find_skill, host_words, run_with_host, state_of
+from skillwire.cli.printer import Printer, visible
+from skillwire.cli.prompts import approve_once, ask_elsewhere, ask_on_terminal, can_ask
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
     import argparse
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.host.approvals import Ask, Policy
     from skillwire.host.host import Host
     from skillwire.host.results import LoadedSkill, Refusal
 
 _EXAMPLES = """\
 examples:
-  skillwire load refunds                 asks on a terminal, if it is not approved yet
-  skillwire load acme:refunds > block    loads what was approved before; refuses anything else
-  skillwire load refunds --yes           loads it this time without asking; approves and grants nothing
-  skillwire load refunds --ask desk      waits until somebody answers: skillwire ui, skillwire questions
+  skillwire load refunds                 ask on the terminal if it is not approved yet
+  skillwire load acme:refunds > block    load it only if it is approved
+  skillwire load refunds --yes           load it this time without asking; approve and grant nothing
+  skillwire load refunds --ask desk      wait for an answer from 'skillwire ui' or 'skillwire questions'
 
-exit codes: 0 loaded, 1 refused, 2 usage, unknown, or not to be reached
+exit codes: 0 loaded, 1 refused, 2 usage, unknown skill, or not reachable
 """
 _AWAY = ("origin-away", "connection-lost", "timed-out", "not-connected", "not-allowed", "not-mcp", "server-failed")
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "load",
-        "load a skill as an agent would",
-        "Load a skill as an agent would, and write the block that the model would get to stdout. What was not"
-        " approved before is asked about on a terminal, or where --ask says, and refused without one.",
+        run,
+        "load a skill like an agent",
+        "Load a skill like an agent, and write the block for the model to stdout. A skill without approval needs"
+        " an answer on the terminal, or from the place that --ask names; otherwise it is refused.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
-    who = parser.add_mutually_exclusive_group()
-    who.add_argument("--yes", action="store_true", help="load it this time without asking; nothing is approved")
-    who.add_argument(
+    answers = parser.add_mutually_exclusive_group()
+    answers.add_argument(
+        "--yes", action="store_true", help="load it this time without asking; no approval is stored"
+    )
+    answers.add_argument(
         "--ask",
         choices=("terminal", "desk", "nobody"),
-        help="who is asked: whoever is here, whoever looks at the questions elsewhere, or nobody"
+        help="where to ask: on this terminal, at the desk (skillwire ui, skillwire questions), or not at all"
         " (default: the terminal, if there is one)",
     )
     parser.add_argument(
         "--dynamic",
         action="store_true",
-        help="do not decline a skill about which nothing can be verified, but ask; never remembered",
+        help="ask about a skill that cannot be verified, instead of refusing it; never stored",
     )
     parser.add_argument(
         "--argument",
         action="append",
         default=[],
         metavar="NAME=TEXT",
-        help="for a skill that needs arguments; may be given several times",
+        help="an argument for the skill (repeatable)",
     )
     add_host_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Load."""
+    """Load a skill."""
     return run_with_host(
         arguments, printer, _load, ask=_ask(arguments, printer), policy=_policy(dynamic=arguments.dynamic)
     )
@@ -76,25 +78,25 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 def _ask(arguments: argparse.Namespace, printer: Printer) -> Ask | None:
     if arguments.yes:
-        return say_yes(printer)
+        return approve_once(printer)
     if arguments.ask == "desk":
         options = "" if arguments.state is None else f" --state {shlex.quote(str(arguments.state))}"
         return ask_elsewhere(printer, state_of(arguments), "skillwire load", options)
     if arguments.ask == "terminal" and not can_ask():
-        raise FormatError("no-terminal", "there is no terminal to ask on", "ask elsewhere: --ask desk")
+        raise FormatError("no-terminal", "no terminal is available to ask", "ask at the desk: --ask desk")
     is_here = can_ask() and arguments.ask != "nobody"
     return ask_on_terminal(printer, host_words(arguments)) if is_here else None
 
 
 def _policy(*, dynamic: bool) -> Policy:
-    """V7: what cannot be verified is declined, unless the person chose to be asked about it."""
+    """V7: a skill that cannot be verified is refused, unless the user wants to be asked."""
     from skillwire.host.approvals import Policy, Rule
 
     return Policy([Rule("ask", kind="dynamic")] if dynamic else [])
 
 
 def _given(pairs: list[str]) -> dict[str, str]:
-    """P2: the arguments for the skill."""
+    """P2: parse the arguments for the skill."""
     given: dict[str, str] = {}
     for pair in pairs:
         name, equals, text = pair.partition("=")
@@ -107,26 +109,26 @@ def _given(pairs: list[str]) -> dict[str, str]:
 async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.host.results import Refusal
 
-    found = await find_skill(host, arguments.name, printer, whole=False)  # V5: nothing is read before the yes
+    found = await find_skill(host, arguments, printer, whole=False)  # V5: nothing is read before the approval
     outcome = await host.load_skill(arguments.name, arguments=_given(arguments.argument))
     if isinstance(outcome, Refusal):
         if arguments.json:
             printer.json({"refused": _refusal(outcome)})
         hint = outcome.hint
         if outcome.missing:
-            hint = "give each: " + " ".join(f"--argument {shlex.quote(name)}=TEXT" for name in outcome.missing)
-        if outcome.reference in ("cannot-ask", "skill-declined"):  # the command has to find the same skill
+            hint = "add: " + " ".join(f"--argument {shlex.quote(name)}=TEXT" for name in outcome.missing)
+        if outcome.reference in ("cannot-ask", "skill-declined"):  # the command must select the same host
             hint = " ".join([hint, *map(shlex.quote, host_words(arguments))])
         printer.error(SkillwireError(outcome.reference, outcome.message, hint, rule=outcome.rule))
         if outcome.rule == "V7" and not arguments.dynamic:
-            printer.talk("nothing about it can be verified; to be asked about it all the same: --dynamic")
+            printer.talk("it cannot be verified; to be asked about it, add --dynamic")
         return Exit.USAGE if outcome.reference in _AWAY else Exit.PROBLEMS
     if arguments.json:
         printer.json(_document(outcome))
     else:
         _write(outcome.text, printer)
     if outcome.offline:
-        printer.talk(f"read from the cache: {found.origin.label} cannot be reached now")
+        printer.talk(f"read from the cache: {found.origin.label} is not reachable")
     return Exit.OK
 
 
@@ -151,9 +153,7 @@ def _document(skill: LoadedSkill) -> dict[str, Any]:
 
 
 def _write(text: str, printer: Printer) -> None:
-    """In a pipe the very words for the model; on a terminal with what would act on it spelled out."""
-    from skillwire.cli.printer import visible
-
+    """Write the exact text into a pipe; on a terminal, spell out control characters."""
     if sys.stdout.isatty():
         printer.data(visible(text))
     else:

@@ -1,4 +1,4 @@
-"""``skillwire log``: what happened, to which skill, by whom."""
+"""``skillwire log``: shows what happened to which skill, and by whom."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_state_options, line, moment, run_with_store, stamp
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.host_session import add_state_options, run_with_store
+from skillwire.cli.printer import Printer, line, moment, stamp
 
 if TYPE_CHECKING:
     import argparse
 
     from rich.text import Text
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.store.contract import LogLine, Store
 
 _EXAMPLES = """\
@@ -36,17 +35,18 @@ _COLOURS = {
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "log",
-        "show what happened: approvals, loads, reads, refusals",
-        "Show what happened, the newest last: what was approved, loaded, read, refused and revoked, and by whom."
-        " With --json, one document in each line.",
+        run,
+        "show the log of approvals, loads, reads and refusals",
+        "Show the log, the newest entry last: approvals, loads, reads, refusals and revocations. With --json, one"
+        " document for each line.",
         _EXAMPLES,
     )
-    parser.add_argument("-n", type=int, default=50, metavar="N", help="how many lines (default: 50)")
-    parser.add_argument("--origin", metavar="LABEL", help="only what is about this origin")
+    parser.add_argument("-n", type=int, default=50, metavar="N", help="the number of lines (default: 50)")
+    parser.add_argument("--origin", metavar="LABEL", help="only lines about this origin")
     add_state_options(parser)
 
 
@@ -60,7 +60,7 @@ async def _log(store: Store, arguments: argparse.Namespace, printer: Printer) ->
     lines = newest_first[::-1]
     if arguments.json:
         for entry in lines:
-            sys.stdout.write(json.dumps(_document(entry)) + "\n")  # ASCII: a hostile name may be no Unicode
+            sys.stdout.write(json.dumps(_document(entry)) + "\n")  # ASCII: a hostile name may be invalid Unicode
     elif printer.out.is_terminal:
         for entry in lines:
             printer.data(_coloured(*_cells(entry)))
@@ -94,7 +94,7 @@ def _coloured(when: str, what: str, origin: str, uri: str, by: str, facts: str) 
 
 
 def _value(value: object) -> str:
-    """A fact in a few words; the files that were approved are counted. ``--json`` has all of it."""
+    """Shorten a fact; approved files are only counted. ``--json`` has all of it."""
     if isinstance(value, list) and value and isinstance(value[0], list):
         return f"{len(cast('list[object]', value))} files"
     return value if isinstance(value, str) else json.dumps(value)

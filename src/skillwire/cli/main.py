@@ -1,4 +1,7 @@
-"""``skillwire``: reads the command line, runs one verb, turns its outcome into an exit code."""
+"""``skillwire``: parses the command line, runs one verb, and turns its result into an exit code.
+
+To add a verb, write a module with ``add_arguments`` and name it in ``VERBS``.
+"""
 
 from __future__ import annotations
 
@@ -9,48 +12,54 @@ from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 from skillwire import __version__
-from skillwire.cli.exits import Exit
+from skillwire.cli.command import Exit, split_commands
+from skillwire.cli.printer import Printer
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
+    from types import ModuleType
 
-VERBS = (
-    "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "decline", "diff", "enable",
-    "gateway", "list", "load", "log", "ls", "origins", "outdated", "pull", "questions", "read", "remove",
-    "review", "revoke", "search", "serve", "show", "skills", "token", "tree", "ui", "update", "verify",
-)  # fmt: skip
+VERBS = {
+    verb: verb
+    for verb in (
+        "add", "approvals", "cache", "check", "ci", "conform", "connect", "diff", "gateway", "list", "load", "log",
+        "ls", "origins", "outdated", "pull", "questions", "read", "remove", "review", "search", "serve", "show",
+        "skills", "token", "tree", "ui", "update", "verify",
+    )
+} | dict.fromkeys(("approve", "decline", "enable", "revoke"), "decisions")  # fmt: skip
+"""The module of each verb in this package."""
 
 _EXAMPLES = """\
 examples:
-  skillwire check ./skills                   is everything right with these skills?
-  skillwire tree ./skills                    what is there, and how large is it?
-  skillwire serve ./skills --http 8000       make the folder an MCP server
-  skillwire list https://example.com/mcp     what does that server serve?
-  skillwire verify -- npx some-mcp-server    is everything it claims true?
-  skillwire conform server -- npx my-server  does it keep the protocol's rules?
-  skillwire pull my-server refunds ./skills  copy a skill from it, verified
+  skillwire check ./skills                   find problems in skills
+  skillwire tree ./skills                    draw a folder of skills with sizes
+  skillwire serve ./skills --http 8000       serve a folder as an MCP server
+  skillwire list https://example.com/mcp     list the skills of a server
+  skillwire verify -- npx some-mcp-server    check everything that a server claims
+  skillwire conform server -- npx my-server  check a server against the rules of the protocol
+  skillwire pull my-server refunds ./skills  copy a skill into a folder, verified
   skillwire search ./skills refund a customer
   skillwire add my-server refunds --agent claude-code
-  skillwire gateway --config servers.json    many servers as one, guarded by a policy
+  skillwire gateway --config servers.json    serve many servers as one, guarded by a policy
   skillwire origins add acme https://example.com/mcp
-  skillwire skills                           what would a model see of all origins?
-  skillwire review refunds                   what should I know before I say yes?
-  skillwire load refunds                     give me the block for the model's context
+  skillwire skills                           show the skills that a model would see
+  skillwire review refunds                   show a skill before you approve it
+  skillwire load refunds                     print the text that a model would get
   skillwire ui                               review, approve and answer in a browser
 """
 
 
 def main(argv: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line and leave the process."""
-    _open_what_is_closed()
+    """Run the command line and exit."""
+    _replace_closed_streams()
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 
-def _open_what_is_closed() -> None:
-    """Nobody is at a stream that was closed (``<&-``): nothing comes from there, and what goes there is lost.
+def _replace_closed_streams() -> None:
+    """Connect closed standard streams (``<&-``) to ``/dev/null``.
 
-    Left closed, its number would be given to the next file or socket that is opened, and talk would go there.
+    Otherwise the next file or socket would get the free number, and messages would be written into it.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
@@ -60,38 +69,27 @@ def _open_what_is_closed() -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run the command line; the exit code is returned."""
-    words, commands = _split(argv)
-    is_verb = bool(words) and words[0] in VERBS
-    arguments = _parser(words[:1] if is_verb else VERBS).parse_args(words)
+    """Run the command line and return the exit code."""
+    verb = argv[0] if argv and argv[0] in VERBS else None
+    modules = [import_module(f"skillwire.cli.{VERBS[each]}") for each in ([verb] if verb else VERBS)]
+    words, commands = split_commands(argv, getattr(modules[0], "TARGETS", 0) if verb else 0)
+    arguments = _parser(modules).parse_args(words)
     arguments.commands = commands
-    from skillwire.cli.printer import Printer  # late: `--help` should not wait for rich
-
     printer = Printer()
-    verb = import_module(f"skillwire.cli.{arguments.verb}")
     try:
-        return verb.run(arguments, printer)
+        return arguments.run(arguments, printer)
     except SkillwireError as error:
         printer.error(error)
         return Exit.USAGE
     except KeyboardInterrupt:
         return Exit.INTERRUPTED
-    except BrokenPipeError:  # the reader of our output has seen enough
+    except BrokenPipeError:  # the reader of our output has closed it
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return Exit.OK
 
 
-def _split(argv: Sequence[str]) -> tuple[list[str], list[list[str]]]:
-    """Take the command after ``--`` away from the parser, for the verbs that may have one."""
-    if not argv or argv[0] not in VERBS:
-        return list(argv), []
-    from skillwire.cli.targets import split_commands
-
-    return split_commands(argv, getattr(import_module(f"skillwire.cli.{argv[0]}"), "TARGETS", 0))
-
-
-def _parser(verbs: Sequence[str]) -> argparse.ArgumentParser:
-    """For ``verbs``: if one is named, nobody waits for the others."""
+def _parser(modules: Iterable[ModuleType]) -> argparse.ArgumentParser:
+    """Make a parser for the verbs of ``modules``. One verb does not wait for the imports of the others."""
     parser = argparse.ArgumentParser(
         prog="skillwire",
         description="Agent Skills over MCP: check, serve, read, approve and load skills.",
@@ -100,6 +98,6 @@ def _parser(verbs: Sequence[str]) -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"skillwire {__version__}")
     parsers = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
-    for verb in verbs:
-        import_module(f"skillwire.cli.{verb}").add_arguments(parsers)
+    for module in dict.fromkeys(modules):
+        module.add_arguments(parsers)
     return parser

@@ -1,77 +1,83 @@
-"""``skillwire origins``: where skills come from: folders and servers under labels of yours (O1, C3).
+"""``skillwire origins``: the servers and folders that skills come from, each under a label (O1, C3).
 
-What was given as a header, a variable or an argument may be a secret: it is stored, for this user alone, and never
-printed again.
+Headers, variables and arguments may be secrets: they are stored for this user only, and never printed again.
+Connecting to an origin reads no file of a skill (V5).
 """
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_server_options, add_state_options, line, moment, run_with_store, state_of
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.probe import ask_origins, unknown, where_of
-from skillwire.cli.targets import COMMAND, parse_headers
-from skillwire.errors import FormatError, NotFoundError, OriginError
+from skillwire.cli.command import COMMAND, Exit, add_verb, whole_command
+from skillwire.cli.host_session import add_server_options, add_state_options, run_with_store, state_of
+from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
+from skillwire.cli.targets import parse_headers
+from skillwire.errors import FormatError, NotFoundError, OriginError, UpstreamError
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable, Mapping
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
-    from skillwire.cli.probe import Answered
+    from skillwire.cli.command import Verbs
+    from skillwire.host.origins import Origin
+    from skillwire.skill import Diagnostic
     from skillwire.store.contract import Store
 
-TARGETS = 2  # a command after -- stands last
+
+TARGETS = 2  # a command after -- comes last
 _EXAMPLES = """\
 examples:
   skillwire origins add acme https://skills.example.com/mcp --header 'Authorization: Bearer ${ACME_TOKEN}'
-  skillwire origins add tools -- npx some-mcp-server     started whenever a host is
-  skillwire origins add mine ./skills                    a folder of your own: its skills need no approval
+  skillwire origins add tools -- npx some-mcp-server     starts with every host
+  skillwire origins add mine ./skills                    a folder of yours: its skills need no approval
   skillwire origins list
   skillwire origins test acme
-  skillwire origins remove acme                          with its content and approvals
+  skillwire origins remove acme                          also removes its content and approvals
 
-A ${VARIABLE} is stored as it is written, and filled in when the server is used.
+A ${VARIABLE} is stored unchanged, and replaced by its value when the server is used.
 
-exit codes: 0 done, 1 a server left skills out, 2 usage, or no answer
+exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no response
 """
-_OURS = re.compile(r"local(-\d+)?\Z")
+_RESERVED = re.compile(r"local(-\d+)?\Z")
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "origins",
-        "add, remove, list or test where skills come from",
-        "Look after the origins of skills: servers and folders, each under a label of yours.",
+        run,
+        "add, remove, list or test the origins of skills",
+        "Manage the origins of skills: servers and folders, each under a label.",
         _EXAMPLES,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="remember an origin, after asking it what it serves")
-    add.add_argument("label", metavar="LABEL", help="what you call it: letters, digits, - _ .")
+    add = actions.add_parser("add", help="connect to an origin, then store it")
+    add.add_argument("label", metavar="LABEL", help="the name of the origin: letters, digits, - _ .")
     add.add_argument("where", metavar="WHERE", nargs="+", help="a URL, a folder, or a command after --")
     add.add_argument("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to a URL")
     add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set for a command")
     add.add_argument("--no-test", action="store_true", help="do not connect now")
     add_server_options(add)
-    remove = actions.add_parser("remove", help="forget an origin with its content and approvals")
-    remove.add_argument("label", metavar="LABEL", help="what you call it")
+    remove = actions.add_parser("remove", help="remove an origin with its content and approvals")
+    remove.add_argument("label", metavar="LABEL", help="the name of the origin")
     add_state_options(remove)
-    add_server_options(actions.add_parser("list", help="every origin: where, how current, how many skills"))
-    test = actions.add_parser("test", help="connect now, and say what is there")
+    add_server_options(
+        actions.add_parser("list", help="list every origin with its place, state and number of skills")
+    )
+    test = actions.add_parser("test", help="connect now and show the skills")
     test.add_argument("label", metavar="LABEL", nargs="?", help="one origin (default: all)")
     add_server_options(test)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Add, remove, list or test."""
+    """Add, remove, list or test origins."""
     actions = {"add": _add, "remove": _remove, "list": _list, "test": _test}
     return run_with_store(arguments, printer, actions[arguments.action])
 
@@ -80,12 +86,12 @@ async def _add(store: Store, arguments: argparse.Namespace, printer: Printer) ->
     from skillwire.store.contract import LogLine, StoredOrigin
 
     label, settings = arguments.label, _settings(arguments)
-    await _check(store, label, settings, arguments)
-    found = [] if arguments.no_test else await ask_origins(store, {label: settings}, arguments.wait)
+    await _check_new(store, label, settings, arguments)
+    found = [] if arguments.no_test else await probe_origins(store, {label: settings}, arguments.wait)
     for answer in found:
         if answer.exit == Exit.USAGE:
-            printer.talk("not added; to add it without asking it: --no-test")
-            answer.demand()
+            printer.talk("not added; to add it without connecting, add --no-test")
+            answer.require_response()
     now = time.time()
     await store.put_origin(StoredOrigin(label, settings, now))
     await store.log(LogLine("origin-added", label, "", "user", now))
@@ -94,69 +100,69 @@ async def _add(store: Store, arguments: argparse.Namespace, printer: Printer) ->
     else:
         printer.talk(f"added {line(label)}: {where_of(settings)}")
         if "folder" in settings:
-            printer.talk("it is a folder of yours: its skills need no approval")
-        _print(found, printer)
+            printer.talk("this is a folder of yours: its skills need no approval")
+        _print_probes(found, printer)
     return max((answer.exit for answer in found), default=Exit.OK)
 
 
 def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
-    """The entry that is stored: as in an ``mcpServers`` file, or a folder."""
+    """Return the entry to store: as in an ``mcpServers`` file, or a folder."""
     where, headers = arguments.where, parse_headers(arguments.header)
     pairs = [pair.partition("=") for pair in arguments.env]
     if COMMAND in where:
-        words = [*arguments.commands[0], *(word for rest in arguments.commands[1:] for word in ("--", *rest))]
+        words = whole_command(arguments)
         if words and set(where) == {COMMAND} and not headers and all(name and equals for name, equals, _ in pairs):
             env = {name: value for name, _, value in pairs}
-            return {
-                "command": words[0],
-                "args": words[1:],
-                "cwd": os.getcwd(),
-                "env": env,
-            }  # its words may be paths
+            # The arguments may be relative paths, so the folder is stored too.
+            return {"command": words[0], "args": words[1:], "cwd": os.getcwd(), "env": env}
     elif len(where) == 1 and not pairs and "://" in where[0]:
         return {"type": "http", "url": where[0], "headers": headers}
     elif len(where) == 1 and not pairs and not headers:
         if not os.path.isdir(where[0]):
             raise NotFoundError(
-                "target-unknown", f"{where[0]!r:.200} is no folder and no URL", "check the spelling"
+                "target-unknown", f"{where[0]!r:.200} is neither a folder nor a URL", "check the spelling"
             )
         return {"folder": os.path.abspath(where[0])}
     raise FormatError(
         "origin-unclear",
         "an origin is one URL (with --header), one folder, or one command after -- (with --env NAME=VALUE)",
-        "see skillwire origins --help",
+        "see: skillwire origins add --help",
     )
 
 
-async def _check(store: Store, label: str, settings: dict[str, Any], arguments: argparse.Namespace) -> None:
-    """Whether it can be added at all, before anything is started or stored."""
+async def _check_new(store: Store, label: str, settings: dict[str, Any], arguments: argparse.Namespace) -> None:
+    """Check the origin before anything is started or stored."""
     from skillwire.client.servers import parse_server
     from skillwire.host.host import Host
     from skillwire.host.skill_host import open_cache
 
-    if _OURS.match(label):
+    if _RESERVED.match(label):
         raise OriginError(
-            "origin-invalid", f"{label!r} is what --folder is called", "choose another label", rule="O1"
+            "origin-invalid", f"the label {label!r} is reserved for --folder", "choose another label", rule="O1"
         )
     if any(origin.label == label for origin in await store.origins()):
-        hint = f"choose another, or first: skillwire origins remove {label}"
-        raise OriginError("origin-taken", f"there is an origin {label!r:.80} already", hint, rule="O1")
-    await Host(store).origins.add_server(label, settings)  # a label that cannot be one is refused here
+        command = shlex.join(["skillwire", "origins", "remove", label, *_state_words(arguments)])
+        hint = f"choose another label, or remove the origin first: {command}"
+        raise OriginError("origin-taken", f"the origin {label!r:.80} exists already", hint, rule="O1")
+    await Host(store).origins.add_server(label, settings)  # raises if the label is invalid
     if "folder" in settings:
         open_cache(state_of(arguments), [Path(settings["folder"])])
     else:
         parse_server(settings)
 
 
+def _state_words(arguments: argparse.Namespace) -> list[str]:
+    return [] if arguments.state is None else ["--state", str(arguments.state)]
+
+
 async def _remove(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.printer import counted
     from skillwire.host.host import Host
     from skillwire.host.skill_host import open_cache
 
     label = arguments.label
     added, approvals = [origin.label for origin in await store.origins()], await store.approvals(label)
     if label not in added and not approvals and await store.entries(label) is None:
-        raise unknown(label, added)
+        raise _unknown_origin(label, added)
     host = Host(store, cache=open_cache(state_of(arguments)))
     await host.origins.add_server(label, {})
     await host.remove_origin(label)
@@ -168,8 +174,6 @@ async def _remove(store: Store, arguments: argparse.Namespace, printer: Printer)
 
 
 async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.printer import counted
-
     found = await _known(store, arguments)
     if arguments.json:
         printer.json({"origins": [answer.document() for answer in found]})
@@ -188,29 +192,149 @@ async def _test(store: Store, arguments: argparse.Namespace, printer: Printer) -
     if arguments.json:
         printer.json({"origins": [answer.document() for answer in found]})
     else:
-        _print(found, printer)
+        _print_probes(found, printer)
     return max((answer.exit for answer in found), default=Exit.OK)
 
 
-async def _known(store: Store, arguments: argparse.Namespace, label: str | None = None) -> list[Answered]:
+async def _known(store: Store, arguments: argparse.Namespace, label: str | None = None) -> list[OriginProbe]:
     from skillwire.host.skill_host import known_origins
 
     folders, servers = await known_origins(store, arguments.config)
     targets = {**{name: {"folder": str(path)} for name, path in folders.items()}, **servers}
     if label is not None and label not in targets:
-        raise unknown(label, targets)
-    return await ask_origins(store, targets if label is None else {label: targets[label]}, arguments.wait)
+        raise _unknown_origin(label, targets)
+    return await probe_origins(store, targets if label is None else {label: targets[label]}, arguments.wait)
 
 
-def _print(found: list[Answered], printer: Printer) -> None:
+def _print_probes(found: list[OriginProbe], printer: Printer) -> None:
     rows = [(answer.label, answer.state, answer.dialect or "", answer.skills, answer.names) for answer in found]
     printer.table(("origin", "state", "dialect", "skills", "names"), rows)
     for answer in found:
         if answer.error:
             printer.talk(f"{answer.label}: {answer.error}")
         elif not answer.origin.entries:
-            printer.talk(f"{answer.label} lists no skills; that does not prove that it has none")
+            printer.talk(f"{answer.label} lists no skills; this does not prove that it has none")
         for problem in answer.problems:
             printer.talk(
-                f"{answer.label} left out {line(problem.file)}: {line(problem.message)} [{problem.reference}]"
+                f"{answer.label} skipped {line(problem.file)}: {line(problem.message)} [{problem.reference}]"
             )
+
+
+_SECRET_PLACES = re.compile(r"//[^/?#]*@|[?#].*")  # user and password, query
+_NAMES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OriginProbe:
+    """The result of connecting to one origin. Its texts are safe for a terminal."""
+
+    origin: Origin
+    where: str
+    dialect: str | None
+    problems: tuple[Diagnostic, ...]
+
+    @property
+    def label(self) -> str:
+        """The label for a terminal."""
+        return line(self.origin.label)
+
+    @property
+    def state(self) -> str:
+        """The state of its listing."""
+        return self.origin.state
+
+    @property
+    def skills(self) -> str:
+        """The number of listed skills."""
+        return str(len(self.origin.entries))
+
+    @property
+    def names(self) -> str:
+        """The names of the first skills."""
+        more = len(self.origin.entries) - _NAMES_SHOWN
+        names = listed(entry.name for entry in self.origin.entries[:_NAMES_SHOWN])
+        return f"{names} and {more:,} more" if more > 0 else names
+
+    @property
+    def error(self) -> str:
+        """The reason for a missing or incomplete listing."""
+        if self.origin.error is not None:
+            return f"{line(self.origin.error.message)} {self.origin.error.label}"
+        return "no response yet" if self.exit == Exit.USAGE else ""
+
+    @property
+    def exit(self) -> Exit:
+        """2 without a response, 1 if some entries cannot be used."""
+        if self.origin.state in ("complete", "partial"):
+            return Exit.PROBLEMS if self.problems or self.origin.state == "partial" else Exit.OK
+        return Exit.USAGE
+
+    def require_response(self) -> None:
+        """Raise an error if it did not respond."""
+        if self.exit == Exit.USAGE:
+            raise self.origin.error or UpstreamError(
+                "timed-out", f"{self.origin.label!r:.80} did not respond in time", "wait longer: --wait 60"
+            )
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as a document."""
+        error, seen = self.origin.error, self.origin.seen_at
+        return {
+            "label": self.origin.label,
+            "where": self.where,
+            "state": self.origin.state,
+            "dialect": self.dialect,
+            "skills": [entry.uri for entry in self.origin.entries],
+            "lastSeen": None if seen is None else stamp(seen),
+            "error": None if error is None else {"reference": error.reference, "message": error.message},
+            "problems": [{"uri": each.file, "message": each.message} for each in self.problems],
+        }
+
+
+async def probe_origins(
+    store: Store, targets: Mapping[str, Mapping[str, Any]], patience: float
+) -> list[OriginProbe]:
+    """Connect to all origins at the same time, wait until each has responded or failed, and disconnect."""
+    from anyio import to_thread
+
+    from skillwire.host.host import Host
+
+    host = Host(store)
+    for label, target in targets.items():
+        if "folder" in target:
+            await to_thread.run_sync(host.origins.add_folder, label, Path(target["folder"]))
+    async with host.connected({label: each for label, each in targets.items() if "folder" not in each}):
+        await host.settle(patience)
+        found = {origin.label: origin for origin in host.origins}
+        return [await _probe(found[label], target) for label, target in targets.items()]
+
+
+async def _probe(origin: Origin, target: Mapping[str, Any]) -> OriginProbe:
+    problems = tuple(await origin.problems()) if origin.kind else ()
+    return OriginProbe(origin, where_of(target), origin.kind or None, problems)
+
+
+def where_of(target: Mapping[str, Any]) -> str:
+    """Describe the place of an origin without possible secrets: values, arguments and queries."""
+    if "folder" in target:
+        return line(str(target["folder"]))
+    url = next((target[key] for key in ("httpUrl", "url", "serverUrl") if key in target), None)
+    if url is not None:
+        place = _SECRET_PLACES.sub(lambda match: "//…@" if match[0].endswith("@") else "", str(url))
+        return line(place) + _names_only("headers", target.get("headers"))
+    args = target.get("args")
+    words = f" … {counted(len(args), 'argument')}" if isinstance(args, list) and args else ""  # pyright: ignore[reportUnknownArgumentType]
+    return line(str(target.get("command", "?"))) + words + _names_only("env", target.get("env"))
+
+
+def _names_only(what: str, values: object) -> str:
+    return f" ({what}: {listed(map(str, values))})" if isinstance(values, dict) and values else ""  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+
+
+def _unknown_origin(label: str, known: Iterable[str]) -> OriginError:
+    return OriginError(
+        "origin-unknown",
+        f"unknown origin {label!r:.80}",
+        f"the origins are: {', '.join(sorted(known)) or 'none':.300}",
+        rule="O1",
+    )

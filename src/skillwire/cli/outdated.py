@@ -1,28 +1,19 @@
-"""``skillwire outdated``: which installed skills their servers serve otherwise by now. No file is read."""
+"""``skillwire outdated``: shows which installed skills have changed at their servers. It reads no files."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import line, run_async
-from skillwire.cli.installation import (
-    add_lock_options,
-    chosen,
-    headers_for,
-    open_server,
-    scope_of,
-    server_text,
-)
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb, run_async
+from skillwire.cli.install_session import add_lock_options, chosen, headers_for, open_server, scope_of, server_text
+from skillwire.cli.printer import Printer, line
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Installed
 
 _EXAMPLES = """\
@@ -30,17 +21,18 @@ examples:
   skillwire outdated
   skillwire outdated --global --json
 
-exit codes: 0 all are current, 1 some are not, 2 usage, or a server did not answer
+exit codes: 0 all are current, 1 some are not, 2 usage, or a server did not respond
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "outdated",
+        run,
         "show which installed skills have changed at their servers",
-        "Ask the servers in skills.lock.json for the entries of installed skills and compare digests.",
+        "Get the entries of installed skills from the servers in skills.lock.json and compare the digests.",
         _EXAMPLES,
     )
     parser.add_argument("skills", metavar="SKILL", nargs="*", help="an installed skill (default: all)")
@@ -48,15 +40,15 @@ def add_arguments(verbs: Verbs) -> None:
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Compare."""
+    """Compare the lock with the servers."""
     return run_async(lambda: _outdated(arguments, printer), printer)
 
 
 async def _outdated(arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.install.lock_file import demand_lock
+    from skillwire.install.lock_file import require_lock
 
     scope = scope_of(arguments)
-    groups = chosen(demand_lock(scope.lock_path), arguments.skills)
+    groups = chosen(require_lock(scope.lock_path), arguments.skills)
     headers = headers_for(list(groups), arguments)
     rows: list[tuple[str, str, str, str]] = []
     for server, skills in groups.items():

@@ -1,7 +1,7 @@
-"""Output for people and for programs: stdout is data, stderr is talk.
+"""Output for people and programs: results go to stdout, messages to stderr.
 
-Everything printed here may come from a hostile file, so it is printed as text: no markup is read from it, and
-characters that would act on a terminal are spelled out.
+Everything printed here may come from a hostile file. So it is printed as plain text without markup, and characters
+that would control a terminal are spelled out.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import json
 import sys
 import time
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from skillwire.amounts import counted as counted
 from skillwire.amounts import size_of as size_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Sequence
+    from collections.abc import Callable, Generator, Iterable, Sequence
 
     from rich.console import Console, RenderableType
 
@@ -31,36 +32,36 @@ _IGNORED_SHOWN = 5
 
 
 class Printer:
-    """Prints to one pair of streams. Colour and width follow the terminal; pipes get neither."""
+    """Prints to a pair of streams. Colour and width follow the terminal; pipes get neither."""
 
     def __init__(self, stdout: Console | None = None, stderr: Console | None = None) -> None:
         self._given = stdout, stderr
 
     @cached_property
     def out(self) -> Console:
-        """For data."""
+        """The console for results."""
         return self._given[0] or _console(stderr=False)
 
     @cached_property
     def err(self) -> Console:
-        """For talk."""
+        """The console for messages."""
         return self._given[1] or _console(stderr=True)
 
     @cached_property
-    def _talks_plainly(self) -> bool:
-        """Into a pipe, such as a host's; a server that starts in one does not wait for rich."""
+    def _is_plain(self) -> bool:
+        """Whether stderr is a pipe. A server that a host starts does not wait for the import of rich."""
         return self._given[1] is None and not sys.stderr.isatty()
 
     def data(self, what: RenderableType) -> None:
-        """A result, for stdout."""
+        """Print a result to stdout."""
         self.out.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def json(self, value: Any) -> None:
-        """A result for programs, for stdout."""
+        """Print a JSON document to stdout."""
         sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
     def table(self, titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-        """Rows in columns: fitted to a terminal, with titles; tab-separated in a pipe, without."""
+        """Print rows in columns that fit the terminal, with titles; in a pipe tab-separated, without titles."""
         if not self.out.is_terminal:
             for row in rows:
                 self.out.file.write("\t".join(row) + "\n")
@@ -76,14 +77,14 @@ class Printer:
             self.data(Text(line.rstrip(), style="bold" if index == 0 else ""))
 
     def talk(self, what: RenderableType) -> None:
-        """A word to the person, for stderr."""
-        if isinstance(what, str) and self._talks_plainly:
+        """Print a message to stderr."""
+        if isinstance(what, str) and self._is_plain:
             print(what, file=sys.stderr, flush=True)
             return
         self.err.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def error(self, error: SkillwireError) -> None:
-        """What went wrong and what to do, for stderr."""
+        """Print an error and its hint to stderr."""
         from rich.text import Text
 
         self.talk(Text.assemble(("error", "bold red"), f": {visible(error.message)} {error.label}"))
@@ -94,8 +95,8 @@ class Printer:
     def progress(
         self, title: str, unit: str, patience: float = _PATIENCE_SECONDS
     ) -> Generator[Callable[[int], None]]:
-        """A counter to call while working; a bar appears if it is a terminal and takes more than a second."""
-        if self._talks_plainly or not self.err.is_terminal:
+        """Yield a function that takes the count so far. A bar appears on a terminal after ``patience`` seconds."""
+        if self._is_plain or not self.err.is_terminal:
             yield _silent
             return
         from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # late: 30 ms
@@ -123,14 +124,14 @@ class Printer:
 
 
 def _fitted(cell: str, width: int) -> str:
-    """``cell`` in exactly ``width`` columns of a terminal."""
+    """Cut or pad ``cell`` to exactly ``width`` columns of a terminal."""
     from rich.cells import cell_len, set_cell_size
 
     return set_cell_size(cell, width - 1) + "…" if cell_len(cell) > width else set_cell_size(cell, width)
 
 
 def _silent(done: int) -> None:
-    """Nobody is watching."""
+    """Progress without a terminal."""
 
 
 def _console(*, stderr: bool) -> Console:
@@ -141,16 +142,42 @@ def _console(*, stderr: bool) -> Console:
 
 
 def visible(text: str) -> str:
-    """``text`` with every character that a terminal would act on, or not show, spelled out."""
+    """Spell out every character of ``text`` that controls a terminal or is invisible."""
     if text.isascii() and text.isprintable():
         return text
-    from skillwire.skill.hidden import spell_out  # late: plain words need no table
+    from skillwire.skill.hidden import spell_out  # late: most text needs no table
 
     return spell_out(text.replace("\t", " "), keep="\n")
 
 
-def said_ignored(paths: Sequence[str]) -> str:
-    """What was left out because of its name, in one line."""
+def line(text: str) -> str:
+    """Return foreign text as one line that cannot control a terminal."""
+    return visible(" ".join(text.split()))
+
+
+def cut_line(text: str, longest: int) -> str:
+    """Return foreign text as one line of at most ``longest`` characters, with a note if more follow."""
+    shown = visible(text[:longest].replace("\n", " "))
+    return f"{shown} … and {len(text) - longest:,} more characters" if len(text) > longest else shown
+
+
+def listed(names: Iterable[str]) -> str:
+    """Join names with commas."""
+    return ", ".join(line(name) for name in names)
+
+
+def moment(at: float | None) -> str:
+    """Format a time for people, in their time zone."""
+    return "" if at is None else datetime.fromtimestamp(at).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+
+
+def stamp(at: float) -> str:
+    """Format a time for programs, in UTC."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def ignored_text(paths: Sequence[str]) -> str:
+    """Describe files that are ignored because of their names, in one line."""
     shown = ", ".join(visible(path) for path in paths[:_IGNORED_SHOWN])
     more = f" and {len(paths) - _IGNORED_SHOWN} more" if len(paths) > _IGNORED_SHOWN else ""
-    return f"left out by name: {shown}{more}"
+    return f"ignored by name: {shown}{more}"

@@ -1,7 +1,7 @@
-"""The question to a person: the page with everything about a skill, and the answer from their terminal.
+"""Questions to the user on a terminal, and the page with everything about a skill.
 
-Only a line of theirs, typed after the question was there, is an answer, and only ``y`` or ``yes`` is a yes. ``n``
-declines a skill until it changes; anything else is a no for now. Each grant is a decision of its own (A4, A5).
+Only a line typed after the question appeared is an answer, and only ``y`` or ``yes`` approves. ``n`` declines a
+skill until it changes; any other answer refuses it this time. Each grant is a separate decision (A4, A5).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import shlex
 import sys
 from typing import TYPE_CHECKING, NamedTuple
 
-from skillwire.cli.hosting import line, listed, moment, system_user
+from skillwire.cli.host_session import system_user
+from skillwire.cli.printer import Printer, counted, cut_line, line, listed, moment, size_of, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from skillwire.cli.printer import Printer
     from skillwire.host.approvals import Answer, ApprovalRequest, Ask
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
@@ -37,9 +37,9 @@ _SOURCE_ROWS = 2000
 _WIDEST_PATH = 40
 _TOOLS_OFFERED = 20
 _QUESTIONS = {
-    "load": "Let the model read it, exactly as it is now, from now on?",
-    "unread": "Let the model read it, with the files that it has when it is loaded now, from now on?",
-    "dynamic": "Let the model read it this once, whatever it says?",
+    "load": "Let the model read exactly this content, from now on?",
+    "unread": "Let the model read it with the files that it has when loaded now, from now on?",
+    "dynamic": "Let the model read it this once, with any content?",
     "execute": "Let this run whenever the model acts on this content of the skill, from now on:",
     "tool": "Grant this content of the skill a tool, from now on:",
     "cross-origin": "Let the skill cause this one read:",
@@ -48,35 +48,35 @@ _UNTIL_LEFT = "Let this run until the model leaves the skill, and do not store i
 
 
 class _Titles(NamedTuple):
-    """What it means that a skill has nested ones, scripts and wishes, or changed."""
+    """The titles of the sections for nested skills, scripts, requested rights, and changes."""
 
     nested: str
     scripts: str
-    wishes: str
+    requests: str
     changes: str
 
 
 _HOSTED = _Titles(
-    "skills inside, which need approvals of their own (A3)",
-    "can run, if 'execute' is granted (A5)",
-    "asks for, and does not get unless it is granted (A4)",
+    "nested skills, which need their own approval (A3)",
+    "scripts, which run only if 'execute' is granted (A5)",
+    "requested, and granted only if you grant it (A4)",
     "changed since it was approved (A2)",
 )
 _INSTALLED = _Titles(
-    "skills inside, which come with it (A3)",
-    "CAN RUN: an agent treats what lies in its folder as its own (A5)",
-    "ASKS FOR (allowed-tools and the like), and the agent may give it without a question (A4)",
+    "nested skills, which are installed with it (A3)",
+    "SCRIPTS: an agent trusts everything in its folder and may run them (A5)",
+    "REQUESTED (such as allowed-tools): the agent may grant it without asking (A4)",
     "changed since it was installed (A2)",
 )
 
 
 def can_ask() -> bool:
-    """Whether a person sees what is said and can answer."""
+    """Return whether a user sees messages and can answer."""
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
-    """Show what the entry says, wait for a yes or no, and for what is granted; ``r`` shows the skill (V5)."""
+    """Return a function that shows the entry and asks for approval and grants; ``r`` shows the skill (V5)."""
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.approvals import Answer
@@ -92,8 +92,8 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
             is_declined = request.kind == "load" and reply.lower() in NO
             if is_declined:
                 words = ["skillwire", "enable", f"{request.origin}:{request.entry.uri}", *options]
-                printer.talk(f"declined until it changes; to undo that: {line(shlex.join(words))}")
-            return Answer(yes=False, remember=is_declined, user=system_user())  # Enter is a no for now
+                printer.talk(f"declined until it changes; to undo: {line(shlex.join(words))}")
+            return Answer(yes=False, remember=is_declined, user=system_user())  # Enter refuses it only this time
         grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
         return Answer(yes=True, remember=request.kind != "dynamic", grants=grants, user=system_user())
 
@@ -101,14 +101,14 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
 
 
 def meaning_of(request: ApprovalRequest) -> str:
-    """What a yes means, in words: exactly what is stored, and for how long."""
+    """Return the question: exactly what an approval stores, and for how long."""
     if not request.lasts:
         return _UNTIL_LEFT
     return _QUESTIONS["unread" if request.is_unread else request.kind]
 
 
-def say_yes(printer: Printer) -> Ask:
-    """The person said yes before the question (``--yes``), for this time only (Z4). Nothing is granted."""
+def approve_once(printer: Printer) -> Ask:
+    """Return a function that approves this once, because of ``--yes`` (Z4). It grants nothing."""
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.approvals import Answer
@@ -120,25 +120,28 @@ def say_yes(printer: Printer) -> Ask:
 
 
 def ask_elsewhere(printer: Printer, state: Path, by: str, options: str) -> Ask:
-    """Wait for whoever is at the desk or at another terminal, and say so. ``options`` end the commands."""
+    """Return a function that waits for an answer from the desk or another terminal.
 
-    def say(question: Question) -> None:
+    ``options`` are added to the printed commands.
+    """
+
+    def print_question(question: Question) -> None:
         about = f"{line(question.entry.name)} from {line(question.origin)} ({question.kind})"
         printer.talk(f"waiting for an answer about {about}")
-        printer.talk(f"it is given with: skillwire ui{options}, or: skillwire questions {question.id}{options}")
+        printer.talk(f"answer it with: skillwire ui{options}, or: skillwire questions {question.id}{options}")
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.desk import ask_at_desk
 
-        given = await ask_at_desk(state, by=by, when_asked=say)(request)
-        printer.talk(f"{line(given.by)} says {'yes' if given.yes else 'no'}")
+        given = await ask_at_desk(state, by=by, when_asked=print_question)(request)
+        printer.talk(f"{line(given.by)} {'approved' if given.yes else 'declined'}")
         return given
 
     return ask
 
 
 def show(request: ApprovalRequest, printer: Printer) -> None:
-    """The page, beside the data."""
+    """Print the page to stderr."""
     for each in page(request, None, at_most=_ROWS):
         printer.talk(each)
 
@@ -151,7 +154,7 @@ async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
         offered = (*offered, EXECUTE)
     for number, grant in enumerate(offered, 1):
         meaning = (
-            "let code run whenever the model acts on this content" if grant == EXECUTE else "a tool it asks for"
+            "let code run whenever the model acts on this content" if grant == EXECUTE else "a tool it requests"
         )
         printer.talk(f"  {number}  {line(grant)}  ({meaning})")
     if not offered:
@@ -162,12 +165,12 @@ async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
 
 
 async def confirm(question: str, printer: Printer) -> bool:
-    """Whether the person says yes to ``question``."""
+    """Return whether the user confirms ``question``."""
     return (await answer(f"{question} [y/N] ", printer)).lower() in YES
 
 
 async def answer(question: str, printer: Printer) -> str:
-    """A line from the terminal. What was typed before the question was there is no answer to it."""
+    """Return a line from the terminal. Input typed before the question appeared is discarded."""
     import termios
 
     import anyio
@@ -176,7 +179,7 @@ async def answer(question: str, printer: Printer) -> str:
     terminal = sys.stdin.fileno()
     termios.tcflush(terminal, termios.TCIFLUSH)
     printer.err.print(Text(question, style="bold"), end="", soft_wrap=True)
-    await anyio.wait_readable(terminal)  # a thread in input() could not be interrupted
+    await anyio.wait_readable(terminal)  # a thread in input() cannot be interrupted
     return os.read(terminal, 4096).decode(errors="replace").strip()
 
 
@@ -189,35 +192,33 @@ def page(
     at_most: int | None = None,
     to_install: bool = False,
 ) -> Iterator[Text]:
-    """Everything about one skill, line by line: its source first. What deserves a second look stands out, last.
+    """Yield everything about one skill, line by line: its source first, warnings last.
 
-    ``decision`` is the newest one about it, for a skill that is not approved.
-    ``at_most`` is for a question: however much a server lists, what warns of it stays on the screen.
-    ``to_install`` is for a skill that an agent will treat as its own: no host of ours stands between them then.
+    ``decision`` is the newest one, for a skill that is not approved. ``at_most`` bounds the rows of each section,
+    so that a long listing cannot move the warnings off the screen. ``to_install`` is for a skill that an agent
+    will trust completely, because no host of ours is between them.
     """
     from rich.text import Text
 
     review = request.summary
     if not to_install:
         yield from (Text(row) for row in _source(review.text or ""))
-    yield Text.assemble((_cut(review.name), "bold"), "  from ", (line(request.origin), "bold"))
-    yield Text(f"  {_cut(review.description)}")
+    yield Text.assemble((cut_line(review.name, _LONGEST), "bold"), "  from ", (line(request.origin), "bold"))
+    yield Text(f"  {cut_line(review.description, _LONGEST)}")
     standing = "" if to_install else _standing(request, approval, decision, is_local=is_local)
     yield from _facts(request, approval, standing)
     for title, style, rows in _sections(request, _INSTALLED if to_install else _HOSTED):
         if rows:
             yield Text(title, style=style)
-            yield from (Text(f"  {_cut(row)}", style=_style(row)) for row in rows[:at_most])
+            yield from (Text(f"  {cut_line(row, _LONGEST)}", style=_style(row)) for row in rows[:at_most])
             if at_most is not None and len(rows) > at_most:
                 verb = "show" if to_install else "review"
-                yield Text(f"  … and {len(rows) - at_most:,} more; skillwire {verb} shows all", style="bold red")
-    yield Text("A digest says that bytes are the same, not that they are good (V6).", style="dim")
+                yield Text(f"  … and {len(rows) - at_most:,} more; 'skillwire {verb}' shows all", style="bold red")
+    yield Text("A digest proves that bytes are the same, not that they are safe (V6).", style="dim")
 
 
 def source_rows(text: str) -> list[str]:
-    """The lines of a text as they are written: what is not rendered, and spelled out, cannot be hidden (B6)."""
-    from skillwire.cli.printer import visible
-
+    """Return the lines of a text unrendered, with invisible characters spelled out, so that nothing hides (B6)."""
     lines = text.removesuffix("\n").split("\n") if text else []
     return [
         visible(each[start : start + _LONGEST])
@@ -230,7 +231,7 @@ def _source(text: str) -> Iterator[str]:
     rows = source_rows(text)
     yield from (f"  | {row}" for row in rows[:_SOURCE_ROWS])
     if len(rows) > _SOURCE_ROWS:
-        yield f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; skillwire review with --file SKILL.md shows all"
+        yield f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; 'skillwire review NAME --file SKILL.md' shows all"
 
 
 def _facts(request: ApprovalRequest, approval: Approval | None, standing: str) -> Iterator[Text]:
@@ -260,42 +261,39 @@ def _standing(
 
     if decision is not None and declines(decision, request.entry):
         note = decision.facts.get("note")
-        said = f": {line(str(note))}" if note else ""
-        return f"declined by {line(decision.by)} on {moment(decision.at)}{said}"
+        reason = f": {line(str(note))}" if note else ""
+        return f"declined by {line(decision.by)} on {moment(decision.at)}{reason}"
     if is_local:
         return "local: needs no approval"
     if approval is None:
-        return "changed: another content was approved" if request.change else "unapproved"
-    said = f"by {line(approval.by)} on {moment(approval.at)}"
+        return "changed since it was approved" if request.change else "unapproved"
+    decided = f"approved by {line(approval.by)} on {moment(approval.at)}"
     if covers(approval, request.origin, request.entry):
-        return f"approved {said}"
-    return f"changed: another content was approved {said}"
+        return decided
+    return f"changed since it was {decided}"
 
 
 def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, str, Sequence[str]]]:
-    """Title, style, rows; what matters most comes last, where the person looks."""
-    from skillwire.cli.printer import counted, size_of
+    """Yield title, style and rows. The most important section is the last, next to the question."""
     from skillwire.skill.approval import fingerprint_of
 
     entry, review = request.entry, request.summary
     yield f"{counted(len(entry.files), 'file')}, {size_of(entry.size)}", "bold", _files(entry)
-    yield "not promised by the server", "bold yellow", review.gaps
+    yield "not stated by the server", "bold yellow", review.gaps
     yield titles.nested, "bold yellow", review.nested
     yield titles.scripts, "bold yellow", review.scripts
-    yield titles.wishes, "bold yellow", _wishes(review)
+    yield titles.requests, "bold yellow", _requests(review)
     yield titles.changes, "bold red", _changes(request)
-    yield "TEXT THAT PEOPLE DO NOT SEE (B6)", "bold red", tuple(map(str, review.hidden))
+    yield "HIDDEN TEXT (B6)", "bold red", tuple(map(str, review.hidden))
     if request.is_unread:
-        words = "its server names them when it is loaded; read it first, and you see them"
-        yield "ITS FILES ARE NOT KNOWN YET (V5)", "bold red", [words]
+        words = "the server names its files only when the skill is loaded"
+        yield "FILES NOT KNOWN YET (V5)", "bold red", [words]
     elif not fingerprint_of(entry):
-        words = "what it says may be another thing each time it is read, and it is asked about each time"
-        yield "NOTHING ABOUT IT CAN BE VERIFIED (V7)", "bold red", [words]
+        words = "its content may change with every read, so every load needs an approval"
+        yield "NOTHING CAN BE VERIFIED (V7)", "bold red", [words]
 
 
 def _files(entry: SkillEntry) -> list[str]:
-    from skillwire.cli.printer import size_of
-
     paths = [line(path_inside(entry.uri, file.uri)) for file in entry.files]
     width = min(max(map(len, paths), default=0), _WIDEST_PATH)
     return [
@@ -304,7 +302,7 @@ def _files(entry: SkillEntry) -> list[str]:
     ]
 
 
-def _wishes(review: Review) -> list[str]:
+def _requests(review: Review) -> list[str]:
     others = [key for key in review.widening if key != "allowed-tools" or not review.tools]
     return [
         *(f"tool {tool}" for tool in review.tools),
@@ -313,7 +311,7 @@ def _wishes(review: Review) -> list[str]:
 
 
 def _changes(request: ApprovalRequest) -> list[str]:
-    """Which files came, went and changed, then how their lines differ."""
+    """Return the added, removed and changed files, then a diff of their lines."""
     if not request.change:
         return []
     change, uri = request.change, request.entry.uri
@@ -324,22 +322,14 @@ def _changes(request: ApprovalRequest) -> list[str]:
 
 
 def _style(row: str) -> str:
-    """Of rows that say what changed, by their marks; others have none."""
+    """Return the colour of a row about a change, by its mark."""
     if row.startswith("| "):
         return _STYLES.get(row[2:3], "")
     return _STYLES.get(row[:1], "") if row[1:2] == " " else ""
 
 
-def _cut(text: str) -> str:
-    """A stranger's line: nothing in it acts on the terminal, and it does not fill the screen."""
-    from skillwire.cli.printer import visible
-
-    shown = visible(text[:_LONGEST].replace("\n", " "))
-    return f"{shown} … and {len(text) - _LONGEST:,} characters more" if len(text) > _LONGEST else shown
-
-
 def path_inside(skill: str, uri: str) -> str:
-    """The path of a file inside the skill whose ``SKILL.md`` is at ``skill``."""
+    """Return the path of a file inside the skill whose ``SKILL.md`` is ``skill``."""
     from skillwire.skill.uri import parse_uri
 
     return "/".join(parse_uri(uri).segments[len(parse_uri(skill).segments) - 1 :])

@@ -1,20 +1,19 @@
-"""``skillwire pull``: a skill into a folder, verified, whole or not at all."""
+"""``skillwire pull``: copies a skill into a folder, verified, completely or not at all."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.printer import Printer, counted, size_of, visible
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -25,33 +24,35 @@ examples:
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "pull",
+        run,
         "copy a skill into a folder, verified",
-        "Read every file of a skill, check each against the skill's entry, then write DIR/NAME in one step.",
+        "Read every file of a skill, check each against the entry of the skill, then write DIR/NAME in one step.",
         _EXAMPLES,
     )
     parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("skill", metavar="SKILL", help="a name, a path or a URI")
-    parser.add_argument("folder", metavar="DIR", type=Path, help="where the skill's folder will be")
-    parser.add_argument("--force", action="store_true", help="replace a folder of that name")
+    parser.add_argument("skill", metavar="SKILL", help=SKILL_HELP)
+    parser.add_argument(
+        "folder", metavar="DIR", type=Path, help="the folder that will contain the folder of the skill"
+    )
+    parser.add_argument("--force", action="store_true", help="replace an existing folder")
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Pull."""
+    """Copy a skill."""
     return run_on_targets(arguments, printer, _pull)
 
 
 async def _pull(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.catalog.export import check_destination, write_skill
     from skillwire.catalog.skill_content import read_verified
-    from skillwire.cli.printer import counted, size_of, visible
-    from skillwire.cli.resolve import find_skill
+    from skillwire.cli.targets import resolve_skill
 
-    entry = await find_skill(catalog, arguments.skill)
+    entry = await resolve_skill(catalog, arguments.skill)
     destination = arguments.folder / entry.path.rpartition("/")[2]
     check_destination(destination, replace=arguments.force)
     with printer.progress("Reading", "files") as count:
@@ -63,6 +64,6 @@ async def _pull(catalog: Catalog, arguments: argparse.Namespace, printer: Printe
     else:
         printer.talk(
             f"wrote {visible(str(destination))}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
-            f" {visible(entry.uri)} (that is consistency, not trust)"
+            f" {visible(entry.uri)} (this proves consistency, not trust)"
         )
     return Exit.OK

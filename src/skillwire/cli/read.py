@@ -1,4 +1,4 @@
-"""``skillwire read``: one file of a skill, verified, on stdout."""
+"""``skillwire read``: writes one verified file of a skill to stdout."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.printer import Printer, visible
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 from skillwire.errors import FormatError
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog, SkillFile
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -27,31 +26,34 @@ examples:
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "read",
+        run,
         "read one file of a skill, verified",
-        "Write one file of a skill to stdout, byte for byte, if it is what the skill's entry says.",
+        "Write one file of a skill to stdout, byte for byte, after checking it against the entry of the skill.",
         _EXAMPLES,
     )
     parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("uri", metavar="URI", help="the file's URI, or its path such as acme/refunds/SKILL.md")
+    parser.add_argument(
+        "uri", metavar="URI", help="the URI of the file, or its path such as acme/refunds/SKILL.md"
+    )
     parser.add_argument(
         "--unverified",
         action="store_true",
-        help="also read what the server gives no digest for; nothing vouches for it",
+        help="also read a file without a digest, which cannot be verified",
     )
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Read."""
+    """Read a file."""
     return run_on_targets(arguments, printer, _read, allow_unverified=arguments.unverified)
 
 
 async def _read(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.resolve import as_uri
+    from skillwire.cli.targets import as_uri
 
     file = await catalog.read_file(as_uri(arguments.uri))
     if arguments.json:
@@ -75,12 +77,10 @@ def _document(file: SkillFile, *, verified: bool) -> dict[str, Any]:
 
 
 def _show(file: SkillFile, printer: Printer) -> None:
-    """On a terminal: text, with whatever would act on the terminal spelled out."""
-    from skillwire.cli.printer import visible
-
+    """Print text on a terminal, with control characters spelled out."""
     try:
         printer.data(visible(file.data.decode().removesuffix("\n")))
     except UnicodeDecodeError as error:
         raise FormatError(
-            "not-text", f"{file.uri!r:.200} is not text ({len(file.data)} bytes)", "send it to a file: > FILE"
+            "not-text", f"{file.uri!r:.200} is not text ({len(file.data)} bytes)", "write it to a file: > FILE"
         ) from error

@@ -1,13 +1,13 @@
-"""``skillwire review``: everything one should know before saying yes to a skill (A2–A5, B6)."""
+"""``skillwire review``: everything to know before approving a skill (A2–A5, B6)."""
 
 from __future__ import annotations
 
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import NAME_HELP, add_host_options, find_skill, host_words, line, run_with_host, stamp
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.host_session import NAME_HELP, add_host_options, find_skill, host_words, run_with_host
+from skillwire.cli.printer import Printer, line, stamp
 from skillwire.cli.prompts import page, path_inside, source_rows
 from skillwire.errors import FormatError, UpstreamError
 
@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import AsyncIterator, Iterator
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
@@ -29,30 +28,30 @@ examples:
   skillwire review refunds --file scripts/pay.py
   skillwire review acme:billing/refunds --json
 
-exit codes: 0 shown, 1 the files are not what their entry says, 2 usage, or unknown
+exit codes: 0 shown, 1 the files do not match the entry, 2 usage, or unknown skill
 """
-_DIFF_LINES = 400  # of one file
-_COMPARED_LINES = 2000  # a server chooses the lines, and comparing them can take the square of their number
+_DIFF_LINES = 400  # for each file
+_COMPARED_LINES = 2000  # the server chooses the lines, and comparing them can take quadratic time
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "review",
-        "show what to know before saying yes to a skill",
-        "Read every file of a skill, check it, and show what a person should know before saying yes: the source"
-        " of its SKILL.md, files, scripts, what it asks for, text that people do not see, and how it differs from"
-        " what was approved.",
+        run,
+        "show everything to know before you approve a skill",
+        "Read and verify every file of a skill, and show what to know before you approve it: the source of its"
+        " SKILL.md, files, scripts, requested tools, hidden text, and the changes since the last approval.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)
-    parser.add_argument("--file", metavar="PATH", help="show this file of the skill instead, as it is written")
+    parser.add_argument("--file", metavar="PATH", help="show the source of this file of the skill instead")
     add_host_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Review."""
+    """Review a skill."""
     return run_with_host(arguments, printer, _review)
 
 
@@ -60,7 +59,7 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
 
-    found = await find_skill(host, arguments.name, printer)
+    found = await find_skill(host, arguments, printer)
     if arguments.file is not None:
         return await _show_file(host, found, arguments, printer)
     approval = await host.store.approval(found.origin.label, found.entry.uri)
@@ -71,7 +70,7 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
         return Exit.OK
     for each in page(request, approval, decision, is_local=found.origin.is_local):
         printer.data(each)
-    say_how_to_read(found, arguments, printer)
+    print_file_command(found, arguments, printer)
     decisions = dict[str, str]()
     if not found.origin.is_local:
         decisions["approve"] = fingerprint_of(request.entry)
@@ -84,8 +83,8 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
     return Exit.OK
 
 
-def say_how_to_read(found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
-    """The command that shows another file."""
+def print_file_command(found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
+    """Print the command that shows another file."""
     others = [file.uri for file in found.entry.files if file.uri != found.entry.uri]
     if others:
         path = path_inside(found.entry.uri, others[0])
@@ -100,14 +99,14 @@ async def _show_file(host: Host, found: NamedEntry, arguments: argparse.Namespac
     if arguments.file not in uris:
         known = ", ".join(map(line, uris))
         raise FormatError(
-            "argument-invalid", f"the skill has no file {arguments.file!r:.200}", f"known: {known:.300}"
+            "argument-invalid", f"the skill has no file {arguments.file!r:.200}", f"its files: {known:.300}"
         )
     data = (await host.read_for_review(found, uris[arguments.file])).data
     try:
         text = data.decode()
     except UnicodeDecodeError as error:
-        hint = "a program that knows such files can show it: skillwire pull writes it to a folder"
-        raise FormatError("not-text", f"it is not text ({len(data)} bytes)", hint) from error
+        hint = "write the skill to a folder with 'skillwire pull', and open the file with a program for its type"
+        raise FormatError("not-text", f"{arguments.file!r:.200} is not text ({len(data)} bytes)", hint) from error
     if arguments.json:
         printer.json({"uri": uris[arguments.file], "text": text})
         return Exit.OK
@@ -119,7 +118,7 @@ async def _show_file(host: Host, found: NamedEntry, arguments: argparse.Namespac
 async def review_request(
     host: Host, found: NamedEntry, approval: Approval | None, printer: Printer
 ) -> ApprovalRequest:
-    """What a person would be asked, with every text file read for it."""
+    """Return the request that the user decides about, after reading every text file."""
     from skillwire.host.approvals import ApprovalRequest, Approvals
     from skillwire.skill.approval import has_contents
     from skillwire.skill.review import review_entry
@@ -129,14 +128,14 @@ async def review_request(
         review = await host.review(found)
         diff = [text async for text in _diff(host, found, approval)] if approval is not None else []
     except UpstreamError as error:
-        printer.talk(f"its files were not read: {line(error.message)} {error.label}")
+        printer.talk(f"the files could not be read: {line(error.message)} {error.label}")
         review, diff = review_entry(found.entry), []
     kind = "load" if has_contents(found.entry) else "dynamic"
     return ApprovalRequest(kind, found.origin.label, found.entry, review, change, tuple(diff))
 
 
 async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncIterator[str]:
-    """How each text file differs from the approved one, where that is still in the cache."""
+    """Yield the diff of each text file against its approved version, if that is still in the cache."""
     from anyio import to_thread
 
     from skillwire.host.approvals import Approvals
@@ -148,7 +147,7 @@ async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncItera
     for uri in change.rotated:
         old = await to_thread.run_sync(host.cache.get, origin.label, uri, before[uri])
         if old is None:
-            yield f"~ {path_inside(found.entry.uri, uri)}: the approved one is not kept here any more"
+            yield f"~ {path_inside(found.entry.uri, uri)}: the approved version is not in the cache any more"
             continue
         new = (await origin.fetch(found.entry, uri)).data
         for text in _compared(path_inside(found.entry.uri, uri), old, new):
@@ -166,7 +165,7 @@ def _compared(path: str, old: bytes, new: bytes) -> Iterator[str]:
     if max(map(len, texts)) > _COMPARED_LINES:
         yield f"~ {path}: too long to compare, {len(texts[0])} lines before, {len(texts[1])} now"
         return
-    lines = list(unified_diff(*texts, f"{path} as approved", f"{path} as it is", lineterm="", n=2))
+    lines = list(unified_diff(*texts, f"{path} as approved", f"{path} now", lineterm="", n=2))
     yield from lines[:_DIFF_LINES]
     if len(lines) > _DIFF_LINES:
         yield f"… and {len(lines) - _DIFF_LINES} more lines"

@@ -1,4 +1,4 @@
-"""``skillwire serve``: folders of skills as an MCP server, on stdio or over HTTP."""
+"""``skillwire serve``: serves folders of skills as an MCP server, on stdio or over HTTP."""
 
 from __future__ import annotations
 
@@ -9,31 +9,27 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from skillwire.cli.banner import say_how_to_connect, say_how_to_start, say_what_is_served
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.serving import (
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.server_session import (
     add_serving_options,
     check_serving,
+    enable_access_log,
     is_open,
-    log_access,
-    page_address_of,
     page_of,
-    parse_address,
-    read_instructions,
-    skills_of,
+    print_connect_help,
+    print_served,
+    print_start_help,
+    settings_of,
 )
 from skillwire.errors import FormatError
-from skillwire.limits import MIB
 
 if TYPE_CHECKING:
     import argparse
 
+    from skillwire.bootstrap import ServerSettings
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.command import Verbs
     from skillwire.cli.printer import Printer
-    from skillwire.server.access import Access
-    from skillwire.server.skills import Skills
 
 _EXAMPLES = """\
 examples:
@@ -45,40 +41,40 @@ examples:
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "serve",
-        "make folders of skills an MCP server",
-        "Serve the skills in one or more folders over MCP. What is said to you goes to stderr.",
+        run,
+        "serve folders of skills as an MCP server",
+        "Serve the skills in one or more folders over MCP. Messages go to stderr.",
         _EXAMPLES,
     )
     add = parser.add_argument
     add("paths", metavar="PATH", nargs="+", help="a folder of skills, the folder of one, or an archive")
     add("--prefix", default="", metavar="PATH", help="serve every skill under this path")
-    add("--unlisted", action="append", default=[], metavar="GLOB", help="serve these, but do not list them")
+    add("--unlisted", action="append", default=[], metavar="GLOB", help="serve these without listing them")
     add("--scheme", default="skill", help="the scheme of the URIs (default: skill)")
     add(
         "--keep-listed",
         action="store_true",
-        help="native: leave what skills bring listed and callable at any time",
+        help="native: list the tools, prompts and resources of skills also while the skills are inactive",
     )
-    add("--no-watch", action="store_true", help="do not watch for changes; reads stay correct all the same")
-    add("--no-remember", action="store_true", help="read everything at each start, and remember nothing of it")
+    add("--no-watch", action="store_true", help="do not watch for changes; reads are still correct")
+    add("--no-remember", action="store_true", help="read all files at every start, and keep no scan cache")
     add_serving_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Serve until stdin closes or the process is told to stop."""
-    address = None if arguments.http is None else parse_address(arguments.http)
+    """Serve until stdin closes or the process is stopped."""
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
         raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
-    check_serving(arguments)
-    gc.disable()  # what is made at the start is made to stay; looking for garbage in it takes a tenth of the time
+    address = check_serving(arguments)
+    gc.disable()  # the objects of the start are permanent; looking for garbage among them takes 10 % of the time
     try:
         if address is None:
             for each in (signal.SIGINT, signal.SIGTERM):
-                signal.signal(each, _leave)
+                signal.signal(each, _exit_now)
             _serve_stdio(arguments, printer)
         else:
             signal.signal(signal.SIGTERM, _interrupt)
@@ -91,45 +87,51 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
-    import anyio  # late, like the imports below: not needed to refuse wrong options
+    import anyio  # late, like the imports below: invalid options need none of them
 
-    from skillwire.server.skills import build_server, serve_stdio
+    from skillwire.bootstrap import build_server, build_skills
+    from skillwire.server.skills import serve_stdio
 
-    skills = _skills(_read(arguments, printer), arguments, printer, None)
-    say_how_to_start(arguments, printer)
-    server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
-    _keep_what_is_there()
+    settings, catalog = _settings(arguments), _read(arguments, printer)
+    anyio.run(print_served, catalog, printer)
+    server = build_server(build_skills(catalog, settings), settings)
+    print_start_help(arguments, printer)
+    _collect_garbage_again()
     anyio.run(serve_stdio, server)
 
 
 def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port: int) -> None:
     import anyio
 
-    from skillwire.server.access import read_access
-    from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
+    from skillwire.bootstrap import build_http_server, build_server, build_skills
+    from skillwire.server.http import listen, url_of
     from skillwire.server.signals import StopSignals
-    from skillwire.server.skills import build_server
 
-    access = None if arguments.access is None else read_access(arguments.access)
+    settings = _settings(arguments)
     listener = listen(host, port)
     catalog = _read(arguments, printer)
     signals = StopSignals()
     signals.install()
-    skills = _skills(catalog, arguments, printer, access)
-    server = build_server(skills, name=arguments.name, instructions=read_instructions(arguments.instructions))
-    options = HttpOptions(access, arguments.public_url, replay_bytes=arguments.replay * MIB)
-    page = page_of(skills, arguments, access, url_of(listener))
-    http = HttpServer(server, listener, options, catalog=lambda: skills.catalog, page=page)
-    log_access(arguments)
-    page_address = page_address_of(arguments, http.url)
-    say_how_to_connect(arguments, http.url, printer, is_open=is_open(listener, access), page=page_address)
-    _keep_what_is_there()
+    anyio.run(print_served, catalog, printer)
+    skills = build_skills(catalog, settings)
+    page = page_of(skills, arguments, settings, url_of(listener))
+    server = build_server(skills, settings)
+    http = build_http_server(server, listener, settings, catalog=lambda: skills.catalog, page=page)
+    enable_access_log(arguments)
+    print_connect_help(arguments, http.url, printer, is_open=is_open(listener, settings.access))
+    _collect_garbage_again()
     anyio.run(http.run, signals)
     printer.talk("stopped")
 
 
+def _settings(arguments: argparse.Namespace) -> ServerSettings:
+    return settings_of(
+        arguments, scheme=arguments.scheme, watch=not arguments.no_watch, keep_listed=arguments.keep_listed
+    )
+
+
 def _read(arguments: argparse.Namespace, printer: Printer) -> Catalog:
-    """Scan the folders, with the help of the cached scan."""
+    """Read the folders, using the scan cache."""
     from skillwire.bootstrap import read_folders
 
     base = os.environ.get("XDG_CACHE_HOME", "")
@@ -144,30 +146,16 @@ def _read(arguments: argparse.Namespace, printer: Printer) -> Catalog:
     )
 
 
-def _keep_what_is_there() -> None:
-    """Collect garbage again, but never look through what serves as long as the process lives."""
+def _collect_garbage_again() -> None:
+    """Collect garbage, except among the permanent objects of the start."""
     gc.freeze()
     gc.enable()
 
 
-def _skills(catalog: Catalog, arguments: argparse.Namespace, printer: Printer, access: Access | None) -> Skills:
-    import anyio
-
-    anyio.run(say_what_is_served, catalog, printer)
-    return skills_of(
-        catalog,
-        arguments,
-        access,
-        scheme=arguments.scheme,
-        watch=not arguments.no_watch,
-        keep_listed=arguments.keep_listed,
-    )
-
-
-def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the shape of a signal handler
+def _interrupt(number: int, frame: object) -> None:  # noqa: ARG001 - the signature of a signal handler
     raise KeyboardInterrupt
 
 
-def _leave(number: int, frame: object) -> NoReturn:  # noqa: ARG001
-    """A thread waits in a read of stdin that nothing can interrupt; there is nothing to tidy up, so just go."""
+def _exit_now(number: int, frame: object) -> NoReturn:  # noqa: ARG001
+    """Exit without cleaning up: a thread waits in a read of stdin that cannot be interrupted."""
     os._exit(Exit.OK)

@@ -1,19 +1,18 @@
-"""``skillwire show``: all that is claimed about one skill, and what it would cost a model."""
+"""``skillwire show``: shows all claims about one skill, and its token cost for a model."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.printer import Printer, counted, size_of, visible
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.skill import SkillEntry, SkillUri
 
 TARGETS = 1
@@ -26,30 +25,31 @@ examples:
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "show",
+        run,
         "show everything about one skill",
-        "Show what is claimed about one skill: its fields, files, digests, and about how many tokens it costs.",
+        "Show the claims about one skill: fields, files, digests, and the estimated tokens.",
         _EXAMPLES,
     )
     parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("skill", metavar="SKILL", help="a name, a path or a URI")
+    parser.add_argument("skill", metavar="SKILL", help=SKILL_HELP)
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Show."""
+    """Show a skill."""
     return run_on_targets(arguments, printer, _show)
 
 
 async def _show(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
     from skillwire.catalog.listing import entry_to_document
-    from skillwire.cli.resolve import find_skill
+    from skillwire.cli.targets import resolve_skill
     from skillwire.skill.model import estimate_tokens
 
-    entry = await find_skill(catalog, arguments.skill)
+    entry = await resolve_skill(catalog, arguments.skill)
     if arguments.json:
         printer.json({**entry_to_document(entry), "tokens": estimate_tokens(entry)._asdict()})
     else:
@@ -60,7 +60,6 @@ async def _show(catalog: Catalog, arguments: argparse.Namespace, printer: Printe
 def _print(entry: SkillEntry, printer: Printer) -> None:
     import json
 
-    from skillwire.cli.printer import counted, size_of, visible
     from skillwire.skill.model import estimate_tokens
     from skillwire.skill.uri import parse_uri, skill_root
 
@@ -73,11 +72,11 @@ def _print(entry: SkillEntry, printer: Printer) -> None:
     loaded = "" if tokens.loaded is None else f", ~{tokens.loaded} to load"
     printer.data(f"tokens: ~{tokens.listed} to list{loaded}{everything}")
     if entry.gaps:
-        printer.data(f"not promised: {', '.join(sorted(entry.gaps))}")
+        printer.data(f"not stated: {', '.join(sorted(entry.gaps))}")
     if entry.is_dynamic:
-        printer.data("files: made when they are read; nothing about them can be verified")
+        printer.data("files: generated on every read; they cannot be verified")
         return
-    more = "" if entry.is_complete else ", perhaps more"
+    more = "" if entry.is_complete else ", possibly more"
     printer.data(f"files: {counted(len(entry.files), 'file')}{more}, {size_of(entry.size)}")
     root = skill_root(parse_uri(entry.uri))
     rows = [
@@ -92,7 +91,7 @@ def _print(entry: SkillEntry, printer: Printer) -> None:
 
 
 def _place(root: SkillUri, uri: str) -> str:
-    """The path of a file in its skill; its URI if it lies elsewhere, as files of skills known by name do."""
+    """Return the path of a file in its skill, or its URI if it is outside, as for skills known by name."""
     from skillwire.skill.uri import is_within, parse_uri
 
     file = parse_uri(uri)

@@ -1,47 +1,46 @@
-"""``skillwire skills``: what a model would see, how a person stands to it, and what it costs."""
+"""``skillwire skills``: shows the skills that a model would see, with their status and token cost."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import add_host_options, line, run_with_host, say_troubles
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.host_session import add_host_options, print_incomplete, run_with_host
+from skillwire.cli.printer import Printer, counted, line, visible
 
 if TYPE_CHECKING:
     import argparse
 
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.host.host import Host
     from skillwire.host.results import SkillStatus
     from skillwire.skill.model import TokenEstimate
 
 _EXAMPLES = """\
 examples:
-  skillwire skills                          of the origins that were added
+  skillwire skills                          with the stored origins
   skillwire skills --config .mcp.json --folder ./skills
-  skillwire skills --prompt                 the very text for the model's system prompt
+  skillwire skills --prompt                 the exact text for the system prompt of a model
 
-statuses: local (your folder, needs no approval), approved, unapproved, changed (another content was approved),
-revoked (the yes to it was taken back), declined (disabled: not in the prompt), dynamic (nothing about it can be
-verified)
+statuses: local (your folder, needs no approval), approved, unapproved, changed (since it was approved), revoked
+(the approval was withdrawn), declined (disabled, not in the prompt), dynamic (cannot be verified)
 
-exit codes: 0 every origin answered, 1 some did not or left skills out, 2 usage
+exit codes: 0 all listings are complete, 1 some are not, 2 usage
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "skills",
-        "show what a model would see of all origins",
-        "Show the skills of all origins by the names that a model would see, with their status and about how"
-        " many tokens they cost to list and to load. Nothing of them is read.",
+        run,
+        "show the skills that a model would see",
+        "Show the skills of all origins by the names that a model would see, with their status and the estimated"
+        " tokens to list and to load them. No file is read.",
         _EXAMPLES,
     )
-    parser.add_argument("--prompt", action="store_true", help="the catalog prompt, as the model would get it")
+    parser.add_argument("--prompt", action="store_true", help="print the catalog prompt for the model")
     add_host_options(parser)
 
 
@@ -60,14 +59,12 @@ async def _skills(host: Host, arguments: argparse.Namespace, printer: Printer) -
             printer.json({"skills": [_document(*row) for row in rows], "origins": _origins(host)})
         else:
             _print(rows, printer)
-            _say_total([status for status, _ in rows], host, printer)
-    return Exit.PROBLEMS if say_troubles(host.origins, printer) else Exit.OK
+            _print_total([status for status, _ in rows], host, printer)
+    return Exit.PROBLEMS if print_incomplete(host.origins, arguments, printer) else Exit.OK
 
 
 def _print_prompt(prompt: str, arguments: argparse.Namespace, printer: Printer) -> None:
     import sys
-
-    from skillwire.cli.printer import visible
 
     if arguments.json:
         printer.json({"prompt": prompt})
@@ -98,18 +95,16 @@ def _print(rows: list[tuple[SkillStatus, str]], printer: Printer) -> None:
         (line(status.name), line(status.origin), status.status, _cost(status.tokens), line(description))
         for status, description in rows
     ]
-    printer.table(("skill", "origin", "status", "tokens", "what for"), cells)
+    printer.table(("skill", "origin", "status", "tokens", "description"), cells)
 
 
 def _cost(tokens: TokenEstimate) -> str:
     return f"{tokens.listed}/{'?' if tokens.loaded is None else tokens.loaded}"
 
 
-def _say_total(statuses: list[SkillStatus], host: Host, printer: Printer) -> None:
-    from skillwire.cli.printer import counted
-
+def _print_total(statuses: list[SkillStatus], host: Host, printer: Printer) -> None:
     if not list(host.origins):
-        printer.talk("there are no origins; add one: skillwire origins add LABEL URL")
+        printer.talk("no origins; add one: skillwire origins add LABEL URL")
         return
     total = sum(status.tokens.listed for status in statuses)
     printer.talk(f"{counted(len(statuses), 'skill')}, ~{total:,} tokens to list them all")

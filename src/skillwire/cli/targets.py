@@ -1,61 +1,45 @@
-"""TARGET: what a verb looks at: a folder, an archive, a URL, a label from an ``mcpServers`` file, or a command.
+"""TARGET and SKILL on the command line.
 
-All of them become a ``Catalog``, so that a verb does not know which it was.
+A TARGET is a folder, an archive, a URL, a label from an ``mcpServers`` file, or a command. All of them become a
+``Catalog``, so that a verb works with each. A SKILL is a name, a path or a URI; an unknown one gets suggestions.
 """
 
 from __future__ import annotations
 
-import logging
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, suppress
+from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillwire.errors import FormatError
+from skillwire.catalog.contract import Catalog
+from skillwire.cli.command import COMMAND, add_json_option, command_words, silence_libraries
+from skillwire.cli.printer import Printer, line
+from skillwire.errors import FormatError, NotFoundError, ProtocolError
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from skillwire.catalog.contract import Catalog
-    from skillwire.cli.printer import Printer
+    from skillwire.skill import Diagnostic, SkillEntry
 
-COMMAND = "\0"  # stands for "the command after --"; nobody can type it
 TARGET_HELP = "a folder, an archive, a URL, a label from an mcpServers file, or a command after --"
-DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
-
-
-def split_commands(argv: Sequence[str], targets: int) -> tuple[list[str], list[list[str]]]:
-    """The words for the parser, with a mark where a command was, and the commands.
-
-    One target stands first: ``show SKILL -- server`` means ``show <server> SKILL``. Of two, a command is the last.
-    """
-    if targets == 0 or "--" not in argv:
-        return list(argv), []
-    at = list(argv).index("--")
-    words, rest = list(argv[:at]), list(argv[at + 1 :])
-    if targets == 1:
-        return [words[0], COMMAND, *words[1:]], [rest]
-    if "--" in rest:
-        second = rest.index("--")
-        return [*words, COMMAND, COMMAND], [rest[:second], rest[second + 1 :]]
-    return [*words, COMMAND], [rest]
+SKILL_HELP = "a name, a path or a URI"
+_DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
+_NAMES_SHOWN = 10
 
 
 def add_target_options(parser: argparse.ArgumentParser) -> None:
-    """The options that every verb with a TARGET has."""
+    """Add the options of every verb with a TARGET."""
+    add_json_option(parser)
     add = parser.add_argument
-    add("--json", action="store_true", help="a document for programs instead of text for people")
-    add("--config", type=Path, metavar="FILE", help="the mcpServers file that the label is in (default: found)")
-    add("--yes", action="store_true", help="say yes beforehand, also to a server that a project's file names")
+    add("--config", type=Path, metavar="FILE", help="the mcpServers file with the label (default: search for it)")
+    add("--yes", action="store_true", help="do not ask; also use a server that a file of the project names")
     add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent with every request to a URL")
-    add("--dialect", choices=DIALECTS, help="speak this one instead of finding out")
+    add("--dialect", choices=_DIALECTS, help="use this dialect instead of detecting it")
     add(
-        "--era",
-        choices=("auto", "legacy"),
-        default="auto",
-        help="the protocol's era (default: the newest both know)",
+        "--era", choices=("auto", "legacy"), default="auto", help="the protocol era (default: the newest possible)"
     )
-    add("--instructions", action="store_true", help="also look for skills that the server's instructions name")
+    add("--instructions", action="store_true", help="also find skills that the server's instructions name")
 
 
 def run_on_targets(
@@ -66,30 +50,13 @@ def run_on_targets(
     *,
     allow_unverified: bool = False,
 ) -> int:
-    """Open what ``arguments`` name and hand the catalogs to ``work``; its number is the exit code."""
-    import anyio  # late: only once the words are understood
-
-    logging.getLogger("mcp").setLevel(logging.CRITICAL)  # what matters of it comes as an error of ours
-    logging.getLogger("httpx2").setLevel(logging.CRITICAL)
-
-    async def run() -> int:
-        async with _opened(
-            arguments, printer, [getattr(arguments, name) for name in names], allow_unverified
-        ) as found:
-            return await work(*found, arguments, printer)
-
-    return anyio.run(run)
-
-
-@asynccontextmanager
-async def _opened(
-    arguments: argparse.Namespace, printer: Printer, targets: list[str], allow_unverified: bool
-) -> AsyncGenerator[list[Catalog]]:
-    from contextlib import AsyncExitStack
+    """Open the targets in ``arguments``, pass the catalogs to ``work``, and return its exit code."""
+    import anyio  # late: not needed for --help
 
     from skillwire.bootstrap import TargetOptions, open_target
     from skillwire.cli.consent import ask_for_servers
 
+    silence_libraries()
     options = TargetOptions(
         arguments.config,
         parse_headers(arguments.header),
@@ -99,32 +66,82 @@ async def _opened(
         allow_unverified=allow_unverified,
         consent=ask_for_servers(printer, "--yes", is_given=arguments.yes),
     )
-    commands = list(arguments.commands)
-    async with AsyncExitStack() as stack:
-        catalogs: list[Catalog] = []
-        for target in targets:
-            what: Any = command_words(commands.pop(0)) if target == COMMAND else target
-            with printer.progress("Reading", "skills") as count:
-                opening = open_target(what, options, folder=Path.cwd(), home=Path.home(), on_skill=count)
-                catalogs.append(await stack.enter_async_context(opening))
-        yield catalogs
 
+    async def run() -> int:
+        commands, catalogs = list(arguments.commands), list[Catalog]()
+        async with AsyncExitStack() as stack:
+            for name in names:
+                given: str = getattr(arguments, name)
+                target = command_words(commands.pop(0)) if given == COMMAND else given
+                with printer.progress("Reading", "skills") as count:
+                    catalog = open_target(target, options, folder=Path.cwd(), home=Path.home(), on_skill=count)
+                    catalogs.append(await stack.enter_async_context(catalog))
+            return await work(*catalogs, arguments, printer)
 
-def command_words(words: list[str]) -> list[str]:
-    """The words of a command after ``--``; there has to be one."""
-    if not words:
-        raise FormatError("command-missing", "there is no command after --", "write: -- COMMAND ARGUMENTS")
-    return words
+    return anyio.run(run)
 
 
 def parse_headers(lines: Sequence[str]) -> dict[str, str]:
-    """The headers that a person gave, each as 'NAME: VALUE'."""
+    """Parse the values of ``--header``, each ``NAME: VALUE``."""
     headers: dict[str, str] = {}
-    for line in lines:
-        name, colon, value = line.partition(":")
-        if not colon or not name.strip() or not (name.isascii() and value.isascii() and line.isprintable()):
-            raise FormatError(  # the line itself may hold a secret and is not repeated
+    for each in lines:
+        name, colon, value = each.partition(":")
+        if not colon or not name.strip() or not (name.isascii() and value.isascii() and each.isprintable()):
+            raise FormatError(  # the value may be a secret and is not repeated
                 "header-invalid", "a --header is not 'NAME: VALUE'", "write: --header 'Authorization: Bearer …'"
             )
         headers[name.strip()] = value.strip()
     return headers
+
+
+async def resolve_skill(catalog: Catalog, text: str) -> SkillEntry:
+    """Return the current entry of the skill with this name, path or URI."""
+    from skillwire.skill.uri import SKILL_MD, parse_path, skill_md_uri
+
+    if "://" in text:
+        uri = text.removesuffix("/")
+        return await catalog.get_skill(uri if uri.endswith(f"/{SKILL_MD}") else f"{uri}/{SKILL_MD}")
+    wanted = text.strip("/").removesuffix(f"/{SKILL_MD}")
+    with suppress(NotFoundError, FormatError, ProtocolError):  # a path needs one request instead of the listing
+        return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
+    entries = [entry async for entry in catalog.entries()]
+    found = [entry for entry in entries if entry.path == wanted] or [e for e in entries if e.name == wanted]
+    if len(found) == 1:
+        return await catalog.get_skill(found[0].uri)
+    if found:
+        raise NotFoundError(
+            "skill-ambiguous",
+            f"{text!r:.100} matches {len(found)} skills: {_first_names([entry.uri for entry in found])}",
+            "use a path or a URI",
+        )
+    names = {entry.path for entry in entries} | {entry.name for entry in entries}
+    near = get_close_matches(wanted, sorted(names), _NAMES_SHOWN)
+    hint = f"did you mean {_first_names(near)}?" if near else "see the names: skillwire list TARGET"
+    raise NotFoundError("skill-unknown", f"unknown skill {wanted!r:.100}", hint)
+
+
+def as_uri(text: str) -> str:
+    """Return a URI unchanged, or the URI of a path such as ``acme/refunds/SKILL.md``."""
+    from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_path
+
+    return text if "://" in text else format_uri(parse_path(text.strip("/")), DEFAULT_SCHEME)
+
+
+def _first_names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
+    return ", ".join(names[:_NAMES_SHOWN]) + more
+
+
+def problems_json(problems: Iterable[Diagnostic]) -> list[dict[str, str]]:
+    """Return the problems of a listing as a document."""
+    return [
+        {"uri": p.file, "rule": p.rule, "reference": p.reference, "message": p.message, "hint": p.hint}
+        for p in problems
+    ]
+
+
+def print_problems(problems: Iterable[Diagnostic], printer: Printer) -> None:
+    """Print what is missing from a listing, and why."""
+    for problem in problems:
+        where, what = line(problem.file)[:300], line(problem.message)
+        printer.talk(f"missing: {where}: {what} [{problem.reference}, {problem.rule}]")

@@ -1,17 +1,16 @@
-"""``skillwire token``: a new bearer token, and the lines that let it in."""
+"""``skillwire token``: makes a bearer token, and the lines for the access file."""
 
 from __future__ import annotations
 
 import json
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
 
 if TYPE_CHECKING:
     import argparse
 
-    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.command import Verbs
     from skillwire.cli.printer import Printer
 
 _EXAMPLES = """\
@@ -21,25 +20,28 @@ examples:
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "token",
+        run,
         "make a bearer token for 'serve --access'",
-        "Make a bearer token. The token goes to stderr, once; what the access file needs goes to stdout.",
+        "Make a bearer token. The token is printed once, to stderr; the lines for the access file go to stdout.",
         _EXAMPLES,
     )
-    parser.add_argument("subject", metavar="SUBJECT", help="who will hold it")
-    parser.add_argument("--see", action="append", metavar="PREFIX", help="a path it may see (default: everything)")
+    parser.add_argument("subject", metavar="SUBJECT", help="the owner of the token")
+    parser.add_argument(
+        "--see", action="append", metavar="PREFIX", help="a path that the owner may see (default: everything)"
+    )
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Make one."""
-    from skillwire.server.access import EVERYTHING, new_token  # late: the SDK is behind it
+    """Make a token."""
+    from skillwire.server.access import EVERYTHING, new_token  # late: it imports the SDK
 
     token, digest = new_token()
     subject = json.dumps(arguments.subject, ensure_ascii=False)
     see = json.dumps(arguments.see or [EVERYTHING], ensure_ascii=False)
     printer.data(f'[[token]]\nsubject = {subject}\nsha256 = "{digest}"\nsee = {see}\n')
-    printer.talk(f"the token, shown only now: {token}")
+    printer.talk(f"the token, which is not shown again: {token}")
     return Exit.OK

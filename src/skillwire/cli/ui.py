@@ -1,74 +1,61 @@
-"""``skillwire ui``: the review desk, in a browser on this machine."""
+"""``skillwire ui``: the review desk in a browser on this machine."""
 
 from __future__ import annotations
 
 import os
 import sys
 import threading
-from argparse import ArgumentTypeError
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import run_with_host
-from skillwire.cli.parsing import add_verb
-from skillwire.errors import FormatError
+from skillwire.cli.command import Exit, add_verb, check_name, whole_number
+from skillwire.cli.host_session import add_config_option, add_folder_option, add_state_option, run_with_host
 
 if TYPE_CHECKING:
     import argparse
 
-    from skillwire.cli.parsing import Verbs
+    from skillwire.cli.command import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.host.host import Host
     from skillwire.server.signals import StopSignals
 
 _EXAMPLES = """\
 examples:
-  skillwire ui                                   the origins that were added
+  skillwire ui                                   with the stored origins
   skillwire ui --config .mcp.json --as anna
   skillwire ui --no-open --port 8765             print the link only
 
-The link works once. Whoever opened it decides until the desk ends; Ctrl-C ends it.
+The link works once. The browser that opened it can decide until the desk ends; Ctrl-C ends it.
 
-exit codes: 0 ended, 2 usage, or the port or the memory cannot be used
+exit codes: 0 ended, 2 usage, or the port or the state folder cannot be used
 """
 _LOOPBACK = "127.0.0.1"
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "ui",
+        run,
         "review, approve and answer in a browser",
-        "Open the review desk: what waits for an answer, all origins and skills, what to know before saying yes,"
-        " what changed, and the log. On this machine only, for whoever opens the link that is printed, once.",
+        "Open the review desk: open questions, all origins and skills, reviews, changes, and the log. It is"
+        " reachable from this machine only, with the printed link, which works once.",
         _EXAMPLES,
     )
     add = parser.add_argument
-    add(
-        "--state",
-        type=Path,
-        metavar="DIR",
-        help="what the host remembers (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
-    )
-    add("--config", type=Path, metavar="FILE", help="an mcpServers file, beside the origins that were added")
-    add(
-        "--folder", type=Path, action="append", default=[], metavar="DIR", help="a folder of your own (repeatable)"
-    )
-    add("--port", type=_port, default=0, metavar="N", help="where to listen on 127.0.0.1 (default: a free one)")
-    add("--no-open", action="store_true", help="print the link, and do not open a browser")
+    add_state_option(parser)
+    add_config_option(parser)
+    add_folder_option(parser)
+    add("--port", type=whole_number(0, 65535), default=0, metavar="N", help="the port on 127.0.0.1 (default: any)")
+    add("--no-open", action="store_true", help="print the link without opening a browser")
     add("--as", dest="by", default="user", metavar="NAME", help="who decides, for the log (default: user)")
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Serve the desk until the process is told to stop."""
-    if not arguments.by.strip() or not arguments.by.isprintable():
-        raise FormatError("argument-invalid", "--as takes a line of text", "leave it out, or name somebody")
-    if arguments.by == "policy":
-        raise FormatError("argument-invalid", "a policy is nobody who decides", "say who you are with --as")
-    arguments.wait = 0.0  # the page shows who has not answered yet
+    """Serve the desk until the process is stopped."""
+    check_name(arguments.by, "--as")
+    arguments.wait = 0.0  # the page shows which origins have not responded yet
     from skillwire.server.signals import StopSignals
 
     signals = StopSignals()
@@ -83,10 +70,10 @@ async def _serve(signals: StopSignals, host: Host, arguments: argparse.Namespace
     from skillwire.web.desk.app import DeskServer
 
     server = DeskServer(host, listen(_LOOPBACK, arguments.port), by=arguments.by)
-    printer.talk(f"open the desk, once: {server.link}")
+    printer.talk(f"open the desk (the link works once): {server.link}")
     printer.talk(f"listening at {server.url} for this machine only (Ctrl-C ends)")
     if not arguments.no_open and _has_display():
-        # Beside the desk, and nothing waits for its end: some browsers stay in front of whoever starts them.
+        # In a thread that is never joined, because some browsers block the process that starts them.
         threading.Thread(target=_open, args=(server.link, printer), daemon=True).start()
     await server.run(signals)
     return Exit.OK
@@ -100,19 +87,11 @@ def _open(link: str, printer: Printer) -> None:
     except (webbrowser.Error, OSError):
         is_open = False
     if not is_open:
-        printer.talk("no browser could be opened: open the link above yourself")
+        printer.talk("no browser could be opened; open the link above yourself")
 
 
 def _has_display() -> bool:
-    """Whether there is a browser with windows; one in the terminal would hide what is said there."""
+    """Return whether a graphical browser is likely. One in the terminal would hide our messages."""
     return sys.platform in ("darwin", "win32") or any(
         os.environ.get(name) for name in ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
     )
-
-
-def _port(text: str) -> int:
-    if not text.isascii() or not text.isdigit() or int(text) > 65535:
-        raise ArgumentTypeError(
-            f"{text!r} is not a port: a whole number from 0 to 65535; the address is 127.0.0.1"
-        )
-    return int(text)

@@ -1,20 +1,19 @@
-"""``skillwire update``: another content of an installed skill, after a person has seen what changed (A2, V3)."""
+"""``skillwire update``: updates installed skills after the user has seen the changes (A2, V3)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.hosting import line, listed, run_async
-from skillwire.cli.installation import (
+from skillwire.cli.command import Exit, add_verb, run_async
+from skillwire.cli.install_session import (
     add_lock_options,
-    add_signing_options,
+    add_signing_option,
     backups,
     check_signing,
     chosen,
     headers_for,
     open_server,
-    say_yes,
+    require_approval,
     scope_of,
     server_text,
     show_outcome,
@@ -22,15 +21,14 @@ from skillwire.cli.installation import (
     signature,
     tidy_first,
 )
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.printer import Printer, line, listed
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
     from skillwire.install.fetch import Fetched
     from skillwire.install.lock import Installed
     from skillwire.install.places import Scope
@@ -38,44 +36,45 @@ if TYPE_CHECKING:
 
 _EXAMPLES = """\
 examples:
-  skillwire outdated               what would change?
-  skillwire update                 everything, one question for each
+  skillwire outdated               show what would change
+  skillwire update                 update everything, with one question for each skill
   skillwire update refunds
-  skillwire update refunds --force replace what was edited by hand; a copy is kept
+  skillwire update refunds --force replace edited files; a copy is kept
 
-exit codes: 0 everything is up to date now, 1 something was refused or skipped, 2 usage
+exit codes: 0 everything is up to date, 1 something was refused or skipped, 2 usage
 """
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "update",
-        "update installed skills, after showing what changed",
-        "Ask the servers in skills.lock.json for installed skills as they are now, show how they differ, ask, and"
-        " replace them in one step.",
+        run,
+        "update installed skills after showing the changes",
+        "Get the current content of installed skills from the servers in skills.lock.json, show the changes, ask,"
+        " and replace them in one step.",
         _EXAMPLES,
     )
     parser.add_argument("skills", metavar="SKILL", nargs="*", help="an installed skill (default: all)")
-    parser.add_argument("--force", action="store_true", help="replace what was edited by hand; a copy is kept")
-    parser.add_argument("--yes", action="store_true", help="say yes beforehand; what to is shown all the same")
-    add_signing_options(parser)
+    parser.add_argument("--force", action="store_true", help="replace edited files; a copy is kept")
+    parser.add_argument("--yes", action="store_true", help="do not ask; the changes are still shown")
+    add_signing_option(parser)
     add_lock_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Update."""
+    """Update skills."""
     check_signing(arguments)
     return run_async(lambda: _update(arguments, printer), printer)
 
 
 async def _update(arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.install.lock_file import demand_lock
+    from skillwire.install.lock_file import require_lock
 
     scope = scope_of(arguments)
     tidy_first(scope, printer)
-    groups = chosen(demand_lock(scope.lock_path), arguments.skills)
+    groups = chosen(require_lock(scope.lock_path), arguments.skills)
     headers = headers_for(list(groups), arguments)
     done: list[dict[str, Any]] = []
     for server, skills in groups.items():
@@ -107,22 +106,22 @@ async def _update_one(
     from skillwire.install.fetch import fetch, promised_digests
     from skillwire.install.installation import update
 
-    entry = await _entry_now(catalog, skill, scope)
-    if promised_digests(entry) == skill.files and _lies_there(skill, scope, force=arguments.force):
+    entry = await _current_entry(catalog, skill, scope)
+    if promised_digests(entry) == skill.files and _is_unchanged(skill, scope, force=arguments.force):
         printer.talk(f"{line(skill.name)} is up to date")
         return "current"
     with printer.progress("Reading", "files") as count:
         fetched = await fetch(catalog, entry, on_file=count)
     show_skill(fetched, skill.server, printer)
     _show_difference(skill, fetched, scope, printer)
-    await say_yes(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
+    await require_approval(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
     outcome = update(scope, skill, fetched, signature(arguments), force=arguments.force, backups=backups())
     if not arguments.json:
         show_outcome(outcome, skill.name, printer)
     return "updated"
 
 
-async def _entry_now(catalog: Catalog, skill: Installed, scope: Scope) -> SkillEntry:
+async def _current_entry(catalog: Catalog, skill: Installed, scope: Scope) -> SkillEntry:
     try:
         return await catalog.get_skill(skill.uri)
     except NotFoundError as error:
@@ -130,12 +129,12 @@ async def _entry_now(catalog: Catalog, skill: Installed, scope: Scope) -> SkillE
         raise NotFoundError(
             "skill-gone",
             f"{skill.name!r:.100} is not served any more: {where!r:.200} has no {skill.uri!r:.200}",
-            f"it stays as it is; to take it out: {scope.command(f'remove {skill.name}')}",
+            f"nothing was changed; to remove it: {scope.command(f'remove {skill.name}')}",
         ) from error
 
 
-def _lies_there(skill: Installed, scope: Scope, *, force: bool) -> bool:
-    """Whether it lies everywhere as the lock says; ``VerificationError`` if not, unless it is to be replaced."""
+def _is_unchanged(skill: Installed, scope: Scope, *, force: bool) -> bool:
+    """Return whether every folder matches the lock; raise ``VerificationError`` if not, unless forced."""
     from skillwire.install.drift import installed_states
 
     drifted = [state for state in installed_states(scope, skill) if state.state != "ok"]
@@ -143,8 +142,9 @@ def _lies_there(skill: Installed, scope: Scope, *, force: bool) -> bool:
         if not force:
             raise VerificationError(
                 "skill-drifted",
-                f"{skill.name!r:.100} in {state.place.label!r:.200} is not what the lock says: {state.details[0]}",
-                f"{scope.command('ci')} puts back what is missing; --force replaces the rest and keeps a copy",
+                f"{skill.name!r:.100} in {state.place.label!r:.200} does not match the lock: {state.details[0]}",
+                f"restore missing files: {scope.command('ci')}; or replace edited files and keep a copy:"
+                f" {scope.command(f'update {skill.name} --force')}",
                 rule="V1",
             )
     return not drifted
@@ -157,7 +157,7 @@ def _show_difference(skill: Installed, fetched: Fetched, scope: Scope, printer: 
 
     old = installed_files(scope, skill)
     if old is None:
-        printer.talk("how it differs cannot be shown: nowhere does it lie as the lock says")
+        printer.talk("the changes cannot be shown: no folder matches the lock")
         return
     files = tuple(content_differences(old, fetched.files))
     print_difference(SkillDifference(fetched.entry.path, "changed", files), printer.talk)

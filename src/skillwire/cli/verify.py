@@ -1,22 +1,24 @@
-"""``skillwire verify``: everything a server claims, or everything that is installed, read and checked."""
+"""``skillwire verify``: reads and checks everything that a server claims, or everything that is installed."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.exits import Exit
-from skillwire.cli.installed import add_installed_options, is_about_installed, verify_installed
-from skillwire.cli.parsing import add_verb
+from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.install_session import add_installed_options, is_about_installed, scope_of
+from skillwire.cli.printer import Printer, counted, line, size_of, visible
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
     import argparse
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.verification import Failure, VerifyReport
-    from skillwire.cli.parsing import Verbs
-    from skillwire.cli.printer import Printer
+    from skillwire.cli.command import Verbs
+    from skillwire.install.lock import Installed
+    from skillwire.install.places import Scope
 
 TARGETS = 1
 _SHOWN_OF_ONE = 20  # failures with one reference
@@ -24,44 +26,47 @@ _EXAMPLES = """\
 examples:
   skillwire verify https://skills.example.com/mcp
   skillwire verify --strict -- npx some-mcp-server ./skills
-  skillwire verify --installed                 is what lies in agents' folders still what was written?
+  skillwire verify --installed                 check the folders of agents against the lock
 
-exit codes: 0 all claims hold, 1 some do not (with --strict: or were not made), 2 usage, or no answer
+exit codes: 0 all claims hold, 1 some do not (with --strict: or are missing), 2 usage, or no response
 """
 _TITLES = {
-    "D1": "directories show the entry's files",
+    "D1": "directories list the files of the entry",
     "E1": "entries are well formed",
-    "E6": "skills are within every host's limits",
-    "G1": "getting a skill gives its listed entry",
-    "V1": "bytes have the claimed size and digest",
+    "E6": "skills are within the limits of every host",
+    "G1": "getting a skill returns its listed entry",
+    "V1": "files have the claimed size and digest",
     "V4": "SKILL.md has the claimed fields",
 }
 
 
 def add_arguments(verbs: Verbs) -> None:
-    """Describe the verb to the parser."""
+    """Add the parser of the verb."""
     parser = add_verb(
         verbs,
         "verify",
-        "read and check everything a server claims",
-        "Read every file of every skill and check it against what the server claims, rule by rule.",
+        run,
+        "read and check everything that a server claims",
+        "Read every file of every skill and check it against the claims of the server, rule by rule.",
         _EXAMPLES,
     )
     parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
-    add_installed_options(parser, "check what lies in agents' folders against skills.lock.json, and ask nobody")
-    parser.add_argument("--strict", action="store_true", help="what is not promised counts as a failure too")
+    add_installed_options(
+        parser, "check the folders of agents against skills.lock.json, without connecting to servers"
+    )
+    parser.add_argument("--strict", action="store_true", help="missing claims count as failures too")
     add_target_options(parser)
 
 
 def run(arguments: argparse.Namespace, printer: Printer) -> int:
-    """Verify."""
+    """Verify a target, or the installed skills."""
     if is_about_installed(arguments):
-        return verify_installed(arguments, printer)
+        return _verify_installed(arguments, printer)
     return run_on_targets(arguments, printer, verify_and_print)
 
 
 async def verify_and_print(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    """Verify one catalog; the exit code."""
+    """Verify one catalog, print the report, and return the exit code."""
     from skillwire.catalog.verification import verify_catalog
 
     with printer.progress("Checking", "files") as count:
@@ -89,8 +94,6 @@ def _failure(failure: Failure) -> dict[str, str]:
 
 
 def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
-    from skillwire.cli.printer import counted, size_of, visible
-
     failed = {
         rule: sum(1 for lie in report.lies if lie.rule == rule) for rule in {lie.rule for lie in report.lies}
     }
@@ -99,13 +102,13 @@ def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
         (rule, _TITLES.get(rule, ""), str(report.checked[rule] or ""), str(failed.get(rule, "")) or "ok")
         for rule in rules
     ]
-    printer.table(("rule", "what", "checked", "failed"), rows)
+    printer.table(("rule", "requirement", "checked", "failed"), rows)
     shown = Counter[str]()
     for failure in report.failures:
         shown[failure.reference] += 1
-        if shown[failure.reference] > _SHOWN_OF_ONE:  # a server can make up as many as it likes
+        if shown[failure.reference] > _SHOWN_OF_ONE:  # a server can cause any number of them
             continue
-        kind = "not promised" if failure.is_gap else "FAILED"
+        kind = "not stated" if failure.is_gap else "FAILED"
         printer.data(
             f"{kind} {failure.rule} {visible(failure.uri)}: {visible(failure.message)} [{failure.reference}]"
         )
@@ -116,16 +119,52 @@ def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
             printer.data(f"… and {count - _SHOWN_OF_ONE:,} more [{reference}]; --json lists all")
     printer.talk(
         f"{counted(report.skills, 'skill')}, {counted(report.files, 'file')}, {size_of(report.size)}:"
-        f" {_verdict(report, strict)} (that is consistency, not trust)"
+        f" {_verdict(report, strict)} (this proves consistency, not trust)"
     )
 
 
 def _verdict(report: VerifyReport, strict: bool) -> str:
     if not report.skills:
-        return "nothing was checked; an empty listing does not prove that there are no skills"
+        return "nothing was checked; an empty listing does not prove that the server has no skills"
     if report.lies:
-        return f"{len(report.lies)} of the claims do not hold"
+        return f"{counted(len(report.lies), 'claim')} failed"
     if not report.files:
-        return "no file could be checked, for nothing is promised about any"
-    gaps = f"; {len(report.gaps)} things are not promised" if report.gaps else ""
+        return "no file could be checked, because the server states no digests or sizes"
+    gaps = f"; {counted(len(report.gaps), 'claim')} missing" if report.gaps else ""
     return f"every claim holds{gaps}{', which --strict counts as failures' if gaps and strict else ''}"
+
+
+def _verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
+    """Compare every folder of every installed skill with the lock."""
+    from skillwire.install.lock_file import require_lock
+
+    scope = scope_of(arguments)
+    lock = require_lock(scope.lock_path)
+    found = [each for name in sorted(lock.skills) for each in _folder_states(scope, lock.skills[name])]
+    wrong = [each for each in found if each["state"] != "ok"]
+    if arguments.json:
+        printer.json({"folders": found})
+        return Exit.PROBLEMS if wrong else Exit.OK
+    for each in wrong:
+        printer.data(f"{each['state'].upper()} {line(each['folder'])}/{line(each['skill'])}")
+        for detail in each["details"]:
+            printer.data(f"    {line(detail)}")
+    verdict = f"{len(wrong)} do not match the lock" if wrong else "all match the lock"
+    where = f"{counted(len(lock.skills), 'skill')} in {counted(len(found), 'folder')}"
+    printer.talk(f"{where}: {verdict} (this proves consistency, not trust)")
+    return Exit.PROBLEMS if wrong else Exit.OK
+
+
+def _folder_states(scope: Scope, skill: Installed) -> list[dict[str, Any]]:
+    """Return the state of a skill in each of its folders. An unreadable folder does not hide the others."""
+    from skillwire.install.drift import installed_states
+
+    try:
+        found = installed_states(scope, skill)
+    except SkillwireError as error:
+        details = [error.message, error.hint]
+        return [{"skill": skill.name, "folder": "?", "state": "unknown", "details": details}]
+    return [
+        {"skill": skill.name, "folder": each.place.label, "state": each.state, "details": list(each.details)}
+        for each in found
+    ]

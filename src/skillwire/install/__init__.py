@@ -1,6 +1,6 @@
-"""Verified skills in the folders where agents look for them, and what is remembered of where they came from.
+"""Installs verified skills into the folders of agents, and records where they came from.
 
-A person asks for it each time: nothing is fetched, written or linked for an agent that nobody chose. Once a skill
-lies in an agent's own folder, that agent treats it as its own; so the yes is given before, to exactly the bytes
-that are written. The files of a skill are not altered.
+The user starts every installation: nothing is fetched, written or linked for an agent that was not chosen. An
+agent trusts everything in its own folder, so the user approves exactly the bytes that are written. The files of a
+skill are not changed.
 """

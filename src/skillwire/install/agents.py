@@ -1,7 +1,7 @@
-"""Which folder an agent reads skills from: a table, and the variables that move it.
+"""The folders that agents read skills from: a table, and the variables that move them.
 
-An agent is data. One that is not here is given by the path of its folder (``--agent-dir``). As the most
-used installer lists them in November 2026.
+An agent is data. The folder of any other agent is given with ``--agent-dir``. The table follows the most used
+installer in November 2026.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHARED_EVERYWHERE = "~/.agents/skills"
 
 
 class Agent(NamedTuple):
-    """One agent: its folder in a project, its folder for everything, and what tells that it is here."""
+    """One agent: its folder in a project, its folder for the account, and the files that show its presence."""
 
     id: str
     title: str
@@ -31,7 +31,7 @@ class Agent(NamedTuple):
 
 
 def _own(name: str, title: str, folder: str) -> Agent:
-    """An agent that keeps all it has in one folder of its name."""
+    """Return an agent that keeps everything in one folder."""
     return Agent(name, title, f".{folder}/skills", f"~/.{folder}/skills", (f"~/.{folder}", f".{folder}"))
 
 
@@ -80,7 +80,7 @@ _TABLE = (
 )
 AGENTS: Mapping[str, Agent] = {agent.id: agent for agent in _TABLE}
 
-# Beginning of a place, the variable that moves it, and what then stands below the variable's folder.
+# The beginning of a path, the variable that moves it, and the new path below the folder of the variable.
 MOVED = (
     ("~/.claude.json", "CLAUDE_CONFIG_DIR", ".claude.json"),
     ("~/.claude", "CLAUDE_CONFIG_DIR", ""),
@@ -92,25 +92,25 @@ MOVED = (
 
 
 class Located(NamedTuple):
-    """A place on this machine, and the folder that it must not leave: the home, or what a variable names."""
+    """A path on this machine, and the folder that it must not leave: the home, or the folder of a variable."""
 
     path: Path
     root: Path
 
 
 def find_agent(name: str) -> Agent:
-    """The agent called ``name``; ``NotFoundError`` says which are near."""
+    """Return the agent with this id; an unknown one gets suggestions."""
     if name in AGENTS:
         return AGENTS[name]
     near = get_close_matches(name, AGENTS, 3)
-    known = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(AGENTS)};"
+    known = f"did you mean {' or '.join(near)}?" if near else f"the agents are: {', '.join(AGENTS)};"
     raise NotFoundError(
-        "agent-unknown", f"no agent is called {name!r:.80}", f"{known} others are given by --agent-dir FOLDER"
+        "agent-unknown", f"unknown agent {name!r:.80}", f"{known} for others use --agent-dir FOLDER"
     )
 
 
 def locate(place: str, home: Path, environment: Mapping[str, str]) -> Located:
-    """Where ``~/…`` is for this person. A variable that is not an absolute path moves nothing."""
+    """Resolve ``~/…`` for this user. A variable without an absolute path is ignored."""
     for beginning, variable, below in MOVED:
         moved = environment.get(variable, "")
         if os.path.isabs(moved) and (place == beginning or place.startswith(f"{beginning}/")):
@@ -120,7 +120,7 @@ def locate(place: str, home: Path, environment: Mapping[str, str]) -> Located:
 
 
 def present_agents(project: Path, home: Path, environment: Mapping[str, str]) -> Iterator[Agent]:
-    """The agents that have left something of theirs here."""
+    """Yield the agents whose files exist here."""
     for agent in AGENTS.values():
         places = (
             locate(sign, home, environment).path if sign.startswith("~/") else project / sign

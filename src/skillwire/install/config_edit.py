@@ -38,32 +38,32 @@ if TYPE_CHECKING:
 
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_BACKUPS = 1000
-_NO_FILE = b"There was no such file.\n"  # neither JSON nor TOML: no host's file says this
+_NO_FILE = b"There was no such file.\n"  # neither JSON nor TOML, so no file of a host has this content
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Edit:
-    """A file as it is and as it will be; ``None`` where there is none."""
+    """The old and the new content of a file; ``None`` if there is no file."""
 
     file: _File
     name: str
     new: bytes | None
-    is_restored: bool = False  # to what was kept: there is nothing to keep
+    is_restored: bool = False  # to the kept copy, so no new copy is needed
 
     @property
     def label(self) -> str:
-        """Where the file is, as a person would say it."""
+        """The path of the file for messages."""
         return self.file.label
 
     @property
     def is_new(self) -> bool:
-        """Whether there is no such file yet."""
+        """Whether the file does not exist yet."""
         return self.file.data is None
 
     @property
     def lines(self) -> list[str]:
-        """What changes, line by line, and nothing around it: there may be secrets."""
+        """The changed lines without context, which may contain secrets."""
         before, after = ((data or b"").decode().splitlines() for data in (self.file.data, self.new))
         found = list(unified_diff(before, after, lineterm="", n=0))
         return [line for line in found[2:] if not line.startswith("@@")]
@@ -71,7 +71,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A host's file, as it is now."""
+    """The file of a host with its current content."""
 
     path: Path
     label: str
@@ -84,14 +84,14 @@ class _File:
 
     @property
     def mode(self) -> int | None:
-        """Who may read it, and a copy of it: as it is, or nobody else if it is in a home and new."""
+        """The permissions of the file and its copy; a new file in the home is private."""
         if self.data is not None:
             return self.path.stat().st_mode & 0o777
         return 0o600 if self.is_private else None
 
 
 def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: Scope) -> Edit | None:
-    """The change that adds ``entry`` under ``name``; ``None`` if it is there already."""
+    """Plan the change that adds ``entry`` under ``name``; ``None`` if the file has it already."""
     check_name(name)
     config = find_config(agent)
     file = _find(agent, config, scope, by_hand="add these lines yourself")
@@ -102,13 +102,13 @@ def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: Scope) -> 
             return None
         if there is not None:
             raise FormatError(
-                "config-taken", f"there is another entry called {name!r:.80}", "choose another --name"
+                "config-taken", f"another entry is called {name!r:.80}", "choose another name: --name NAME"
             )
         return Edit(file, name, _bytes(added(config, file.text, name, entry)))
 
 
 def plan_undo(agent: str, name: str, scope: Scope) -> Edit:
-    """The change that takes ``name`` out again: back to what was kept if nothing else changed since."""
+    """Plan the change that removes ``name``; it restores the kept copy if nothing else has changed."""
     check_name(name)
     config = find_config(agent)
     file = _find(agent, config, scope, by_hand="remove the entry by hand")
@@ -116,12 +116,12 @@ def plan_undo(agent: str, name: str, scope: Scope) -> Edit:
         config, extra = in_style_of_file(config, file.text, {})
         entry = lookup(config, file.text, name)
         if entry is None:
-            raise NotFoundError(
-                "config-unknown", f"there is no entry called {name!r:.80}", "there is nothing to undo"
-            )
+            raise NotFoundError("config-unknown", f"no entry is called {name!r:.80}", "there is nothing to undo")
         if not has_only_ours(config, entry, extra):
             raise FormatError(
-                "config-by-hand", f"the entry {name!r:.80} was not written so by connect", "remove it by hand"
+                "config-by-hand",
+                f"'connect' did not write the entry {name!r:.80} in this form",
+                "remove it by hand",
             )
         return _undoing(config, file, name, entry)
 
@@ -135,11 +135,13 @@ def _undoing(config: HostConfig, file: _File, name: str, entry: dict[str, Any]) 
 
 
 def apply_edit(edit: Edit) -> Path | None:
-    """Make the change; where what was there is kept, if it is."""
+    """Make the change and return the path of the kept copy, if there is one."""
     path = edit.file.path
     if _read(path) != edit.file.data:
         raise StoreError(
-            "config-changed", f"{edit.label!r} was changed meanwhile", "nothing was written; try again"
+            "config-changed",
+            f"{edit.label!r} has changed in the meantime",
+            "nothing was written; run the command again",
         )
     backup = None if edit.is_restored else _keep(edit.file, edit.name)
     if edit.new is None:
@@ -152,7 +154,7 @@ def apply_edit(edit: Edit) -> Path | None:
 
 
 def lines_to_add(agent: str, name: str, entry: dict[str, Any]) -> list[str]:
-    """What a person would write into a file that is not changed here."""
+    """Return the lines that the user can add by hand."""
     config = find_config(agent)
     if config.format == "toml":
         return table(config, name, entry).splitlines()
@@ -166,9 +168,11 @@ def lines_to_add(agent: str, name: str, entry: dict[str, Any]) -> list[str]:
 
 
 def check_name(name: str) -> None:
-    """``FormatError`` if ``name`` could be read as something else in one of the formats."""
+    """Refuse a name that has another meaning in one of the formats."""
     if not _NAME.match(name):
-        raise FormatError("name-invalid", f"{name!r:.80} is no name for a server", "use letters, digits, - and _")
+        raise FormatError(
+            "name-invalid", f"{name!r:.80} is not a valid name for a server", "use letters, digits, - and _"
+        )
 
 
 def _find(agent: str, config: HostConfig, scope: Scope, *, by_hand: str) -> _File:
@@ -176,22 +180,24 @@ def _find(agent: str, config: HostConfig, scope: Scope, *, by_hand: str) -> _Fil
     labels = config.everywhere if is_private else config.project
     if not labels:
         raise NotFoundError(
-            "config-unknown", f"it is not known here that {agent} keeps servers in a project", "use --global"
+            "config-unknown", f"{agent} has no known MCP configuration in a project", "use --global"
         )
     found = [_located(label, scope) for label in labels]
     path, label = next((each for each in found if os.path.exists(each[0])), found[0])
     if config.format == "yaml":
         raise FormatError(
-            "config-by-hand", f"{label} is YAML, which cannot be changed here without losing its comments", by_hand
+            "config-by-hand", f"{label} is YAML, which cannot be changed without losing its comments", by_hand
         )
     real = Path(os.path.realpath(path))
     if not is_private and Path(os.path.realpath(scope.project)) not in real.parents:
-        raise FormatError("folder-elsewhere", f"{label!r} leads out of the project", "nothing was written")
+        raise FormatError(
+            "folder-elsewhere", f"{label!r} is a link to a file outside of the project", "nothing was written"
+        )
     return _File(real, label, _read(real), is_private)
 
 
 def _located(label: str, scope: Scope) -> tuple[Path, str]:
-    """Where it is, and how that is said: a variable may have moved it out of the home."""
+    """Return the path and its label; a variable may have moved it out of the home."""
     if scope.kind == "project":
         return scope.project / label, label
     path = locate(label, scope.home, scope.environment).path
@@ -209,7 +215,7 @@ def _read(path: Path) -> bytes | None:
             "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "nothing was changed"
         ) from error
     if len(data) > _MAX_BYTES:
-        raise FormatError("config-invalid", f"{path.name!r} is too large to be a configuration", "look at it")
+        raise FormatError("config-invalid", f"{path.name!r} is too large for a configuration", "check the file")
     return data
 
 
@@ -233,7 +239,9 @@ def _bytes(text: str) -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError as error:
-        raise FormatError("config-invalid", "the entry would not be UTF-8 text", "use other words") from error
+        raise FormatError(
+            "config-invalid", "the entry cannot be written as UTF-8", "use other arguments"
+        ) from error
 
 
 def _backups(path: Path, name: str) -> Iterator[Path]:
@@ -242,7 +250,7 @@ def _backups(path: Path, name: str) -> Iterator[Path]:
 
 
 def _keep(file: _File, name: str) -> Path:
-    """Keep what is there in a free place, or leave it where it is kept already."""
+    """Keep a copy of the file, unless an equal copy exists already."""
     data = _NO_FILE if file.data is None else file.data
     for place in _backups(file.path, name):
         if not os.path.lexists(place):
@@ -251,12 +259,12 @@ def _keep(file: _File, name: str) -> Path:
         if place.is_file() and _read(place) == data:
             return place
     raise StoreError(
-        "config-backups", f"there are too many copies of {file.label!r}", f"remove some: ….before-{name}"
+        "config-backups", f"too many copies of {file.label!r}", f"remove some of {file.path.name}.before-{name}-*"
     )
 
 
 def _kept(path: Path, name: str) -> Iterator[bytes | None]:
-    """What was kept; ``None`` where there was no file."""
+    """Yield the kept copies; ``None`` if there was no file."""
     for place in _backups(path, name):
         if not place.is_file():
             return
@@ -265,18 +273,18 @@ def _kept(path: Path, name: str) -> Iterator[bytes | None]:
 
 
 def _forget(edit: Edit) -> None:
-    """Remove what was kept, once the file is that again."""
+    """Remove the copy that was restored."""
     for place in _backups(edit.file.path, edit.name):
         if not place.is_file():
             return
         if _read(place) == (_NO_FILE if edit.new is None else edit.new):
-            with suppress(OSError):  # the file is as it was; a copy too many does no harm
+            with suppress(OSError):  # the file is restored; an extra copy does no harm
                 place.unlink()
 
 
 @contextmanager
 def _prefixed(label: str) -> Generator[None]:
-    """Errors about a text say which file it was."""
+    """Add the name of the file to errors about its text."""
     try:
         yield
     except (FormatError, NotFoundError) as error:
@@ -285,7 +293,7 @@ def _prefixed(label: str) -> Generator[None]:
 
 
 def in_style_of_file(config: HostConfig, text: str, entry: dict[str, Any]) -> tuple[HostConfig, dict[str, Any]]:
-    """Where the entry goes and how it looks, in the style of a file that was written for an older host."""
+    """Return place and form of the entry; a file in the older form keeps it."""
     if config.older is None or not text.strip():
         return config, entry
     servers: Any = jsonc.parse(text).value
@@ -298,7 +306,7 @@ def in_style_of_file(config: HostConfig, text: str, entry: dict[str, Any]) -> tu
 
 
 def lookup(config: HostConfig, text: str, name: str) -> Any:
-    """The entry called ``name``; ``None`` if there is none."""
+    """Return the entry called ``name``, or ``None``."""
     if config.format == "json":
         return jsonc.lookup(text, config.keys, name)
     value: Any = _toml(text)
@@ -308,7 +316,7 @@ def lookup(config: HostConfig, text: str, name: str) -> Any:
 
 
 def added(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> str:
-    """The text with the entry, read again: it says what it said, and the entry."""
+    """Return the text with the entry, after checking that only the entry was added."""
     if config.format == "json":
         new = jsonc.insert(text, config.keys, name, entry)
     else:
@@ -318,15 +326,15 @@ def added(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> st
     expected = _with_entry(_parsed(config, text), config.keys, name, entry)
     try:
         after = _parsed(config, new)
-    except FormatError:  # such as a table that is written on one line: nothing can be added to it
+    except FormatError:  # such as an inline table, which cannot be extended
         after = None
     if after != expected:
-        raise FormatError("config-by-hand", "it cannot be changed safely here", "add these lines yourself")
+        raise FormatError("config-by-hand", "the file cannot be changed safely", "add these lines yourself")
     return new
 
 
 def removed(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> str:
-    """The text without the entry, read again: it says what it said, but for the entry."""
+    """Return the text without the entry, after checking that only the entry was removed."""
     before = _parsed(config, text)
     for new in _candidates_without(config, text, name, entry):
         if (
@@ -338,7 +346,7 @@ def removed(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> 
 
 
 def table(config: HostConfig, name: str, entry: dict[str, Any], line: str = "\n") -> str:
-    """A table of TOML. Text and lists of text are written in TOML as in JSON."""
+    """Return a TOML table. Strings and lists of strings are the same in TOML and JSON."""
     pairs = "".join(f"{key} = {_toml_value(value)}{line}" for key, value in entry.items())
     return f"[{'.'.join((*config.keys, name))}]{line}{pairs}"
 
@@ -349,7 +357,7 @@ def _candidates_without(config: HostConfig, text: str, name: str, entry: dict[st
         return
     for line in ("\r\n", "\n"):
         written = table(config, name, entry, line)
-        for piece in (line + written, written):  # with the empty line before it, if there is one
+        for piece in (line + written, written):  # with the empty line before it, if any
             if piece in text:
                 yield text.replace(piece, "", 1)
 
@@ -364,15 +372,15 @@ def _toml(text: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise FormatError("config-invalid", f"it is not TOML: {error}", "correct the file by hand") from error
+        raise FormatError("config-invalid", f"invalid TOML: {error}", "correct the file by hand") from error
 
 
 def _toml_value(value: Any) -> str:
-    # A date is nothing that was written here: as text it is not found again, and so it is left to hands.
+    # We never write dates. Written as text they do not compare equal, so the entry is left to the user.
     return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
-def _with_entry(before: Any, keys: Sequence[str], name: str, entry: dict[str, Any], at: str = "it") -> Any:
+def _with_entry(before: Any, keys: Sequence[str], name: str, entry: dict[str, Any], at: str = "the file") -> Any:
     if not isinstance(before, dict):
         raise FormatError("config-invalid", f"{at} is not a table of servers", "correct the file by hand")
     there = cast("dict[str, Any]", before)

@@ -32,9 +32,9 @@ _MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is there: nothing, a folder with files and their digests, a link with its text, or something else.
+    """What a path is: nothing, a folder with files and their digests, a link with its target, or something else.
 
-    What nobody expects has no digest: it is not read, and of a folder only its name is told.
+    Unexpected files are not read and have no digest. Unexpected folders are only named.
     """
 
     kind: Literal["nothing", "folder", "link", "other"]
@@ -43,7 +43,7 @@ class Seen:
 
 
 def look(folder: Path, name: str, expected: Collection[str] = ()) -> Seen:
-    """What lies in ``folder`` under ``name``. What is ``expected`` is read, even if it looks like litter."""
+    """Inspect ``name`` in ``folder``. ``expected`` files are read, even if they look like litter."""
     place = folder / name
     try:
         if place.is_symlink():
@@ -56,12 +56,12 @@ def look(folder: Path, name: str, expected: Collection[str] = ()) -> Seen:
             return Seen("folder", dict(_digests(root, expected)))
     except OSError as error:
         raise StoreError(
-            "folder-unreadable", f"{name!r:.200} cannot be read: {error.strerror}", "look at its permissions"
+            "folder-unreadable", f"{name!r:.200} cannot be read: {error.strerror}", "check its permissions"
         ) from error
 
 
 def read_files(folder: Path, name: str, paths: Collection[str]) -> dict[str, bytes]:
-    """The bytes of ``paths`` of the skill that lies there; those that are not there are left out."""
+    """Read the existing files among ``paths`` of a skill."""
     with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
         return {
             path: read_file_at(inner, base, _MAX_BYTES)[1]
@@ -71,10 +71,10 @@ def read_files(folder: Path, name: str, paths: Collection[str]) -> dict[str, byt
 
 
 def compare(seen: Seen, files: Mapping[str, str]) -> tuple[str, ...]:
-    """How what is there differs from ``files``: nothing if it does not."""
+    """Describe the differences from ``files``; none if they match."""
     match seen.kind:
         case "nothing":
-            return ("it is not there",)
+            return ("it is missing",)
         case "link":
             return (f"it is a link to {seen.target!r:.200}",)
         case "other":
@@ -90,7 +90,7 @@ def compare(seen: Seen, files: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def check_free(folder: Path, name: str) -> None:
-    """B5: refuse a name that some disks, perhaps this one, take for another that is there."""
+    """B5: refuse a name that some disks treat as equal to an existing one."""
     try:
         names = os.listdir(folder)
     except FileNotFoundError:
@@ -105,8 +105,8 @@ def check_free(folder: Path, name: str) -> None:
         if other != name and fold(other) == fold(name):
             raise FormatError(
                 "name-collision",
-                f"{name!r:.100} and {other!r:.100}, which is there, are one name on some disks",
-                "rename or remove the one that is there",
+                f"{name!r:.100} and the existing {other!r:.100} are the same name on some disks",
+                f"rename or remove {other!r:.100}",
                 rule="B5",
             )
 
@@ -118,7 +118,7 @@ def _digests(root: int, expected: Collection[str]) -> Iterator[tuple[str, str]]:
 
 
 def _walk(root: int, expected: Collection[str]) -> Iterator[tuple[str, int, str, bool]]:
-    """Everything below ``root``: path, the folder it is in, its name there, whether it is a regular file."""
+    """Yield everything below ``root``: path, descriptor of its folder, its name, whether it is a regular file."""
     folders = {str(above) for path in expected for above in PurePosixPath(path).parents}
     yield from _walk_folder(root, frozenset({*expected, *folders}), folders, "")
 
@@ -140,7 +140,7 @@ def _walk_folder(
 
 @dataclass(frozen=True, slots=True)
 class PlaceState:
-    """How a skill lies in one folder, compared with the lock."""
+    """The state of a skill in one folder, compared with the lock."""
 
     place: Place
     state: Literal["ok", "missing", "changed"]
@@ -148,23 +148,23 @@ class PlaceState:
 
 
 def layout_of(scope: Scope, skill: Installed) -> Layout:
-    """Where an installed skill lies. A lock that says what cannot be is said to, with the skill's name."""
+    """Return the folders of an installed skill. Errors in the lock name the skill."""
     try:
         return scope.layout(skill.agents)
     except SkillwireError as error:
         error.message = f"the lock's {skill.name!r:.100}: {error.message}"
         if error.reference != "folder-not-allowed":
-            error.hint = f"correct it in the lock, or take the skill out: {scope.command(f'remove {skill.name}')}"
+            error.hint = f"correct it in the lock, or remove the skill: {scope.command(f'remove {skill.name}')}"
         raise
 
 
 def installed_states(scope: Scope, skill: Installed) -> list[PlaceState]:
-    """How an installed skill lies in each of its folders."""
+    """Return the state of an installed skill in each of its folders."""
     return states(skill.name, skill.files, layout_of(scope, skill))
 
 
 def states(name: str, files: Mapping[str, str], layout: Layout) -> list[PlaceState]:
-    """How ``name`` lies in each folder of ``layout``, compared with ``files``."""
+    """Return the state of ``name`` in each folder of ``layout``, compared with ``files``."""
     found = [_state(place, compare(look(place.folder, name, files), files)) for place in layout.copies]
     for place in layout.links:
         seen, wanted = look(place.folder, name), layout.link_to(name, place)
@@ -175,7 +175,7 @@ def states(name: str, files: Mapping[str, str], layout: Layout) -> list[PlaceSta
 
 
 def installed_files(scope: Scope, skill: Installed) -> dict[str, bytes] | None:
-    """The skill's bytes from a folder where it lies as the lock says; ``None`` if there is none."""
+    """Read the skill from a folder that matches the lock; ``None`` if no folder does."""
     for place in layout_of(scope, skill).copies:
         if not compare(look(place.folder, skill.name, skill.files), skill.files):
             files = read_files(place.folder, skill.name, skill.files)
@@ -187,5 +187,5 @@ def installed_files(scope: Scope, skill: Installed) -> dict[str, bytes] | None:
 def _state(place: Place, differences: tuple[str, ...]) -> PlaceState:
     if not differences:
         return PlaceState(place, "ok")
-    missing = differences == ("it is not there",)
+    missing = differences == ("it is missing",)
     return PlaceState(place, "missing" if missing else "changed", differences)

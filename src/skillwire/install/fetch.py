@@ -1,7 +1,7 @@
-"""A skill from any catalog, to be installed: every byte read and verified before anybody is asked (V1, V2, V4).
+"""Fetches a skill from any catalog: every byte is read and verified before the user is asked (V1, V2, V4).
 
-What is shown to a person is what is written: nothing is read a second time. What promises no content cannot be
-pinned and is refused (V7); so is what is not what the lock says (V3).
+Exactly the shown bytes are written; nothing is read twice. A skill without digests cannot be pinned and is refused
+(V7). So is content that differs from the lock (V3).
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """A skill that was read and verified, and what there is to know about it before saying yes."""
+    """A skill that was read and verified, with its review."""
 
     entry: SkillEntry
     files: Mapping[str, bytes]
@@ -38,19 +38,19 @@ class Fetched:
 
     @property
     def name(self) -> str:
-        """What its folder is called."""
+        """The name of its folder."""
         return parse_name(self.entry.path.rpartition("/")[2])
 
     @property
     def digests(self) -> dict[str, str]:
-        """The full set of digests."""
+        """The digest of every file."""
         return {path: digest_of(data) for path, data in self.files.items()}
 
 
 async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], None] | None = None) -> Fetched:
-    """Every file of ``entry``, verified, and looked through for text that people do not see (B6).
+    """Read and verify every file of ``entry``, and search it for hidden text (B6).
 
-    What nested skills ask for is part of the review: they are installed with it (A3, A4).
+    The review includes the requests of nested skills, because they are installed too (A3, A4).
     """
     files = await read_verified(catalog, entry, on_file=on_file)
     review = review_entry(entry)
@@ -69,32 +69,32 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
             fields = None
         review = with_nested(review, path, fields)
     fetched = Fetched(entry, files, review)
-    check_tree(fetched.name, files)  # before a person is asked about what could not be written anyway
+    check_tree(fetched.name, files)  # before the user is asked about files that cannot be written
     return fetched
 
 
 def promised_digests(entry: SkillEntry) -> dict[str, str]:
-    """V7: the full set of digests that ``entry`` promises, by path; without one there is nothing to pin."""
+    """V7: return the digests of ``entry`` by path, which must cover every file."""
     depth = len(skill_root(parse_uri(entry.uri)).segments)
     found = {"/".join(parse_uri(file.uri).segments[depth:]): file.digest for file in entry.files}
     digests = {path: digest for path, digest in found.items() if digest is not None}
     if not entry.is_complete or len(digests) != len(entry.files):
         raise VerificationError(
             "skill-unverifiable",
-            f"{entry.uri!r:.300} does not promise what its files are, so that nothing could be pinned",
-            "it is not installed; a host can ask about it each time: skillwire load",
+            f"{entry.uri!r:.300} does not state the digests of all files, so it cannot be pinned",
+            "it cannot be installed; a host can load it with an approval each time: skillwire load",
             rule="V7",
         )
     return digests
 
 
 def check_pinned(skill: Installed, digests: Mapping[str, str], scope: Scope) -> None:
-    """V3: what a server serves now is what the lock says, or it is not installed."""
+    """V3: refuse served content that differs from the lock."""
     if digests != skill.files:
         paths = sorted(path for path in {*digests, *skill.files} if digests.get(path) != skill.files.get(path))
         raise VerificationError(
             "lock-differs",
-            f"{skill.uri!r:.300} is not what the lock says: {', '.join(paths):.300}",
-            f"look at what changed: {scope.command(f'update {skill.name}')}",
+            f"{skill.uri!r:.300} differs from the lock: {', '.join(paths):.300}",
+            f"see the changes: {scope.command(f'update {skill.name}')}",
             rule="V3",
         )

@@ -22,14 +22,14 @@ Shape: TypeAlias = Literal["plain", "typed", "httpUrl", "serverUrl", "copilot", 
 
 
 class Older(NamedTuple):
-    """How a host's servers stood before, where it still reads that: a file that has them so stays so."""
+    """An older form that the host still reads; a file in this form keeps it."""
 
     keys: tuple[str, ...]
-    extra: Mapping[str, Any]  # what an entry there has beside what it has now
+    extra: Mapping[str, Any]  # additional members of an entry in the older form
 
 
 class HostConfig(NamedTuple):
-    """One host's file, in a project (if it has one there) and for everything. The first that exists is used."""
+    """The files of one host, in a project and for the account. The first existing one is used."""
 
     project: tuple[str, ...]
     everywhere: tuple[str, ...]
@@ -47,14 +47,14 @@ CONFIGS: Mapping[str, HostConfig] = {
     "gemini-cli": HostConfig((".gemini/settings.json",), ("~/.gemini/settings.json",), shape="httpUrl"),
     "goose": HostConfig((), ("~/.config/goose/config.yaml",), ("extensions",), "yaml", "goose"),
     "kiro": HostConfig((".kiro/settings/mcp.json",), ("~/.kiro/settings/mcp.json",)),
-    "opencode": HostConfig(  # version 2; it reads what version 1 wrote
+    "opencode": HostConfig(  # version 2, which also reads the files of version 1
         ("opencode.json", "opencode.jsonc", ".opencode/opencode.json", ".opencode/opencode.jsonc"),
         ("~/.config/opencode/opencode.json", "~/.config/opencode/opencode.jsonc"),
         ("mcp", "servers"),
         shape="opencode",
         older=Older(("mcp",), {"enabled": True}),
     ),
-    # Version 1 writes a project's servers into .mcp.json, and reads those in its settings.
+    # Version 1 writes the servers of a project into .mcp.json, and also reads those in its settings.
     "qwen": HostConfig((".qwen/settings.json",), ("~/.qwen/settings.json",), shape="httpUrl"),
     "vscode": HostConfig(
         (".vscode/mcp.json",),
@@ -68,12 +68,12 @@ CONFIGS: Mapping[str, HostConfig] = {
 
 
 def find_config(agent: str) -> HostConfig:
-    """Where ``agent`` keeps its servers."""
+    """Return the configuration of ``agent``."""
     if agent not in CONFIGS:
         raise NotFoundError(
             "config-unknown",
-            f"it is not known here where {agent!r:.80} keeps its MCP servers",
-            f"known: {', '.join(CONFIGS)}; add the entry yourself as its makers describe",
+            f"the MCP configuration of {agent!r:.80} is unknown",
+            f"known hosts: {', '.join(CONFIGS)}; for others, follow the documentation of the host",
         )
     return CONFIGS[agent]
 
@@ -81,9 +81,9 @@ def find_config(agent: str) -> HostConfig:
 def entry_for(
     shape: Shape, *, url: str | None = None, command: Sequence[str] = (), name: str = ""
 ) -> dict[str, Any]:
-    """The entry of a server, as a host of ``shape`` wants it: of its ``url``, or of its ``command``."""
+    """Return the entry of a server with ``url`` or ``command`` in the form ``shape``."""
     if url is not None:
-        return _of_url(shape, url, name)
+        return _url_entry(shape, url, name)
     words = {"command": command[0], "args": list(command[1:])}
     match shape:
         case "typed":
@@ -100,12 +100,12 @@ def entry_for(
 
 
 def has_only_ours(config: HostConfig, entry: object, extra: Mapping[str, Any]) -> bool:
-    """Whether ``entry`` has only what ``entry_for`` writes, and ``extra``: no variables, no secrets."""
+    """Return whether ``entry`` has only the members of ``entry_for`` and ``extra``: no variables, no secrets."""
     written = (entry_for(config.shape, url=""), entry_for(config.shape, command=[""]))
     return isinstance(entry, dict) and any(entry.keys() == {**each, **extra}.keys() for each in written)
 
 
-def _of_url(shape: Shape, url: str, name: str) -> dict[str, Any]:
+def _url_entry(shape: Shape, url: str, name: str) -> dict[str, Any]:
     match shape:
         case "typed":
             return {"type": "http", "url": url}
@@ -121,18 +121,18 @@ def _of_url(shape: Shape, url: str, name: str) -> dict[str, Any]:
             return {"url": url}
 
 
-TOKEN = "Bearer YOUR-TOKEN"  # noqa: S105 - a place to fill in
+TOKEN = "Bearer YOUR-TOKEN"  # noqa: S105 - a placeholder
 TOKEN_VARIABLE = "SKILLWIRE_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def http_entry(url: str, *, token: bool) -> dict[str, Any]:
-    """The entry of an ``mcpServers`` file; with a place for a token if one is needed."""
+    """Return an entry of an ``mcpServers`` file, with a placeholder if a token is required."""
     entry: dict[str, Any] = {"type": "http", "url": url}
     return {**entry, "headers": {"Authorization": TOKEN}} if token else entry
 
 
 def http_commands(name: str, url: str, *, token: bool) -> dict[str, str]:
-    """The command for each host, by its name in ``agents.py``."""
+    """Return the command that adds the server, for each host that has one, by its id in ``agents.py``."""
     header = ["--header", f"Authorization: {TOKEN}"] if token else []
     variable = ["--bearer-token-env-var", TOKEN_VARIABLE] if token else []
     return {

@@ -39,13 +39,13 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 
-_REPLACES = "nothing was overwritten; --force replaces it and keeps a copy"
-_REMOVES = "nothing was removed; --force removes it all the same and keeps a copy"
+_REPLACES = "nothing was overwritten; to replace it and keep a copy, add --force"
+_REMOVES = "nothing was removed; to remove it and keep a copy, add --force"
 
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Who adds or updates, when, and with what."""
+    """Who installs, when, and with which tool."""
 
     by: str
     at: str
@@ -54,9 +54,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was done: folders that were written or emptied, copies of what somebody had changed there, and agents
-    whose folders could not be looked into.
-    """
+    """The written or emptied folders, the copies of edited files, and the agents whose folders are unusable."""
 
     written: tuple[str, ...] = ()
     backups: tuple[Path, ...] = ()
@@ -64,7 +62,7 @@ class Outcome:
 
 
 def add(scope: Scope, fetched: Fetched, server: Server, agents: Mapping[str, Mode], who: Signature) -> Outcome:
-    """Put the skill into the folders of ``agents``, and into the lock."""
+    """Write the skill into the folders of ``agents`` and into the lock."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
         merged = merged_agents(lock.now, scope, server, fetched.entry, agents)
@@ -86,10 +84,10 @@ def add(scope: Scope, fetched: Fetched, server: Server, agents: Mapping[str, Mod
 def update(
     scope: Scope, planned: Installed, fetched: Fetched, who: Signature, *, force: bool, backups: Path
 ) -> Outcome:
-    """Put another content in the place of ``planned``, which is what the lock said when a person was asked."""
+    """Replace the content of ``planned``, which is the entry of the lock when the user was asked."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
-        known = demand_skill(lock.now, name)
+        known = require_skill(lock.now, name)
         if known != planned:
             raise _lock_changed()
         layout = layout_of(scope, known)
@@ -106,15 +104,15 @@ def update(
 
 
 def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, backups: Path, stamp: str) -> Outcome:
-    """Take a skill out of the folders of ``agents``, or of all of them; and out of the lock if none is left."""
+    """Remove a skill from the folders of ``agents``, or of all; and from the lock if none is left."""
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
-        known = demand_skill(lock.now, name)
+        known = require_skill(lock.now, name)
         unknown = sorted(set(agents) - known.agents.keys())
         if unknown:
             raise NotFoundError(
                 "agent-unknown",
                 f"{name!r:.100} is not installed for {', '.join(unknown):.200}",
-                scope.command("list --installed"),
+                f"see the agents: {scope.command('list --installed')}",
             )
         left: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if agents and key not in agents}
         usable: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if scope.is_usable(key)}
@@ -141,9 +139,9 @@ def restore(
     backups: Path,
     stamp: str,
 ) -> Outcome:
-    """Make the folders what the lock says, all of them or none; the lock is not written.
+    """Make all folders match the lock, or change none. The lock is not written.
 
-    ``ready`` has the files of each skill that is not everywhere yet, by name.
+    ``ready`` has the files of each skill that is missing somewhere, by name.
     """
     written: list[str] = []
     kept: list[Path] = []
@@ -163,26 +161,26 @@ def restore(
 
 
 def check_untouched(scope: Scope, lock: Lock) -> None:
-    """``VerificationError`` if something installed was changed by hand: what is only missing can be put back."""
+    """Refuse edited files. Missing files are allowed, because they can be restored."""
     for skill in lock.skills.values():
         for state in installed_states(scope, skill):
             if state.state == "changed":
                 raise _in_the_way(skill.name, state, is_ours=True)
 
 
-def demand_skill(lock: Lock, name: str) -> Installed:
-    """The installed skill called ``name``."""
+def require_skill(lock: Lock, name: str) -> Installed:
+    """Return the installed skill called ``name``."""
     if name not in lock.skills:
         raise NotFoundError(
             "skill-not-installed",
             f"{name!r:.100} is not in the lock",
-            f"it has: {', '.join(sorted(lock.skills)) or 'nothing':.300}",
+            f"the installed skills are: {', '.join(sorted(lock.skills)) or 'none':.300}",
         )
     return lock.skills[name]
 
 
 def _check_ours(name: str, state: PlaceState, scope: Scope, *, is_ours: bool) -> None:
-    """N1: what somebody else put there stays theirs, even the very same: to remove a skill would take it away."""
+    """N1: refuse files of others, even equal ones, because removing the skill would delete them."""
     check_free(state.place.folder, name)
     is_foreign = state.state == "ok" and not is_ours and not was_put(state.place.folder, name)
     if state.state == "changed" or is_foreign:
@@ -191,7 +189,7 @@ def _check_ours(name: str, state: PlaceState, scope: Scope, *, is_ours: bool) ->
 
 
 def _stage(swap: Swap, layout: Layout, name: str, files: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Prepare every folder that does not have exactly this yet; which those are."""
+    """Prepare every folder that does not match yet, and return their labels."""
     digests = {path: digest_of(data) for path, data in files.items()}
     needing = [state.place for state in states(name, digests, layout) if state.state != "ok"]
     for place in needing:
@@ -211,7 +209,7 @@ def _keep(
     stamp: str,
     forcing: str = _REPLACES,
 ) -> tuple[Path, ...]:
-    """Copies of what somebody changed, if it may go at all; ``forcing`` says what that would do."""
+    """Copy edited files before they are replaced; without ``force`` refuse, with ``forcing`` as the hint."""
     drifted = list(drifted)
     if drifted and not force:
         raise _in_the_way(name, drifted[0], is_ours=True, forcing=forcing)
@@ -219,7 +217,9 @@ def _keep(
 
 
 def _lock_changed() -> FormatError:
-    return FormatError("lock-changed", "the lock was changed meanwhile", "nothing was written; run it again")
+    return FormatError(
+        "lock-changed", "the lock has changed in the meantime", "nothing was written; run the command again"
+    )
 
 
 def _in_the_way(
@@ -229,13 +229,13 @@ def _in_the_way(
     if is_ours:
         return VerificationError(
             "skill-drifted",
-            f"{where!r:.300} is not what the lock says: {how}",
+            f"{where!r:.300} does not match the lock: {how}",
             forcing,
             rule="V1",
         )
     return OriginError(
         "skill-foreign",
-        f"{where!r:.300} is there already, and skillwire did not put it there",
+        f"{where!r:.300} exists already, and skillwire did not write it",
         "nothing was overwritten; move or remove it yourself",
         rule="N1",
     )
@@ -250,7 +250,7 @@ def _first(words: tuple[str, ...], shown: int = 5) -> Iterator[str]:
 def check_add(
     lock: Lock, scope: Scope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode], who: Signature
 ) -> None:
-    """Refuse what could not be added or recorded anyway, before anything is fetched and anybody is asked."""
+    """Refuse a skill that cannot be added or recorded, before anything is fetched and the user is asked."""
     name, digests = parse_name(entry.path.rpartition("/")[2]), promised_digests(entry)
     merged, known = merged_agents(lock, scope, server, entry, agents), lock.skills.get(name)
     check_same(known, digests, scope)
@@ -266,13 +266,13 @@ def check_add(
 def merged_agents(
     lock: Lock, scope: Scope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]
 ) -> dict[str, Mode]:
-    """All agents that the skill is for, with ``agents``; refuses a name that another origin's skill has (N1)."""
+    """Return all agents of the skill, including ``agents``; refuse the name of a skill of another origin (N1)."""
     name = parse_name(entry.path.rpartition("/")[2])
     for other in lock.skills:
         if other != name and fold(other) == fold(name):
             raise FormatError(
                 "name-collision",
-                f"{name!r:.100} and the installed {other!r:.100} are one name on some disks",
+                f"{name!r:.100} and the installed {other!r:.100} are the same name on some disks",
                 f"remove that one first: {scope.command(f'remove {other}')}",
                 rule="B5",
             )
@@ -282,47 +282,47 @@ def merged_agents(
     if (known.server.origin, known.uri) != (server.origin, entry.uri):
         raise OriginError(
             "origin-other",
-            f"{name!r:.100} is installed from elsewhere: {known.uri!r:.200} of {str(known.server)!r:.200}",
-            "nothing was overwritten; to have this one, remove that one first: " + scope.command(f"remove {name}"),
+            f"{name!r:.100} is installed from another origin: {known.uri!r:.200} of {str(known.server)!r:.200}",
+            "nothing was overwritten; remove the installed skill first: " + scope.command(f"remove {name}"),
             rule="N1",
         )
     for agent in known.agents.keys() & agents.keys():
         if known.agents[agent] != agents[agent]:
             raise FormatError(
                 "mode-other",
-                f"{name!r:.100} is there for {agent} as a {known.agents[agent]}",
+                f"{name!r:.100} is installed for {agent} as a {known.agents[agent]}",
                 f"remove it first: {scope.command(f'remove {name}')}",
             )
     return {**known.agents, **agents}
 
 
 def check_same(known: Installed | None, digests: Mapping[str, str], scope: Scope) -> None:
-    """Refuse another content than the installed one: that is an update, with a question of its own (A2)."""
+    """Refuse content that differs from the installed one: that is an update, which needs its own approval (A2)."""
     if known is not None and known.files != digests:
         raise FormatError(
             "skill-changed",
-            f"{known.name!r:.100} is installed with another content",
-            f"look at what changed: {scope.command(f'update {known.name}')}",
+            f"{known.name!r:.100} is installed with different content",
+            f"see the changes and update it: {scope.command(f'update {known.name}')}",
         )
 
 
 def _check_apart(place: Place, server: Server, scope: Scope) -> None:
-    """A copy beside the original would be another original, and to remove the one could remove the other."""
+    """Refuse to install into the source folder: removing the copy could remove the original."""
     if server.kind != "folder":
         return
     source = Path(os.path.realpath(scope.lock_path.parent / server.words[0]))
     if place.folder == source or source in place.folder.parents:
         raise FormatError(
             "folder-inside",
-            f"{place.label!r:.200} is part of {server.words[0]!r:.200}, where the skill comes from",
-            "nothing was written; choose another agent, or a TARGET that does not have the agent's folder in it",
+            f"{place.label!r:.200} is inside of {server.words[0]!r:.200}, the source of the skill",
+            "nothing was written; choose another agent, or a TARGET that does not contain the folder of the agent",
         )
 
 
 def tidy_up(scope: Scope, agents: Iterable[str], *, backups: Path, stamp: str) -> list[Path]:
-    """Make every folder of ``scope`` what it was before a process was killed there, or what that had recorded.
+    """Settle the changes of killed processes: complete them if the lock records them, otherwise undo them.
 
-    Copies of what was taken back are in ``backups``; where, is returned.
+    Return the copies of undone changes in ``backups``.
     """
     kept: list[Path] = []
     if not scope.lock_path.parent.is_dir():  # nothing was ever written in this scope
@@ -342,10 +342,10 @@ def tidy_up(scope: Scope, agents: Iterable[str], *, backups: Path, stamp: str) -
 
 
 def _is_recorded(scope: Scope, lock: Lock, folder: Path, name: str, path: Path) -> bool:
-    """Whether what lies at ``path`` is what the lock says lies in ``folder`` under ``name``."""
+    """Return whether ``path`` matches the record of the lock for ``name`` in ``folder``."""
     try:
         return name in lock.skills and _is_as_recorded(scope, lock.skills[name], folder, path)
-    except SkillwireError:  # a skill that cannot be placed, or read, is not what the lock says
+    except SkillwireError:  # a skill that cannot be placed or read does not match
         return False
 
 
@@ -360,7 +360,7 @@ def _is_as_recorded(scope: Scope, skill: Installed, folder: Path, path: Path) ->
 def _agent_folders(scope: Scope, agents: Iterable[str]) -> set[Path]:
     found: set[Path] = set()
     for agent in agents:
-        with suppress(SkillwireError):  # one that cannot be used was not written to
+        with suppress(SkillwireError):  # an unusable folder was not written to
             found.add(scope.place_of(agent).folder)
     with suppress(SkillwireError):
         found.add(scope.shared.folder)

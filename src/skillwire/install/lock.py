@@ -1,10 +1,10 @@
-"""``skills.lock.json``: which skills are installed, from where, with exactly which bytes, when and by whom.
+"""``skills.lock.json``: the installed skills, their source, digests, time and user.
 
-Pure: bytes in, values out, and back. The text is the same for the same values: sorted keys, two spaces, a digest
-on a line of its own, a line break at the end, so that a change of one file is a change of one line. Fields of
-others are kept. A lock of a newer version, nonsense typed by hand, a key twice: ``FormatError``, never a guess.
+Pure functions between bytes and values. Equal values give equal text: sorted keys, two spaces, one digest per
+line, a final line break. So a change of one file is a change of one line. Unknown fields are kept. A newer
+version, an invalid value or a duplicate key is a ``FormatError``.
 
-No header, no token, no variable's value is in it: only what is needed to reach the server again.
+The lock has no headers, tokens or values of variables, only what is needed to reach the server again.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _SERVER_FIELDS = frozenset({*_KINDS, "config", "dialect", "era"})
 _SKILL_FIELDS = frozenset({"agents", "at", "by", "files", "server", "tool", "uri"})
 _URL = re.compile(r"https?://[^/]", re.IGNORECASE)
 _DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
-_MENDING = "correct it, or restore it from version control; nothing was changed"
-_MERGING = "it has the marks of a merge: settle it by hand; nothing was changed"
+_FIX = "correct it, or restore it from version control; nothing was changed"
+_RESOLVE = "resolve the merge conflict in it; nothing was changed"
 
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """How a server is reached again: a URL, a command, a folder or archive (seen from the lock), a label."""
+    """How to reach a server again: a URL, a command, a folder or archive (relative to the lock), or a label."""
 
     kind: ServerKind
     words: tuple[str, ...]
@@ -49,14 +49,14 @@ class Server:
 
     @property
     def origin(self) -> tuple[str, ...]:
-        """What makes two of them the same origin; how it is spoken to does not."""
+        """The identity of the origin, without dialect and era."""
         return (self.kind, self.config or "", *self.words)
 
     def __str__(self) -> str:
         return " ".join(self.words)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the lock."""
+        """Return the form in the lock."""
         value = list(self.words) if self.kind == "command" else self.words[0]
         known = {self.kind: value, "config": self.config, "dialect": self.dialect, "era": self.era}
         return {**self.extra, **{key: value for key, value in known.items() if value is not None}}
@@ -64,7 +64,7 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """One skill: where it came from, its files and their digests, and for which agents it lies where."""
+    """One installed skill: its source, its files with digests, and its agents."""
 
     name: str
     uri: str
@@ -77,7 +77,7 @@ class Installed:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in the lock."""
+        """Return the form in the lock."""
         return {
             **self.extra,
             "agents": dict(self.agents),
@@ -98,43 +98,43 @@ class Lock:
     extra: Mapping[str, Any] = field(default_factory=dict[str, Any], compare=False)
 
     def having(self, skill: Installed) -> Lock:
-        """The same with ``skill``, in the place of one of its name."""
+        """Return a lock with ``skill``, which replaces one with the same name."""
         return replace(self, skills={**self.skills, skill.name: skill})
 
     def without(self, name: str) -> Lock:
-        """The same without the skill called ``name``."""
+        """Return a lock without the skill called ``name``."""
         return replace(self, skills={key: skill for key, skill in self.skills.items() if key != name})
 
 
 def format_lock(lock: Lock) -> bytes:
-    """The file's bytes; ``FormatError`` if they could not be read again."""
+    """Return the bytes of the file; ``FormatError`` if they could not be parsed again."""
     skills = {name: skill.to_json() for name, skill in lock.skills.items()}
     document = {**lock.extra, "version": VERSION, "skills": skills}
     try:
         data = (json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False) + "\n").encode()
         parse_lock(data)
     except UnicodeEncodeError as error:
-        raise _unwritable("a name in it is not UTF-8") from error
+        raise _unwritable("a name is not valid UTF-8") from error
     except FormatError as error:
-        raise _unwritable(error.message.removeprefix(f"{LOCK_NAME} cannot be used: "), error.rule) from error
+        raise _unwritable(error.message.removeprefix(f"{LOCK_NAME} is invalid: "), error.rule) from error
     return data
 
 
 def parse_lock(data: bytes) -> Lock:
-    """The lock in ``data``; ``FormatError`` if it is none, or not one that this version understands."""
+    """Parse a lock; ``FormatError`` if it is invalid or of a newer version."""
     try:
         document: object = json.loads(data.decode(), object_pairs_hook=_once)
     except json.JSONDecodeError as error:
         raise FormatError(
             "lock-invalid",
             f"{LOCK_NAME} is not JSON: line {error.lineno}, column {error.colno}: {error.msg}",
-            _MERGING if b"<<<<<<<" in data else _MENDING,
+            _RESOLVE if b"<<<<<<<" in data else _FIX,
             line=error.lineno,
             column=error.colno,
         ) from error
-    except (ValueError, RecursionError) as error:  # no UTF-8, a number of thousands of digits, too deep
-        raise FormatError("lock-invalid", f"{LOCK_NAME} is not JSON text", _MENDING) from error
-    fields = _object(document, "it")
+    except (ValueError, RecursionError) as error:  # invalid UTF-8, a number with thousands of digits, too deep
+        raise FormatError("lock-invalid", f"{LOCK_NAME} is not JSON text", _FIX) from error
+    fields = _object(document, "the document")
     _check_version(fields.get("version"))
     skills = _object(fields.get("skills"), "'skills'")
     found = {name: _skill(name, value) for name, value in skills.items()}
@@ -143,10 +143,10 @@ def parse_lock(data: bytes) -> Lock:
 
 
 def parse_name(name: str) -> str:
-    """``name`` if a skill's folder may have it: one segment, not hidden."""
+    """Check the name of the folder of a skill: one segment, not hidden."""
     if segment_problem(name) or name.startswith(".") or len(name.encode()) > 255:
         raise FormatError(
-            "name-invalid", f"{name!r:.100} cannot be the name of a skill's folder", "its server has to rename it"
+            "name-invalid", f"{name!r:.100} cannot be the name of a folder", "the server has to rename the skill"
         )
     return name
 
@@ -155,7 +155,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
-        _refuse(f"it has {twice!r:.100} twice")
+        _refuse(f"duplicate key {twice!r:.100}")
     return found
 
 
@@ -163,23 +163,25 @@ def _check_version(version: object) -> None:
     if isinstance(version, int) and not isinstance(version, bool) and version > VERSION:
         raise FormatError(
             "lock-newer",
-            f"{LOCK_NAME} was written by a newer skillwire (its version is {version}, this one reads {VERSION})",
+            f"{LOCK_NAME} has version {version}, and this skillwire reads version {VERSION}",
             "update skillwire; nothing was changed",
         )
     if version != VERSION or isinstance(version, bool):
-        _refuse(f"its 'version' is {version!r:.40}, not {VERSION}")
+        _refuse(f"'version' is {version!r:.40}, not {VERSION}")
 
 
 def _check_names(skills: Mapping[str, Installed]) -> None:
-    """B5: two names that are one to some disks cannot both lie in a folder."""
+    """B5: refuse two names that are equal on some disks."""
     seen: dict[str, str] = {}
     for name in skills:
         other = seen.setdefault(fold(name), name)
         if other != name:
             raise FormatError(
-                "lock-invalid", f"{LOCK_NAME} has {other!r:.100} and {name!r:.100}, one on some disks", _MENDING,
+                "lock-invalid",
+                f"{LOCK_NAME} has {other!r:.100} and {name!r:.100}, the same name on some disks",
+                _FIX,
                 rule="B5",
-            )  # fmt: skip
+            )
 
 
 def _skill(name: str, value: object) -> Installed:
@@ -216,7 +218,7 @@ def _files(value: object, what: str) -> dict[str, str]:
         except FormatError as error:
             raise _invalid(f"{what}: {error.message}") from error
         if not is_digest(digest):
-            _refuse(f"the digest of {path!r:.100} of {what} is not one")
+            _refuse(f"the digest of {path!r:.100} of {what} is invalid")
     if SKILL_MD not in files:
         _refuse(f"{what} has no {SKILL_MD}")
     return cast("dict[str, str]", files)
@@ -226,9 +228,9 @@ def _agents(value: object, what: str) -> dict[str, Mode]:
     agents = _object(value, f"'agents' of {what}")
     for agent, mode in agents.items():
         if mode not in ("copy", "link") or not agent.isprintable() or "\\" in agent:
-            _refuse(f"'agents' of {what} says {agent!r:.80}: {mode!r:.40}")
+            _refuse(f"'agents' of {what} has the invalid member {agent!r:.80}: {mode!r:.40}")
     if not agents:
-        _refuse(f"{what} is installed for nobody")
+        _refuse(f"{what} has no agents")
     return cast("dict[str, Mode]", agents)
 
 
@@ -248,7 +250,7 @@ def _server(value: object, what: str) -> Server:
 
 
 def _check_kind(server: Server, what: str) -> None:
-    """A5: a word is what its kind says. A label in the place of a URL starts programs unasked."""
+    """A5: check each value for its kind. A label in place of a URL could start a program without consent."""
     if server.kind == "url" and not _URL.match(server.words[0]):
         _refuse(f"the 'url' of {what} does not begin with https:// or http://")
     if server.kind == "label" and "://" in server.words[0]:
@@ -278,12 +280,15 @@ def _others(fields: Mapping[str, Any], known: frozenset[str]) -> dict[str, Any]:
 
 def _unwritable(reason: str, rule: str = "") -> FormatError:
     return FormatError(
-        "lock-unrecordable", f"it cannot be recorded: {reason}", "nothing was written; use another name", rule=rule
+        "lock-unrecordable",
+        f"the lock cannot record it: {reason}",
+        "nothing was written; use another name",
+        rule=rule,
     )
 
 
 def _invalid(reason: str) -> FormatError:
-    return FormatError("lock-invalid", f"{LOCK_NAME} cannot be used: {reason}", _MENDING)
+    return FormatError("lock-invalid", f"{LOCK_NAME} is invalid: {reason}", _FIX)
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -1,7 +1,7 @@
-"""The lock on disk: read whole, replaced whole, and never by two at a time.
+"""The lock on disk, which only one process changes at a time.
 
-Whoever changes it holds the folder it lies in (``flock``), reads it again, and replaces it by a rename: what two
-processes add at the same time both ends up in it, and one that is killed leaves the old file or the new one.
+A process that changes it locks its folder (``flock``), reads the file again, and replaces it by a rename. So the
+changes of two processes are both kept, and a killed process leaves the old file or the new one.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ _PAUSE = 0.02
 
 
 class LockFile:
-    """A lock that this process alone may change now; ``now`` is what is in it."""
+    """A lock that only this process may change; ``now`` is its content."""
 
     def __init__(self, path: Path, now: Lock) -> None:
         self._path = path
         self.now = now
 
     def write(self, lock: Lock) -> None:
-        """Replace it, unless it would stay the same."""
+        """Replace the file if its content changes."""
         if lock != self.now or not self._path.exists():
             replace_file(self._path, format_lock(lock))
             self.now = lock
 
 
 def read_lock(path: Path) -> Lock | None:
-    """The lock at ``path``; ``None`` if there is none."""
+    """Read the lock at ``path``; ``None`` if there is none."""
     try:
         with path.open("rb") as file:
             data = file.read(_MAX_BYTES + 1)
@@ -49,10 +49,12 @@ def read_lock(path: Path) -> Lock | None:
         return None
     except OSError as error:
         raise StoreError(
-            "lock-unreadable", f"{_called(path)} cannot be read: {error.strerror}", "look at its permissions"
+            "lock-unreadable", f"{_called(path)} cannot be read: {error.strerror}", "check its permissions"
         ) from error
     if len(data) > _MAX_BYTES:
-        raise StoreError("lock-unreadable", f"{_called(path)} is too large to be a lock", "restore it")
+        raise StoreError(
+            "lock-unreadable", f"{_called(path)} is too large for a lock", "restore it from version control"
+        )
     try:
         return parse_lock(data)
     except FormatError as error:
@@ -60,21 +62,23 @@ def read_lock(path: Path) -> Lock | None:
         raise
 
 
-def demand_lock(path: Path) -> Lock:
-    """The lock at ``path``; ``NotFoundError`` if there is none."""
+def require_lock(path: Path) -> Lock:
+    """Read the lock at ``path``, which must exist."""
     lock = read_lock(path)
     if lock is None:
         raise NotFoundError(
-            "lock-missing", f"there is no {LOCK_NAME} here", "add a skill first, or use --global or --project"
+            "lock-missing",
+            f"no {LOCK_NAME} here",
+            "add a skill first (skillwire add), or use --global or --project",
         )
     return lock
 
 
 @contextmanager
 def held_lock(path: Path, patience: float = _PATIENCE_SECONDS) -> Generator[LockFile]:
-    """The lock at ``path``, for this process alone while the block runs."""
+    """Hold the lock at ``path`` for this process while the block runs."""
     if path.is_symlink():
-        raise StoreError("lock-linked", f"{LOCK_NAME} is a symbolic link", "put the file itself there")
+        raise StoreError("lock-linked", f"{LOCK_NAME} is a symbolic link", "replace it by a file")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -90,7 +94,7 @@ def held_lock(path: Path, patience: float = _PATIENCE_SECONDS) -> Generator[Lock
 
 
 def _called(path: Path) -> str:
-    """Which lock it is: there is one in each project, and a person's own."""
+    """Return which lock it is: that of a project, or that of the user."""
     return f"./{path.name}" if path.parent == Path.cwd() else shown(path, Path.home())
 
 
@@ -102,12 +106,14 @@ def _wait_for(folder: int, patience: float) -> None:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise StoreError(
-                    "lock-busy", f"another skillwire is changing {LOCK_NAME}", "try again when it is done"
+                    "lock-busy",
+                    f"another process is changing {LOCK_NAME}",
+                    "run the command again when it has ended",
                 ) from None
             time.sleep(_PAUSE)
         except OSError as error:
             raise StoreError(
-                "lock-unwritable", f"{LOCK_NAME} cannot be held: {error.strerror}", "use a local disk"
+                "lock-unwritable", f"{LOCK_NAME} cannot be locked: {error.strerror}", "use a local disk"
             ) from error
         else:
             return

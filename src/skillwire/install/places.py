@@ -1,11 +1,11 @@
-"""From the agents that a person chose to folders on this disk.
+"""Maps the chosen agents to folders on this disk.
 
-A project's files may be those of a stranger (Z2). Its lock, and links that came with it, lead to folders of known
-agents inside the project, or to folders that the user typed on this machine. A folder that is a link out of the
-project, or out of the home, is refused, not followed. Repositories, virtual environments and ``node_modules`` are
-always refused: what lies there is run later.
+A project may be untrusted (Z2). Its lock and its links may lead only to folders of known agents inside the
+project, or to folders that the user typed on this machine. A folder that is a link out of the project, or out of
+the home, is refused. So are repositories, virtual environments and ``node_modules``, because their files are run
+later.
 
-With ``link`` there is one copy, in the folder that agents share, and a relative link to it from each agent's own.
+With ``link`` there is one copy in the folder that agents share, and a relative link to it from each other folder.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 ScopeKind: TypeAlias = Literal["project", "global"]
 
 
-def _is_none(_folder: Path) -> bool:
+def _never(_folder: Path) -> bool:
     return False
 
 
 def shown(path: Path, home: Path) -> str:
-    """A path as a person calls it: what a variable moved is where it is."""
+    """Return a path for messages, with ``~`` for the home."""
     return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """One folder that agents read, as it really is; ``label`` is what a person calls it."""
+    """The real path of a folder that agents read, and its name for messages."""
 
     folder: Path
     label: str
@@ -48,7 +48,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where one skill lies: folders with its files, folders with a link to those in ``shared``."""
+    """The folders of one skill: those with its files, and those with a link to the copy in ``shared``."""
 
     copies: tuple[Place, ...]
     links: tuple[Place, ...] = ()
@@ -56,31 +56,31 @@ class Layout:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        """All of them."""
+        """All folders."""
         return (*self.copies, *self.links)
 
     def link_to(self, name: str, place: Place) -> str:
-        """The text of the link in ``place`` to the copy of the skill ``name``."""
-        assert self.shared is not None  # noqa: S101 - links are made to it only
+        """Return the target of the link in ``place`` to the copy of the skill ``name``."""
+        assert self.shared is not None  # noqa: S101 - only a layout with links calls this
         return os.path.relpath(self.shared.folder / name, place.folder)
 
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """The project that a person stands in, or everything of theirs.
+    """The current project, or the account of the user.
 
-    ``is_typed`` tells whether the user named a folder on this machine, by its real path.
+    ``is_typed`` returns whether the user typed a folder on this machine, by its real path.
     """
 
     kind: ScopeKind
     project: Path
     home: Path
     environment: Mapping[str, str]
-    is_typed: Callable[[Path], bool] = field(default=_is_none, compare=False)
+    is_typed: Callable[[Path], bool] = field(default=_never, compare=False)
 
     @property
     def lock_path(self) -> Path:
-        """Where the lock lies."""
+        """The path of the lock."""
         if self.kind == "project":
             return self.project / LOCK_NAME
         return locate("~/.config/skillwire", self.home, self.environment).path / LOCK_NAME
@@ -93,17 +93,17 @@ class Scope:
         return self._everywhere(SHARED_EVERYWHERE)
 
     def command(self, words: str) -> str:
-        """What a person types to do ``words`` in this scope, for hints."""
+        """Return the command that does ``words`` in this scope, for hints."""
         return f"skillwire {words}{' --global' if self.kind == 'global' else ''}"
 
     def place_of(self, agent: str) -> Place:
-        """The folder of an agent, by its id, or by the path of its folder (which has a slash in it)."""
+        """Return the folder of an agent, given by its id or by a path, which contains a slash."""
         if self.kind == "project":
             return self._in_project(agent if "/" in agent else find_agent(agent).project)
         return self._given(agent) if "/" in agent else self._everywhere(find_agent(agent).everywhere)
 
     def is_usable(self, agent: str) -> bool:
-        """Whether the agent is known and has its folder where it may be written to."""
+        """Return whether the agent is known and its folder may be written."""
         try:
             self.place_of(agent)
         except SkillwireError:
@@ -111,7 +111,7 @@ class Scope:
         return True
 
     def key_of(self, folder: str) -> str:
-        """How a folder given by its path stands in the lock."""
+        """Return the form of a folder in the lock."""
         path = os.path.normpath(os.path.join(self.project, os.path.expanduser(folder)))
         if self.kind == "global":
             return path
@@ -119,7 +119,7 @@ class Scope:
         return f"./{os.path.relpath(path, self.project)}"
 
     def layout(self, agents: Mapping[str, Mode]) -> Layout:
-        """Where a skill for ``agents`` lies. Agents that share a folder share what is in it."""
+        """Return the folders of a skill for ``agents``. Agents with the same folder share its content."""
         modes: dict[Path, Mode] = {}
         places: dict[Path, Place] = {}
         shared = self.shared if "link" in agents.values() else None
@@ -131,7 +131,7 @@ class Scope:
             if modes.setdefault(place.folder, mode) != mode and not is_shared:
                 raise FormatError(
                     "mode-other",
-                    f"{place.label!r:.200} cannot have both a copy and a link of one skill",
+                    f"{place.label!r:.200} cannot have both a copy and a link of the same skill",
                     "choose --copy or --link for all agents that read this folder",
                 )
             places.setdefault(place.folder, place)
@@ -142,7 +142,7 @@ class Scope:
         )
 
     def _in_project(self, path: str) -> Place:
-        """Z2: the real folder is that of a known agent, or one that the user typed."""
+        """Z2: require the folder of a known agent, or one that the user typed."""
         place = self._inside(self.project / path, self.project, path)
         top = Path(os.path.realpath(self.project))
         if place.folder not in {top / agent.project for agent in AGENTS.values()} and not self.is_typed(
@@ -151,8 +151,8 @@ class Scope:
             folder = f"./{place.folder.relative_to(top)}"
             raise FormatError(
                 "folder-not-allowed",
-                f"{folder!r:.200} is not the folder of a known agent, and you did not name it on this machine",
-                f"nothing was written; look at it, then: skillwire ci --agent-dir {shlex.quote(folder)}",
+                f"{folder!r:.200} is not the folder of a known agent, and you have not named it on this machine",
+                f"nothing was written; to allow it: skillwire ci --agent-dir {shlex.quote(folder)}",
                 rule="Z2",
             )
         return place
@@ -174,7 +174,7 @@ class Scope:
             raise FormatError(
                 "folder-elsewhere",
                 f"{label!r:.200} {leads}",
-                "nothing was written; to use that folder, name it yourself: --global --agent-dir FOLDER",
+                "nothing was written; to use that folder, add: --global --agent-dir FOLDER",
             )
         return _place(real, label)
 

@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 
 
 _WITH_VALUE = re.compile("--[^=]*=")
-# What these take may look like a path, and is none.
+# The values of these options may look like a path, but are none.
 _OUR_WORDS = ("--name", "--prefix", "--unlisted", "--instructions")
 
 
 def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
-    """``words``, which a person typed in ``folder``, so that they mean the same wherever they are started."""
+    """Make ``words``, typed in ``folder``, mean the same in every folder."""
     ours = next((place for place, word in enumerate(words) if Path(word).name == "skillwire"), len(words))
     whole = [_program(word, folder) for word in words[:1]]
     for before, word in pairwise(words):
@@ -50,12 +50,12 @@ def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
 
 
 def _split_option(word: str) -> tuple[str, str, str]:
-    """An option and its value in one word, such as ``--config=servers.json``; else no option."""
+    """Split a word such as ``--config=servers.json``; the option is empty for other words."""
     return word.partition("=") if _WITH_VALUE.match(word) else ("", "", word)
 
 
 def _program(word: str, folder: Path) -> str:
-    """Without a slash it is looked for on the ``PATH``."""
+    """A program without a slash is found on the ``PATH``."""
     return _absolute(folder, word) if "/" in word else word
 
 
@@ -78,25 +78,27 @@ def describe_server(
     dialect: str | None = None,
     era: str | None = None,
 ) -> Server:
-    """What the lock will say of ``target``: the words of a command, a URL, a folder or a label."""
+    """Return the record of ``target``: the words of a command, a URL, a folder or a label."""
     if not isinstance(target, str):
         words = from_anywhere(target, scope.project) if scope.kind == "global" else target
         return Server("command", tuple(words), None, dialect, era)
     if "://" in target:
         return Server("url", (_without_secret(target),), None, dialect, era)
     if config is None and target.endswith(".json") and os.path.isfile(target):
-        raise FormatError("target-unknown", "a listing has no files to add", "name the server that it is of")
+        raise FormatError(
+            "target-unknown", "a listing has no files to install", "use the server that it was made from"
+        )
     if config is None and os.path.exists(target):
         check_local_name(target, scope.home)
-        return Server("folder", (_seen_from_lock(Path(target), scope),))
+        return Server("folder", (_path_in_lock(Path(target), scope),))
     if config is None and scope.kind == "global" and os.sep not in target:
         config, _ = find_server(target, find_configs(scope.project, scope.home))
-    file = None if config is None else _seen_from_lock(config, scope)
+    file = None if config is None else _path_in_lock(config, scope)
     return Server("label", (target,), file, dialect, era)
 
 
 def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path | None]:
-    """What to open, and the config file that a label is in if one was given."""
+    """Return the target to open, and the configuration file of a label if one was given."""
     base = scope.lock_path.parent
     match server.kind:
         case "command":
@@ -108,8 +110,8 @@ def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path
             if not os.path.isdir(folder) and not (is_archive(folder) and os.path.isfile(folder)):
                 raise FormatError(
                     "target-unknown",
-                    f"{server.words[0]!r:.200}, which the lock names, is not a folder or an archive of skills",
-                    "put it back, or correct it in the lock",
+                    f"the lock names {server.words[0]!r:.200}, which is not a folder or an archive of skills",
+                    "restore it, or correct it in the lock",
                 )
             return folder, None
         case "label":
@@ -118,19 +120,19 @@ def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path
     if config is None and os.path.exists(server.words[0]):
         raise FormatError(
             "label-shadowed",
-            f"there is a file or folder called {server.words[0]!r:.100}, and the lock means a server's label",
+            f"a file or folder is called {server.words[0]!r:.100}, like the label of the server in the lock",
             "rename it, or add the skill again with --config FILE",
         )
     return server.words[0], config
 
 
 def base_of(scope: Scope) -> Path:
-    """Where programs are started, and labels without a file are looked for."""
+    """Return the folder where programs start, and where labels without a file are searched."""
     return scope.home if scope.kind == "global" else scope.project
 
 
 class ForeignServer(NamedTuple):
-    """A server that a project's file names: the file, the label (empty in a lock), the entry as it is written."""
+    """A server from a file of the project: the file, the label (empty in a lock), and the original entry."""
 
     file: Path
     label: str
@@ -138,7 +140,7 @@ class ForeignServer(NamedTuple):
 
 
 def needs_consent(server: Server, scope: Scope) -> ForeignServer | None:
-    """Z1: what the user has to allow before this server is used; ``None`` if they configured it themselves."""
+    """Z1: return what the user has to allow before this server is used; ``None`` if it is their own."""
     if server.kind == "folder":
         return None
     label, entry = "", server.to_json()
@@ -160,16 +162,16 @@ def _without_secret(url: str) -> str:
     except ValueError:
         is_plain = False
     if not is_plain:
-        raise FormatError(  # the URL itself is not repeated
+        raise FormatError(  # the URL is not repeated, because it may contain a secret
             "url-secret",
-            "the URL has a user, a password or a query, which may be a secret and would be recorded",
-            "give the server a label in an mcpServers file, and use the label",
+            "the URL has a user, a password or a query, which may be secret and would be recorded",
+            "add the server to an mcpServers file, and use its label",
         )
     return url
 
 
-def _seen_from_lock(path: Path, scope: Scope) -> str:
-    """Relative to a project's lock, so that it is the same for everybody; absolute in a person's own."""
+def _path_in_lock(path: Path, scope: Scope) -> str:
+    """Return the path relative to the lock of a project, or absolute for the lock of the user."""
     absolute = os.path.normpath(Path.cwd() / path)
     if scope.kind == "global":
         return absolute

@@ -39,7 +39,7 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
-    """Put ``data`` at ``path``. An existing file's mode stays; a new one gets ``mode``, or what is usual."""
+    """Write ``data`` to ``path``. An existing file keeps its mode; a new one gets ``mode`` or the default."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -57,7 +57,7 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
 
 
 def unfinished(path: Path) -> list[Path]:
-    """What processes that were killed had written to put it at ``path``; if nobody is writing there now."""
+    """Return the unfinished files of killed processes for ``path``. No process may be writing it now."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\Z")
     return [each for each in path.parent.iterdir() if name.match(each.name) and each.is_file()]
 
@@ -84,7 +84,7 @@ _STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
 
 @dataclass
 class _Step:
-    """One destination: what was staged for it, and what was moved so far."""
+    """One destination: its staged content, and the renames so far."""
 
     staging: Path
     destination: Path
@@ -101,8 +101,8 @@ class _Step:
         if self.has_old:
             os.rename(self.destination, self.aside)
             self.moved_old = True
-        elif os.path.lexists(self.destination):  # it came while this was prepared, and is somebody's
-            raise FileExistsError(errno.EEXIST, "something else has appeared there")
+        elif os.path.lexists(self.destination):  # it appeared during the preparation and is not ours
+            raise FileExistsError(errno.EEXIST, "it has appeared in the meantime")
         if self.has_new:
             os.rename(self.staging / "new", self.destination)
             self.moved_new = True
@@ -115,7 +115,7 @@ class _Step:
 
 
 class Swap:
-    """Changes to make together: ``put``, ``link`` and ``take`` prepare, ``commit`` does."""
+    """Changes that are made together: ``put``, ``link`` and ``take`` prepare them, ``commit`` makes them."""
 
     def __init__(self) -> None:
         self._steps: list[_Step] = []
@@ -123,30 +123,30 @@ class Swap:
         self._made: list[Path] = []
 
     def put(self, folder: Path, name: str, files: Mapping[str, bytes]) -> None:
-        """``files`` as the folder ``name``."""
-        last = sorted(files, key=lambda path: path == SKILL_MD)  # half of it is no skill to any agent
+        """Prepare ``files`` as the folder ``name``."""
+        last = sorted(files, key=lambda path: path == SKILL_MD)  # without SKILL.md no agent reads a partial folder
         with _reported(name):
             new = self._stage(folder, name, has_new=True) / "new"
             write_tree(name, {path: files[path] for path in last}, new)
 
     def link(self, folder: Path, name: str, target: str) -> None:
-        """A link called ``name`` with the text ``target``."""
+        """Prepare a link called ``name`` to ``target``."""
         staging = self._stage(folder, name, has_new=True)
         try:
             os.symlink(target, staging / "new")
         except OSError as error:
             raise StoreError(
                 "link-failed",
-                f"no link to {name!r:.100} could be made: {error.strerror}",
-                "this disk may not have links: use --copy",
+                f"the link to {name!r:.100} could not be made: {error.strerror}",
+                "this disk may not support links; use --copy",
             ) from error
 
     def take(self, folder: Path, name: str) -> None:
-        """Nothing called ``name`` any more."""
+        """Prepare the removal of ``name``."""
         self._stage(folder, name, has_new=False)
 
     def commit(self, finish: Callable[[], None]) -> None:
-        """Make the changes, then ``finish``; if anything fails, as if nothing had been."""
+        """Make the changes, then call ``finish``. If anything fails, undo all changes."""
         done: list[_Step] = []
         try:
             for step in self._steps:
@@ -161,13 +161,13 @@ class Swap:
         self._made.clear()
 
     def close(self) -> None:
-        """Remove what was prepared or replaced, and folders that were made for nothing."""
+        """Remove staging folders, and new folders that stayed empty."""
         for step in self._steps:
             shutil.rmtree(step.staging, ignore_errors=True)
         for descriptor in self._held:
             os.close(descriptor)
         for folder in reversed(self._made):
-            with suppress(OSError):  # somebody else has put something there
+            with suppress(OSError):  # it is not empty
                 folder.rmdir()
 
     def _stage(self, folder: Path, name: str, *, has_new: bool) -> Path:
@@ -188,7 +188,7 @@ class Swap:
 
 @contextmanager
 def open_swap() -> Generator[Swap]:
-    """A swap; what it prepared is gone at the end of the block, whatever happened."""
+    """Open a swap. Its staging folders are removed at the end of the block."""
     swap = Swap()
     try:
         yield swap
@@ -197,7 +197,7 @@ def open_swap() -> Generator[Swap]:
 
 
 def back_up(folder: Path, name: str, backups: Path, stamp: str) -> Path:
-    """A copy, for the person, of what lies in ``folder`` under ``name``, before it is replaced or removed."""
+    """Copy ``name`` in ``folder`` for the user, before it is replaced or removed."""
     with _reported(name):
         backups.mkdir(parents=True, exist_ok=True, mode=0o700)
         place = backups / f"{name}-{stamp}-{secrets.token_hex(3)}"
@@ -210,13 +210,13 @@ def back_up(folder: Path, name: str, backups: Path, stamp: str) -> Path:
 
 
 def tidy(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[[str], None]) -> None:
-    """Settle what killed processes left: ``is_recorded`` says of a name and a path whether the lock means that.
+    """Settle the staging folders of killed processes. ``is_recorded`` tells whether a path matches the lock.
 
-    What was put there and is taken back may have been edited since: ``keep`` is called with its name before.
+    Content that is removed again may have been edited since, so ``keep`` is called with its name before.
     """
     for name, staging in _leftovers(folder):
         with suppress(OSError):
-            descriptor = _hold(staging)  # fails while its process lives
+            descriptor = _hold(staging)  # fails while its process is running
             try:
                 _settle(staging, folder / name, partial(is_recorded, name), keep)
             finally:
@@ -224,12 +224,12 @@ def tidy(folder: Path, is_recorded: Callable[[str, Path], bool], keep: Callable[
 
 
 def was_put(folder: Path, name: str) -> bool:
-    """Whether a process of ours put ``name`` there and was killed before it could record that."""
+    """Return whether a killed process of ours wrote ``name`` without recording it."""
     return any(name == other for other, _ in _leftovers(folder))
 
 
 def forget(folder: Path, name: str) -> None:
-    """Remove that proof, once it is recorded."""
+    """Remove the staging folder that proved this, after ``name`` was recorded."""
     for other, staging in _leftovers(folder):
         with suppress(OSError):
             if other == name:
@@ -237,10 +237,10 @@ def forget(folder: Path, name: str) -> None:
 
 
 def _leftovers(folder: Path) -> list[tuple[str, Path]]:
-    """What was staged there, and for which name."""
+    """Return the staging folders in ``folder`` with their names."""
     try:
         found = sorted(folder.iterdir())
-    except OSError:  # it is not there yet, or whoever writes into it will say what is wrong
+    except OSError:  # it is missing, or writing into it will report the problem
         return []
     matches = [(_STAGING.match(path.name), path) for path in found if not path.is_symlink()]
     return [(match[1], path) for match, path in matches if match is not None]
@@ -262,12 +262,12 @@ def _settle(
         if not is_there and is_recorded(gone):
             os.rename(gone, destination)
     elif is_there and is_put and not is_recorded(destination):
-        return  # it may be somebody's by now; this stays as the proof for whoever adds it again
+        return  # the user may have edited it; the folder stays as the proof for adding it again
     shutil.rmtree(staging, ignore_errors=True)
 
 
 def _hold(folder: Path) -> int:
-    """Held until closed, or until the process ends, however it ends."""
+    """Lock a folder until the descriptor is closed or the process ends."""
     descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -285,5 +285,5 @@ def _reported(name: str) -> Generator[None]:
         raise StoreError(
             "write-failed",
             f"{name!r:.100} could not be written or removed: {error.strerror or error}",
-            "look at the folder's permissions and at the room on the disk; nothing was changed",
+            "check the permissions of the folder and the free space; nothing was changed",
         ) from error

@@ -43,21 +43,21 @@ _TOO_COMMON = 0.2
 
 
 class Counted(NamedTuple):
-    """An expression for FTS5, and in how many skills it is found."""
+    """An FTS5 expression, and the number of skills that match it."""
 
     expression: str
     skills: int
 
 
 class Stage(NamedTuple):
-    """Expressions for FTS5 whose finds are merged by their scores; ``is_small`` if no cut at ``ROWS`` is due."""
+    """FTS5 expressions whose matches are merged by score; ``is_small`` if they need no cut at ``ROWS``."""
 
     expressions: tuple[str, ...]
     is_small: bool = False
 
 
 def plan_search(words: Sequence[Counted], total: int) -> Iterator[Stage]:
-    """What to ask for, stage by stage; whoever has found enough stops."""
+    """Yield the stages of a search; the caller stops when it has enough results."""
     known = sorted((word for word in words if word.skills), key=lambda word: word.skills)
     count = _count_leading(known, total)
     leading, following = known[:count], known[count : count + _FOLLOWERS]
@@ -77,7 +77,7 @@ def _count_leading(known: Sequence[Counted], total: int) -> int:
 
 
 def _lead(rare: Sequence[Counted], common: Sequence[Counted]) -> Stage:
-    """What has a rare word; before it, what also has a common one."""
+    """Match rare words; matches that also have a common word come first."""
     anywhere = _any_of(rare)
     if not common:
         return Stage((anywhere,), is_small=True)
@@ -112,7 +112,7 @@ CREATE VIRTUAL TABLE texts USING fts5(
     tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
 );
 """
-_EXACT_NAME = 1_000.0  # more than BM25 ever gives
+_EXACT_NAME = 1_000.0  # higher than any BM25 score
 _MAX_COUNTS = 10_000
 _LAST_ROW = (1 << 63) - 1
 _PART = 10
@@ -137,7 +137,7 @@ _COMPLETE = "SELECT word FROM vocabulary WHERE word > ? AND word < ? ORDER BY le
 
 
 class Document(NamedTuple):
-    """What is indexed of one skill. ``key`` is its URI in the one spelling that can be compared."""
+    """The indexed text of one skill. ``key`` is its normalized URI."""
 
     key: str
     uri: str
@@ -147,7 +147,7 @@ class Document(NamedTuple):
 
 
 class Found(NamedTuple):
-    """One skill that was found."""
+    """One found skill."""
 
     uri: str
     name: str
@@ -157,7 +157,7 @@ class Found(NamedTuple):
 
 
 class Engine:
-    """An index of ``Document`` values; ``close`` it in the end."""
+    """An index of documents; ``close`` it in the end."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -171,7 +171,7 @@ class Engine:
                 raise
 
     def put(self, documents: Iterable[Document], gone: Iterable[str] = ()) -> None:
-        """Add these or replace them, and forget those whose key is in ``gone``: all of it or nothing."""
+        """Add or replace documents, and remove those with a key in ``gone``, in one transaction."""
         with self._using() as connection, _transaction(connection):
             self._counts.clear()
             words: set[str] = set()
@@ -184,12 +184,12 @@ class Engine:
                 _remove(connection, key)
 
     def optimize(self) -> None:
-        """Make searches faster, after many documents were added."""
+        """Make searches faster after many documents were added."""
         with self._using() as connection:
             connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
     def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Found]:
-        """The best ``limit`` of what ``sees`` lets through, best first."""
+        """Return the best ``limit`` skills that ``sees`` accepts, best first."""
         with self._using() as connection:
             words = [Counted(word, self._count(word)) for word in self._expressions(query)]
             chosen: dict[int, tuple[str, float]] = {}
@@ -202,18 +202,18 @@ class Engine:
             return [_found(connection, number, score, query) for number, (_, score) in chosen.items()]
 
     def close(self) -> None:
-        """Let go of everything; a call that is under way ends first, later ones are refused."""
+        """Close the index after a running call has ended; later calls fail."""
         with self._lock:
             self._connection.close()
 
     def _ranked(self, query: Query, words: Sequence[Counted]) -> Iterator[tuple[int, float]]:
-        """Skills by number with their scores, best first; one may come twice."""
+        """Yield the numbers of skills with their scores, best first; one may occur twice."""
         for (number,) in self._connection.execute("SELECT id FROM skills WHERE name_key = ?", (query.name,)):
             yield number, _EXACT_NAME
         (total,) = self._connection.execute("SELECT count(*) FROM skills").fetchone()
         lowest = _EXACT_NAME
         for stage in plan_search(words, total):
-            highest = lowest  # what a later stage finds is no better than what an earlier one did
+            highest = lowest  # matches of a later stage rank below those of an earlier one
             matches = [self._matches(expression, stage.is_small) for expression in stage.expressions]
             for negated, number in merge(*matches):
                 lowest = min(highest, -negated)
@@ -231,7 +231,7 @@ class Engine:
         return expressions
 
     def _completed(self, term: Term) -> Term:
-        """Words that begin with ``term``, short ones first, each in one of its forms."""
+        """Return known words that begin with ``term``, short ones first, each in one form."""
         words: list[str] = []
         for (word,) in self._connection.execute(_COMPLETE, (term[0], f"{term[0]}\U0010ffff")):
             if len(words) < _COMPLETIONS and not any(word.startswith(shorter) for shorter in words):
@@ -246,7 +246,7 @@ class Engine:
         return self._counts[expression]
 
     def _counted(self, expression: str) -> int:
-        """In how many skills ``expression`` is found; about, if they are so many that it does not matter."""
+        """Count the skills that match ``expression``; estimate the number if it is large."""
         (last,) = self._connection.execute("SELECT max(id) FROM skills").fetchone()
         (some,) = self._connection.execute(_COUNT, (expression, (last or 0) // _PART)).fetchone()
         if some > ROWS:
@@ -287,7 +287,7 @@ def _found(connection: sqlite3.Connection, number: int, score: float, query: Que
 
 
 def _as_bytes(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")  # what a hostile server calls a skill may be no Unicode
+    return text.encode(errors="surrogatepass")  # a hostile server may use invalid Unicode in a name
 
 
 def _as_text(data: bytes) -> str:
@@ -300,7 +300,7 @@ def _transaction(connection: sqlite3.Connection) -> Generator[None]:
     try:
         yield
     except BaseException:
-        if connection.in_transaction:  # SQLite itself gives up on some errors
+        if connection.in_transaction:  # SQLite rolls back by itself after some errors
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")
@@ -311,17 +311,17 @@ def _explained() -> Generator[None]:
     try:
         yield
     except sqlite3.ProgrammingError as error:
-        raise StoreError("search-closed", "the search index was closed", "make another one") from error
+        raise StoreError("search-closed", "the search index is closed", "make a new one") from error
     except sqlite3.Error as error:
         if "no such module" in str(error) or "tokenizer" in str(error):
             raise StoreError(
                 "search-unavailable",
                 f"the SQLite {sqlite3.sqlite_version} of this Python has no full-text search (FTS5)",
-                "use a Python whose SQLite is 3.27 or later and has FTS5; those of python.org, Debian and uv do",
+                "use a Python with SQLite 3.27 or later and FTS5, such as those of python.org, Debian and uv",
             ) from error
         what = getattr(error, "sqlite_errorname", type(error).__name__)
         raise StoreError(
             "search-failed",
-            f"the search index cannot be used ({what})",
-            "look whether the disk for temporary files is full, and search again",
+            f"the search index failed ({what})",
+            "check the free space for temporary files, and search again",
         ) from error

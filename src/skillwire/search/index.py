@@ -1,15 +1,15 @@
 """Full-text search over the listed skills of a catalog.
 
-- Only listed skills are found (L2), and of those only what ``sees`` lets through.
-- The index is built by the first search and then kept current: each search first takes in what changed, and only
-  skills that changed are read again (S1). A change during the build is not lost; two that search first build once.
+- Only listed skills are found (L2), and of those only skills that ``sees`` accepts.
+- The first search builds the index. Each later search first applies the changes, and reads only changed skills
+  again (S1). A change during the build is not lost. Concurrent first searches build the index once.
 - A body is read through ``Catalog.read_file``, which verifies it (V1). With ``bodies=False`` nothing is read (V5).
-  The bodies of dynamic skills never are: reading one would run its function. A skill whose file cannot be read is
-  found by its name and description, until it changes.
+  Bodies of dynamic skills are never read, because reading runs their function. A skill whose file cannot be read
+  is found by its name and description, until it changes.
 - Work on the index is done in a worker thread. ``sees`` is called there.
 
-How common a word is, is counted over all skills, seen or not; it has a part in scores. Whoever must keep even that
-apart makes an index for each ``VisibleCatalog``.
+The frequency of a word is counted over all skills, visible or not, and influences scores. To separate even that,
+make an index for each ``VisibleCatalog``.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 _BATCH = 64
 _AT_ONCE = 8
-_MANY = 16  # as many changes are cheaper to find in the listing than one by one
+_MANY = 16  # from here on, reading the listing is cheaper than one request for each change
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A skill that was found. ``score``: higher is better. ``snippet``: plain text, at most 200 characters."""
+    """A found skill. ``score``: higher is better. ``snippet``: plain text, at most 200 characters."""
 
     uri: str
     name: str
@@ -50,13 +50,13 @@ class Hit:
     snippet: str
 
 
-def everything(uri: str) -> bool:  # noqa: ARG001 - the answer is the same for all
-    """What a caller may see where nobody is restricted."""
+def everything(uri: str) -> bool:  # noqa: ARG001 - the result is the same for all
+    """Accept every skill, for callers without restrictions."""
     return True
 
 
 class SearchIndex:
-    """Search in ``catalog``. Making one reads nothing; the first search does. ``close`` it in the end."""
+    """A search index of ``catalog``. The first search reads the catalog. ``close`` it in the end."""
 
     def __init__(self, catalog: Catalog, *, bodies: bool = True, limits: Limits = DEFAULT_LIMITS) -> None:
         self._catalog = catalog
@@ -65,11 +65,11 @@ class SearchIndex:
         self._turn = anyio.Lock()
         self._engine: Engine | None = None
         self._changes: ChangeStream | None = None
-        self._due: frozenset[str] = frozenset()  # what changed and is not taken in yet
+        self._due: frozenset[str] = frozenset()  # keys of changes that are not applied yet
         self._closed = False
 
     async def search(self, query: str, limit: int = 10, sees: Callable[[str], bool] = everything) -> list[Hit]:
-        """The best ``limit`` skills for ``query``, best first. No query is an error; one may find nothing."""
+        """Return the best ``limit`` skills for ``query``, best first. Any text is a valid query."""
         parsed = parse_query(query, self._limits)
         if not parsed or limit < 1:
             return []
@@ -77,7 +77,7 @@ class SearchIndex:
         return [Hit(*found) for found in await to_thread.run_sync(engine.search, parsed, limit, sees)]
 
     def close(self) -> None:
-        """Let go of everything. A search that is under way may fail; later ones do."""
+        """Release everything. A running search may fail; later ones do."""
         self._closed = True
         self._release()
 
@@ -89,7 +89,9 @@ class SearchIndex:
             return engine
 
     async def _build(self) -> Engine:
-        self._changes = self._catalog.changes()  # before the listing: what changes meanwhile comes after it
+        self._changes = (
+            self._catalog.changes()
+        )  # before the listing, so that changes during the listing are not lost
         building = Engine()
         try:
             await self._fill(building, self._catalog.entries())
@@ -104,7 +106,7 @@ class SearchIndex:
 
     def _refuse_if_closed(self) -> None:
         if self._closed:
-            raise StoreError("search-closed", "the search index was closed", "make another one")
+            raise StoreError("search-closed", "the search index is closed", "make a new one")
 
     def _release(self) -> None:
         if self._changes is not None:
@@ -118,7 +120,7 @@ class SearchIndex:
             return
         try:
             changed = (await self._changes.pending()).uris
-        except SkillwireError:  # what changed is not known any more; the next search begins anew
+        except SkillwireError:  # the changes are lost, so the next search builds the index again
             self._release()
             raise
         self._due |= {_key(uri) for uri in changed}
@@ -128,7 +130,7 @@ class SearchIndex:
             self._due = frozenset()
 
     async def _listed(self, keys: Set[str]) -> AsyncIterator[SkillEntry]:
-        """The entries of those that are listed now."""
+        """Yield the entries of ``keys`` that are listed now."""
         if len(keys) > _MANY:
             async for entry in self._catalog.entries():
                 if _key(entry.uri) in keys:
@@ -142,14 +144,16 @@ class SearchIndex:
     async def _listed_entry(self, uri: str) -> SkillEntry | None:
         path = skill_root(parse_uri(uri)).path
         try:
-            if path not in await self._catalog.suggest(path, 1):  # these are listed, and of them it is the first
+            if path not in await self._catalog.suggest(
+                path, 1
+            ):  # suggestions are listed skills, and an exact path comes first
                 return None
             return await self._catalog.peek_skill(uri)
         except NotFoundError:
             return None
 
     async def _fill(self, engine: Engine, entries: AsyncIterator[SkillEntry]) -> frozenset[str]:
-        """Index ``entries``, a batch at a time; the keys of all."""
+        """Index ``entries`` in batches, and return their keys."""
         keys: set[str] = set()
         batch: list[SkillEntry] = []
         async for entry in entries:
@@ -167,7 +171,7 @@ class SearchIndex:
         async def work() -> None:
             for entry in waiting:
                 documents.append(await self._document(entry))
-                await lowlevel.checkpoint()  # a local catalog reads without ever waiting
+                await lowlevel.checkpoint()  # a local catalog reads without waiting
 
         async with anyio.create_task_group() as group:
             for _ in range(min(_AT_ONCE, len(entries))):

@@ -1,8 +1,8 @@
-"""What a person or a model typed becomes words. PURE.
+"""Turns the input of a user or a model into words. Pure.
 
-Nothing typed is syntax, and nothing typed is an error: letters and digits are words, everything else separates
-them. Words that say nothing ("how do I", "please") are dropped unless there are no others. Of a very long request
-the beginning counts (``Limits.max_query_length``, ``max_query_words``).
+No input is syntax or an error: letters and digits form words, everything else separates them. Stop words ("how do
+I", "please") are dropped unless there are no others. Only the beginning of a very long query counts
+(``Limits.max_query_length``, ``max_query_words``).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 Term: TypeAlias = tuple[str, ...]
-"""One word, in every way in which it may stand in a text: ``("github", "git hub")``."""
+"""One word in all its spellings: ``("github", "git hub")``."""
 
 _STOP_WORDS = """
 a about after again all also always am an and another any anybody anyone anything are aren as at be
@@ -39,7 +39,7 @@ STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """``terms`` to look for, any of them; ``name``, should all of it be one; ``unfinished``: a last term."""
+    """``terms``: find any of them. ``name``: the whole query as a name. ``unfinished``: the last term may be."""
 
     name: str = ""
     terms: tuple[Term, ...] = ()
@@ -50,7 +50,7 @@ class Query:
 
 
 def parse_query(text: str, limits: Limits = DEFAULT_LIMITS) -> Query:
-    """The words of ``text`` that are worth looking for. Nothing raises."""
+    """Return the words of ``text`` to search for. Never raises."""
     text = text[: limits.max_query_length]
     words = list(dict.fromkeys(split_words(text)))
     telling = [word for word in words if word.lower() not in STOP_WORDS] or words
@@ -61,13 +61,13 @@ def parse_query(text: str, limits: Limits = DEFAULT_LIMITS) -> Query:
 
 
 def quoted(term: Iterable[str]) -> str:
-    """``term`` for FTS5: strings, cut as texts are; whatever they hold, they are no syntax."""
+    """Return ``term`` for FTS5 as quoted strings, which are never syntax."""
     ways = ['"{}"'.format(seamed(way).replace('"', '""')) for way in term]
     return ways[0] if len(ways) == 1 else f"({' OR '.join(ways)})"
 
 
 def _term(word: str) -> Term:
     parts = split_humps(word).lower()
-    if " " not in parts or not STOP_WORDS.isdisjoint(parts.split()):  # a phrase of common words is slow to find
+    if " " not in parts or not STOP_WORDS.isdisjoint(parts.split()):  # a phrase of common words is slow
         return (word.lower(),)
     return word.lower(), parts

@@ -34,7 +34,7 @@ _HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 def seamed(text: str) -> str:
-    """``text`` as it is indexed; without its seams a person can read it."""
+    """Return ``text`` in its indexed form. Without the seams it is readable."""
     text = _NO_TEXT.sub(" ", text)
     if text.isascii():
         return text
@@ -42,7 +42,7 @@ def seamed(text: str) -> str:
 
 
 def split_words(text: str) -> list[str]:
-    """The words of ``text`` as they are written; of unspaced scripts, each two letters that stand together."""
+    """Split ``text`` into words; scripts without spaces into each two neighbouring characters."""
     if text.isascii():
         return _PLAIN_WORD.findall(text)
     text = unicodedata.normalize("NFKC", text)
@@ -51,12 +51,12 @@ def split_words(text: str) -> list[str]:
 
 
 def split_humps(word: str) -> str:
-    """``pdfForm`` as ``pdf Form``; any other word as it is."""
+    """Split ``pdfForm`` into ``pdf Form``."""
     return _HUMP.sub(" ", word)
 
 
 def name_key(text: str) -> str:
-    """What names that differ only in case, hyphens, spaces or humps have in common."""
+    """Return a key that is equal for names that differ only in case, hyphens, spaces or camel case."""
     return " ".join(word.lower() for word in split_words(split_humps(text)))
 
 
@@ -72,17 +72,17 @@ LOOKED_AT: Final = 8_192
 _BEFORE = 50
 _WINDOW = MAX_SNIPPET - 2 * _BEFORE
 _SHORTEST_STEM = 4
-_ENDING = 2  # letters that a word may change at its end
+_ENDING = 2  # letters at the end of a word that may differ
 _OCCURRENCES = 8
 
 
 class _Place(NamedTuple):
-    words: int = 0  # how many different ones
+    words: int = 0  # the number of different words
     begin: int = 0
 
 
 def make_snippet(terms: Iterable[Term], description: str, body: str) -> str:
-    """The piece of ``body`` or ``description`` with most of ``terms``; at most ``MAX_SNIPPET`` characters."""
+    """Return the part of ``body`` or ``description`` with most of ``terms``, up to ``MAX_SNIPPET`` characters."""
     stems = list(dict.fromkeys(_stem(way) for term in terms for way in term))
     in_body, in_description = _densest(stems, body[:LOOKED_AT]), _densest(stems, description[:LOOKED_AT])
     if in_body.words and in_body.words >= in_description.words:
@@ -95,7 +95,7 @@ def _stem(word: str) -> str:
 
 
 def _densest(stems: Sequence[str], text: str) -> _Place:
-    """Where the piece begins that holds the most different words; the first of several."""
+    """Return the first position with the most different words."""
     text = text.lower()
     found = sorted((place, stem) for stem in stems for place in _places(stem, text))
     best = _Place()
@@ -111,7 +111,7 @@ def _places(stem: str, text: str) -> Iterator[int]:
     for _ in range(_OCCURRENCES):
         if place < 0:
             return
-        if place == 0 or not (text[place - 1].isalnum() and stem.isascii()):  # where a word begins
+        if place == 0 or not (text[place - 1].isalnum() and stem.isascii()):  # at the beginning of a word
             yield place
         place = text.find(stem, place + len(stem))
 
@@ -119,7 +119,7 @@ def _places(stem: str, text: str) -> Iterator[int]:
 def _piece(text: str, begin: int) -> str:
     start = max(0, begin - _BEFORE)
     if start:
-        start = begin - len(text[start:begin].partition(" ")[2])  # not in the middle of a word
+        start = begin - len(text[start:begin].partition(" ")[2])  # do not begin in the middle of a word
     words = " ".join(text[start : start + 2 * MAX_SNIPPET].split())
     before = "…" if start else ""
     room = MAX_SNIPPET - len(before) - 1

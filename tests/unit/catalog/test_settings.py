@@ -12,8 +12,8 @@ from skillwire.catalog.check import Checker
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.settings import SETTINGS_FILE, parse_settings
 from skillwire.catalog.visibility import VisibleCatalog
-from skillwire.cli.banner import say_what_is_served
 from skillwire.cli.printer import Printer
+from skillwire.cli.server_session import print_served
 from skillwire.server.skills import Skills
 from skillwire.skill.entry import SkillMeta
 from trees import skill_md, write_tree
@@ -186,7 +186,7 @@ async def test_check_and_serve_report_it(tmp_path: Path, capsys: pytest.CaptureF
     report = Checker(str(root)).run()
     assert [problem.reference for problem in report.problems] == ["settings-invalid", "settings-unmatched"]
     assert (report.errors, report.skills) == (1, 2)
-    await say_what_is_served(DirectoryCatalog(root), Printer())
+    await print_served(DirectoryCatalog(root), Printer())
     said = capsys.readouterr().err
     assert "[settings-invalid]" in said
     assert "[settings-unmatched]" in said

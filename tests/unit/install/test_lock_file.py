@@ -10,7 +10,7 @@ import pytest
 
 from skillwire.errors import NotFoundError, StoreError
 from skillwire.install.lock import Lock
-from skillwire.install.lock_file import demand_lock, held_lock, read_lock
+from skillwire.install.lock_file import held_lock, read_lock, require_lock
 from skillwire.install.transaction import replace_file
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ def test_a_lock_is_made_when_it_is_first_written(tmp_path: Path) -> None:
     path = tmp_path / "config/skillwire/skills.lock.json"
     assert read_lock(path) is None
     with pytest.raises(NotFoundError):
-        demand_lock(path)
+        require_lock(path)
     with held_lock(path) as lock:
         lock.write(Lock())
     assert path.read_text() == '{\n  "skills": {},\n  "version": 1\n}\n'

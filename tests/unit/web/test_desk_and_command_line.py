@@ -300,5 +300,7 @@ async def test_no_action_is_missing_in_the_table() -> None:
         if isinstance(route, Route) and "POST" in (route.methods or ())
     }
     assert {action.route for action in TABLE.values()} == forms
-    verbs = {verb for verb in VERBS if hasattr(import_module(f"skillwire.cli.{verb}"), "add_decision_options")}
+    verbs = {
+        verb for verb in VERBS if hasattr(import_module(f"skillwire.cli.{VERBS[verb]}"), "add_decision_options")
+    }
     assert {action.verb for action in TABLE.values()} == verbs

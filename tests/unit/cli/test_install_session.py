@@ -8,7 +8,7 @@ import pytest
 
 from e2e.installing import add, lock, stand_in_a_project
 from rules import rule
-from skillwire.cli import installation
+from skillwire.cli import install_session
 from skillwire.cli.main import run
 from skillwire.skill.digest import digest_of
 from trees import skill_md, write_tree
@@ -48,8 +48,8 @@ def test_what_a_skill_asks_for_is_shown_before_the_question(
         write_tree(served, TREE)
         words = ["update"]
     capsys.readouterr()
-    monkeypatch.setattr(installation, "can_ask", lambda: True)
-    monkeypatch.setattr(installation, "confirm", confirm)
+    monkeypatch.setattr(install_session, "can_ask", lambda: True)
+    monkeypatch.setattr(install_session, "confirm", confirm)
     assert run(words) == 1
     [shown] = seen
     for wish in ("Read", "Bash(git:*)", "Bash(rm:*)", "run-me", "broken/SKILL.md: fields"):

@@ -9,8 +9,10 @@ import pytest
 
 from rules import rule
 from skillwire.cli.cache import size
-from skillwire.cli.hosting import line, seconds, stamp, state_of
+from skillwire.cli.command import seconds
+from skillwire.cli.host_session import state_of
 from skillwire.cli.main import run
+from skillwire.cli.printer import line, stamp
 
 
 @pytest.mark.parametrize(

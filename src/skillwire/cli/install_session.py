@@ -1,7 +1,7 @@
-"""The verbs that install skills for agents: the options they share, and how a recorded server is opened again.
+"""Installing skills from the command line: shared options, questions, and opening a recorded server again.
 
-What was refused or skipped ends with 1, whatever else was done; a wrong word, or a lock that cannot be used, with
-2. A lock that came with a project may name programs: they are started only if a person, or a flag, says so.
+A refused or skipped skill ends with 1, whatever else was done. A wrong argument or an unusable lock ends with 2. A
+lock that came with a project may name programs; they start only if the user, or an option, allows it.
 """
 
 from __future__ import annotations
@@ -13,9 +13,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillwire.cli.command import add_json_option, check_name
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
-from skillwire.cli.hosting import default_state, line
-from skillwire.cli.prompts import can_ask, confirm
+from skillwire.cli.host_session import default_state
+from skillwire.cli.printer import Printer, line
+from skillwire.cli.prompts import can_ask, confirm, page
+from skillwire.cli.targets import parse_headers
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
 if TYPE_CHECKING:
@@ -23,13 +26,12 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.printer import Printer
     from skillwire.install.fetch import Fetched
     from skillwire.install.installation import Outcome, Signature
     from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import Scope
 
-JSON_HELP = "a document for programs instead of text for people"
+_ROWS = 40
 
 
 def add_scope_options(
@@ -37,49 +39,40 @@ def add_scope_options(
     project: str = "./skills.lock.json",
     everything: str = "~/.config/skillwire/skills.lock.json",
 ) -> None:
-    """``--project`` or ``--global``, and the file that each is about."""
+    """Add ``--project`` and ``--global``, with the file that each uses."""
     scope = parser.add_mutually_exclusive_group()
-    scope.add_argument(
-        "--project",
-        action="store_const",
-        const="project",
-        dest="scope",
-        help=f"for this project: {project} (the default)",
-    )
-    scope.add_argument(
-        "--global",
-        action="store_const",
-        const="global",
-        dest="scope",
-        help=f"for all your projects: {everything}",
-    )
+    for kind, words in (
+        ("project", f"for this project: {project} (the default)"),
+        ("global", f"for all your projects: {everything}"),
+    ):
+        scope.add_argument(f"--{kind}", action="store_const", const=kind, dest="scope", help=words)
     parser.set_defaults(scope="project")
 
 
 def add_agent_options(parser: argparse.ArgumentParser) -> None:
-    """``--agent`` and ``--agent-dir``."""
+    """Add ``--agent`` and ``--agent-dir``."""
     parser.add_argument(
         "--agent", action="append", default=[], metavar="AGENT", help="such as claude-code or codex (repeatable)"
     )
-    add_folder_option(parser)
+    add_agent_folder_option(parser)
 
 
-def add_folder_option(parser: argparse.ArgumentParser) -> None:
-    """``--agent-dir``."""
+def add_agent_folder_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--agent-dir``."""
     parser.add_argument(
         "--agent-dir",
         action="append",
         default=[],
         metavar="FOLDER",
-        help="the skills folder of an agent that is not known here (repeatable)",
+        help="the skills folder of an agent without a name here (repeatable)",
     )
 
 
 def add_lock_options(parser: argparse.ArgumentParser) -> None:
-    """The options of every verb that asks the servers in the lock."""
+    """Add the options of every verb that connects to the servers in the lock."""
     add_scope_options(parser)
+    add_json_option(parser)
     add = parser.add_argument
-    add("--json", action="store_true", help=JSON_HELP)
     add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to the URL in the lock")
     add(
         "--allow-servers",
@@ -88,13 +81,28 @@ def add_lock_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_signing_options(parser: argparse.ArgumentParser) -> None:
-    """Who says yes, for every verb that a person has to say yes to."""
-    parser.add_argument("--by", metavar="WHO", help="who says yes, for the lock (default: the user's name)")
+def add_signing_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--by``."""
+    parser.add_argument("--by", metavar="WHO", help="who approves it, for the lock (default: your user name)")
+
+
+def add_installed_options(parser: argparse.ArgumentParser, words: str) -> None:
+    """Add ``--installed``, and the options that select the lock."""
+    parser.add_argument("--installed", action="store_true", help=words)
+    add_scope_options(parser)
+
+
+def is_about_installed(arguments: argparse.Namespace) -> bool:
+    """Return whether ``--installed`` was given; exactly one of it and TARGET is required."""
+    if arguments.installed == (arguments.target is not None):
+        raise FormatError(
+            "argument-invalid", "exactly one of TARGET and --installed is required", "add or omit one"
+        )
+    return arguments.installed
 
 
 def scope_of(arguments: argparse.Namespace) -> Scope:
-    """The project that the person stands in, or everything of theirs. Z2: typed folders are remembered."""
+    """Return the current project or the whole account. Z2: folders that the user typed are remembered."""
     from skillwire.install.places import Scope
 
     typed = {os.path.realpath(os.path.expanduser(folder)) for folder in getattr(arguments, "agent_dir", ())}
@@ -108,105 +116,107 @@ def scope_of(arguments: argparse.Namespace) -> Scope:
 
 
 def backups() -> Path:
-    """Where copies go of what was changed by hand and then replaced."""
+    """Return the folder for copies of edited files that were replaced."""
     return default_state() / "backups"
 
 
-def stamp() -> str:
-    """Now, in seconds of UTC."""
+def timestamp() -> str:
+    """Return the current time in UTC, in seconds."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> None:
-    """What killed processes left, before anything else is done."""
+    """Settle what killed processes left, before anything else is done."""
     from skillwire.install.installation import tidy_up
 
-    for place in tidy_up(scope, agents, backups=backups(), stamp=stamp()):
-        printer.talk(f"a change that was not finished was taken back; it is kept in {line(str(place))}")
+    for place in tidy_up(scope, agents, backups=backups(), stamp=timestamp()):
+        printer.talk(f"an unfinished change was undone; a copy of it is in {line(str(place))}")
 
 
 def signature(arguments: argparse.Namespace) -> Signature:
-    """Who says yes, when, and with what."""
+    """Return who approves, when, and with which version of this program."""
     from skillwire import __version__
     from skillwire.install.installation import Signature
 
-    return Signature(arguments.by or _user(), stamp(), f"skillwire {__version__}")
+    return Signature(arguments.by or _user(), timestamp(), f"skillwire {__version__}")
 
 
 def check_signing(arguments: argparse.Namespace) -> None:
-    """Before anything is fetched: somebody can be asked, or has said yes; and it is known who."""
-    if arguments.by is not None and (not arguments.by.strip() or not arguments.by.isprintable()):
-        raise FormatError("argument-invalid", "--by takes a line of text", "leave it out, or name somebody")
-    if arguments.by is None:
+    """Before anything is fetched, check that the user can be asked or gave ``--yes``, and has a name."""
+    if arguments.by is not None:
+        check_name(arguments.by, "--by")
+    else:
         _user()
+    require_answer(arguments, "review the skill first (skillwire show), then add --yes", rule="A1")
+
+
+def require_answer(arguments: argparse.Namespace, hint: str, *, rule: str = "") -> None:
+    """Require ``--yes`` if no terminal is available to ask."""
     if not arguments.yes and not can_ask():
-        raise FormatError(
-            "cannot-ask",
-            "a person has to say yes, and nobody can be asked here",
-            "look at it first (skillwire show), then use --yes",
-            rule="A1",
-        )
+        raise FormatError("cannot-ask", "not approved, and no terminal is available to ask", hint, rule=rule)
 
 
-async def say_yes(question: str, arguments: argparse.Namespace, printer: Printer) -> None:
-    """``ApprovalError`` unless the person says yes, or said so beforehand."""
+async def require_approval(question: str, arguments: argparse.Namespace, printer: Printer) -> None:
+    """Raise ``ApprovalError`` unless the user confirms ``question`` or gave ``--yes``."""
     if not arguments.yes and not await confirm(question, printer):
-        raise ApprovalError("not-approved", "nobody said yes", "nothing was written", rule="A1")
+        raise ApprovalError("not-approved", "not confirmed", "nothing was written", rule="A1")
 
 
 def show_skill(fetched: Fetched, server: Server, printer: Printer) -> None:
-    """The page about a skill, before the question."""
-    from skillwire.cli.prompts import page
+    """Print the page about a skill before the question."""
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.skill.approval import has_contents
 
     kind = "load" if has_contents(fetched.entry) else "dynamic"
     request = ApprovalRequest(kind, server_text(server), fetched.entry, fetched.review)
-    for each in page(request, None, at_most=40, to_install=True):
+    for each in page(request, None, at_most=_ROWS, to_install=True):
         printer.talk(each)
 
 
 def show_outcome(outcome: Outcome, name: str, printer: Printer) -> None:
-    """What was written, and where a copy is of what was replaced."""
+    """Print the written folders, and the copies of replaced files."""
     for label in outcome.written:
         printer.data(f"wrote {line(label)}/{line(name)}")
+    show_backups(outcome, printer)
+
+
+def show_backups(outcome: Outcome, printer: Printer) -> None:
+    """Print where the copies of edited files are."""
     for place in outcome.backups:
-        printer.talk(f"what was changed there is kept in {line(str(place))}")
+        printer.talk(f"a copy of the edited files is in {line(str(place))}")
 
 
 def server_text(server: Server) -> str:
-    """A server as a person would type it."""
+    """Return a server as a user would type it."""
     return shlex.join(server.words) if server.kind == "command" else server.words[0]
 
 
 def chosen(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
-    """The installed skills that a person named, or all, by server."""
-    from skillwire.install.installation import demand_skill
+    """Return the installed skills with these names, or all, grouped by server."""
+    from skillwire.install.installation import require_skill
 
     found: dict[Server, list[Installed]] = {}
     for name in dict.fromkeys(names) if names else sorted(lock.skills):
-        skill = demand_skill(lock, name)
+        skill = require_skill(lock, name)
         found.setdefault(skill.server, []).append(skill)
     return found
 
 
 def headers_for(servers: Sequence[Server], arguments: argparse.Namespace) -> dict[str, str]:
-    """What ``--header`` gives; refused where more than one server would get it."""
-    from skillwire.cli.targets import parse_headers
-
+    """Return the headers of ``--header``, unless more than one server would get them."""
     headers = parse_headers(arguments.header)
     if headers and len({server.origin for server in servers if server.kind in ("url", "label")}) > 1:
-        raise FormatError(  # what has a label may be a URL too
+        raise FormatError(  # a label may stand for a URL too
             "header-ambiguous",
             "the lock names several servers, and --header would go to all of them",
-            "name the skills of one server, or give each its headers in an mcpServers file",
+            "name only skills of one server, or write the headers of each into an mcpServers file",
         )
     return headers
 
 
 @contextmanager
 def naming(server: Server) -> Generator[None]:
-    """A server that cannot be reached is named: a lock may have many, and a person has many terminals."""
+    """Add the name of the server to connection errors, because a lock may have many."""
     try:
         yield
     except UpstreamError as error:
@@ -218,7 +228,7 @@ def naming(server: Server) -> Generator[None]:
 async def open_server(
     server: Server, scope: Scope, arguments: argparse.Namespace, headers: dict[str, str], printer: Printer
 ) -> AsyncGenerator[Catalog]:
-    """The server that the lock names, as a catalog."""
+    """Open a server from the lock as a catalog."""
     from skillwire.bootstrap import TargetOptions, open_target
     from skillwire.install.servers import base_of, needs_consent, target_of
 
@@ -227,7 +237,7 @@ async def open_server(
     if foreign is not None:
         await ask_for_servers(printer, "--allow-servers", is_given=arguments.allow_servers)(*foreign)
         if server.kind == "label":
-            target, config = foreign.entry, None  # exactly what was allowed
+            target, config = foreign.entry, None  # exactly the entry that was allowed
     options = TargetOptions(config, headers, server.dialect, server.era or "auto", start_in=base)
     with naming(server):
         async with open_target(target, options, folder=base, home=scope.home) as catalog:
@@ -240,4 +250,4 @@ def _user() -> str:
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError) as error:
-        raise FormatError("user-unknown", "it is not known who you are", "say it: --by WHO") from error
+        raise FormatError("user-unknown", "your user name is unknown", "add --by NAME") from error

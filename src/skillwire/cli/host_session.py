@@ -1,0 +1,178 @@
+"""The host of the command line: its options, and how verbs open it, or only its store."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+from skillwire.cli.command import add_json_option, run_async, seconds
+from skillwire.cli.printer import Printer, line, listed
+from skillwire.errors import NotFoundError
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from skillwire.host.approvals import Ask, Policy
+    from skillwire.host.host import Host
+    from skillwire.host.names import NamedEntry
+    from skillwire.host.origins import Origin
+
+    Work: TypeAlias = "Callable[..., Awaitable[int]]"
+
+NAME_HELP = "a name from 'skillwire skills', origin:name, origin:path, or a URI"
+_PATIENCE_SECONDS = 2.0
+
+
+def add_state_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every verb that only opens the store."""
+    add_state_option(parser)
+    add_json_option(parser)
+
+
+def add_state_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--state``."""
+    parser.add_argument(
+        "--state",
+        type=Path,
+        metavar="DIR",
+        help="the state folder (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
+    )
+
+
+def add_server_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every verb that connects to servers."""
+    add_state_options(parser)
+    add_config_option(parser)
+    parser.add_argument(
+        "--wait", type=seconds, default=10.0, metavar="SECONDS", help="how long to wait for servers (default: 10)"
+    )
+
+
+def add_config_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--config``."""
+    parser.add_argument(
+        "--config", type=Path, metavar="FILE", help="an mcpServers file, in addition to the stored origins"
+    )
+
+
+def add_host_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every verb that opens a host."""
+    add_server_options(parser)
+    add_folder_option(parser)
+
+
+def add_folder_option(parser: argparse.ArgumentParser) -> None:
+    """Add ``--folder``."""
+    parser.add_argument(
+        "--folder", type=Path, action="append", default=[], metavar="DIR", help="a folder of yours (repeatable)"
+    )
+
+
+def host_words(arguments: argparse.Namespace) -> list[str]:
+    """Return the options that select this host, for a command in a hint."""
+    given = [("--config", getattr(arguments, "config", None)), ("--state", arguments.state)]
+    given += [("--folder", folder) for folder in getattr(arguments, "folder", ())]
+    return [word for option, value in given if value is not None for word in (option, str(value))]
+
+
+def system_user() -> str:
+    """Return the user of the operating system. ``LOGNAME`` and the like are ignored: any program can set them."""
+    import pwd
+
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return str(os.getuid())
+
+
+def state_of(arguments: argparse.Namespace) -> Path:
+    """Return the state folder."""
+    return default_state() if arguments.state is None else arguments.state
+
+
+def default_state() -> Path:
+    """Return the state folder of the user."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
+
+
+def run_with_store(arguments: argparse.Namespace, printer: Printer, work: Work) -> int:
+    """Open the store without connecting to servers, pass it to ``work``, and return its exit code."""
+
+    async def run() -> int:
+        from skillwire.host.skill_host import open_store
+
+        store = await open_store(state_of(arguments))
+        try:
+            return await work(store, arguments, printer)
+        finally:
+            await store.close()
+
+    return run_async(run, printer)
+
+
+def run_with_host(
+    arguments: argparse.Namespace,
+    printer: Printer,
+    work: Work,
+    *,
+    ask: Ask | None = None,
+    policy: Policy | None = None,
+) -> int:
+    """Open a host, wait for its origins, pass it to ``work``, and return its exit code."""
+
+    async def run() -> int:
+        from skillwire.host.approvals import cannot_ask
+        from skillwire.host.skill_host import SkillHost
+
+        async with SkillHost.open(
+            config=arguments.config,
+            folders=arguments.folder,
+            state=state_of(arguments),
+            policy=policy,
+            ask=ask or cannot_ask,
+        ) as host:
+            await _settle(host, arguments.wait, printer)
+            return await work(host, arguments, printer)
+
+    return run_async(run, printer)
+
+
+async def _settle(host: Host, patience: float, printer: Printer) -> None:
+    """Wait for every origin. After a while, print which ones are missing."""
+    await host.settle(min(patience, _PATIENCE_SECONDS))
+    late = [o.label for o in host.origins if o.error is None and o.state in ("connecting", "stale")]
+    if late and patience > _PATIENCE_SECONDS:
+        printer.talk(f"waiting for {listed(late)} …")
+        await host.settle(patience - _PATIENCE_SECONDS)
+
+
+async def find_skill(
+    host: Host, arguments: argparse.Namespace, printer: Printer, *, whole: bool = True
+) -> NamedEntry:
+    """Find the skill NAME. If it is unknown, print the origins whose skills are not known either."""
+    try:
+        return await host.find(arguments.name, whole=whole)
+    except NotFoundError:
+        print_incomplete(host.origins, arguments, printer)
+        raise
+
+
+def print_incomplete(origins: Iterable[Origin], arguments: argparse.Namespace, printer: Printer) -> int:
+    """Print the origins without a complete listing, and return their number."""
+    found = [origin for origin in origins if origin.state != "complete"]
+    for origin in found:
+        if origin.error is not None:
+            reason = f"{line(origin.error.message)} {origin.error.label}"
+        elif origin.state == "partial":
+            given = [word for word in ("config", "state") if getattr(arguments, word, None) is not None]
+            options = [each for word in given for each in (f"--{word}", str(getattr(arguments, word)))]
+            command = shlex.join(["skillwire", "origins", "test", origin.label, *options])
+            reason = f"some entries cannot be used; see them: {line(command)}"
+        else:
+            reason = "no response yet"
+        printer.talk(f"{line(origin.label)} is {origin.state}: {reason}")
+    return len(found)

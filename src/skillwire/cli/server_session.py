@@ -1,0 +1,260 @@
+"""Serving a catalog from the command line: the options of ``serve`` and ``gateway``, and their messages."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+import shlex
+import sys
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skillwire.cli.command import whole_number
+from skillwire.cli.printer import Printer, counted, ignored_text, visible
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.limits import MIB
+
+if TYPE_CHECKING:
+    import argparse
+    import socket
+
+    from skillwire.bootstrap import ServerSettings
+    from skillwire.catalog.contract import Catalog
+    from skillwire.server.access import Access
+    from skillwire.server.page import Page
+    from skillwire.server.skills import Skills
+
+_LOOPBACK = "127.0.0.1"
+_DIALECT_HELP = "the meaning of skills/list on stdio (default: extension); over HTTP each has its path below /mcp"
+_FALLBACK_HELP = "who sees the plain tools and prompts: clients without the extension (auto), all, or none"
+_REPLAY_HELP = "memory for responses that are sent again while nothing changes (HTTP; default: 128; 0: none)"
+_MAX_INSTRUCTIONS = 64 * 1024
+_MAX_KEY = 4096
+_SHOWN = 20
+_WARNED = ("over-limit", "settings-invalid", "settings-unmatched")  # E6, R4: a server warns about these
+_CURL_META = {
+    "protocolVersion": "2026-07-28",
+    "clientInfo": {"name": "curl", "version": "1"},
+    "clientCapabilities": {},
+}
+
+
+def add_serving_options(parser: argparse.ArgumentParser) -> None:
+    """Add the options of every verb that serves a catalog."""
+    add = parser.add_argument
+    add("--http", metavar="[HOST:]PORT", help=f"serve over HTTP at /mcp (default host: {_LOOPBACK})")
+    add("--name", default="skillwire", help="the name of the server")
+    add("--instructions", type=Path, metavar="FILE", help="text about this server for the model")
+    add(
+        "--page-size", type=whole_number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)"
+    )
+    add(
+        "--ttl",
+        type=whole_number(0, 86_400),
+        default=0,
+        metavar="SECONDS",
+        help="how long responses may be cached (default: 0)",
+    )
+    add(
+        "--cache-scope",
+        choices=("private", "public"),
+        default="private",
+        help="whether callers may share a cached response (default: private)",
+    )
+    add("--dialect", choices=("extension", "sep-2076", "native"), default="extension", help=_DIALECT_HELP)
+    add("--fallback", choices=("auto", "always", "never"), default="auto", help=_FALLBACK_HELP)
+    add("--activation-key", type=Path, metavar="FILE", help="native: at least 32 bytes that replicas share")
+    add("--access", type=Path, metavar="FILE", help="who may connect and see what (HTTP); see docs/serve.md")
+    add("--public-url", metavar="URL", help="the address that clients use, if it differs (HTTP)")
+    add("--replay", type=whole_number(0, 4096), default=128, metavar="MIB", help=_REPLAY_HELP)
+    add("--access-log", action="store_true", help="print a line of JSON to stderr for each request (HTTP)")
+    add("--no-page", action="store_true", help="serve no page for browsers (HTTP)")
+
+
+def check_serving(arguments: argparse.Namespace) -> tuple[str, int] | None:
+    """Check the options, and return the address for HTTP, or ``None`` for stdio."""
+    address = None if arguments.http is None else _parse_address(arguments.http)
+    if arguments.public_url is not None and not re.fullmatch(
+        r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?", arguments.public_url
+    ):
+        raise FormatError("url-invalid", f"{arguments.public_url!r} is not a URL", "write --public-url https://…")
+    if address is not None and arguments.dialect != "extension":
+        raise FormatError(
+            "option-needs-stdio", "--dialect is for stdio", f"over HTTP, connect to /mcp/{arguments.dialect}"
+        )
+    if address is None:
+        for option in ("access", "public_url", "access_log", "no_page"):
+            if getattr(arguments, option):
+                name = option.replace("_", "-")
+                raise FormatError("option-needs-http", f"--{name} is for HTTP", "add --http 8000")
+    if arguments.access is not None and arguments.cache_scope == "public":
+        raise FormatError(
+            "cache-not-public", "responses that depend on the caller cannot be public", "omit --cache-scope public"
+        )
+    return address
+
+
+def _parse_address(text: str) -> tuple[str, int]:
+    """Parse ``8000``, ``0.0.0.0:8000`` or ``[::1]:8000``."""
+    host, _, port = text.rpartition(":")
+    if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
+        raise FormatError(
+            "address-invalid", f"{text!r} is not [HOST:]PORT", "write --http 8000 or --http 0.0.0.0:8000"
+        )
+    return host.strip("[]") or _LOOPBACK, int(port)
+
+
+def settings_of(arguments: argparse.Namespace, **more: Any) -> ServerSettings:
+    """Return the settings in ``arguments``, with the files that they name."""
+    from skillwire.bootstrap import ServerSettings
+    from skillwire.server.access import read_access
+
+    return ServerSettings(
+        name=arguments.name,
+        instructions=_read_instructions(arguments.instructions),
+        page_size=arguments.page_size,
+        ttl_seconds=arguments.ttl,
+        cache_scope=arguments.cache_scope,
+        dialect=arguments.dialect,
+        fallback=arguments.fallback,
+        activation_key=_read_key(arguments.activation_key),
+        access=None if arguments.access is None else read_access(arguments.access),
+        public_url=arguments.public_url,
+        replay_bytes=arguments.replay * MIB,
+        **more,
+    )
+
+
+def _read_key(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            return file.read(_MAX_KEY)
+    except OSError as error:
+        raise NotFoundError(
+            "activation-key-unreadable",
+            f"{path.name!r} cannot be read",
+            f"make one: openssl rand -out {shlex.quote(str(path))} 32",
+        ) from error
+
+
+def _read_instructions(path: Path | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        data = path.read_bytes()
+        if len(data) <= _MAX_INSTRUCTIONS:
+            return data.decode()
+    except (OSError, UnicodeDecodeError) as error:
+        raise NotFoundError(
+            "instructions-unreadable", f"{path.name!r} cannot be read as text", "use a UTF-8 text file"
+        ) from error
+    raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
+
+
+def page_of(skills: Skills, arguments: argparse.Namespace, settings: ServerSettings, url: str) -> Page | None:
+    """Return the page for browsers, unless it is turned off."""
+    if arguments.no_page:
+        return None
+    from skillwire.web.catalog.site import catalog_page
+
+    return catalog_page(
+        skills,
+        name=settings.name,
+        url=url,
+        public_url=settings.public_url,
+        access=settings.access,
+        unlisted=getattr(arguments, "unlisted", ()),  # 'gateway' has no such option
+    )
+
+
+def is_open(listener: socket.socket, access: Access | None) -> bool:
+    """Return whether every machine in the network can connect without a token."""
+    return access is None and not ip_address(listener.getsockname()[0]).is_loopback
+
+
+def enable_access_log(arguments: argparse.Namespace) -> None:
+    """Print a line for each request if ``--access-log`` was given."""
+    if arguments.access_log:
+        logging.basicConfig(stream=sys.stderr, format="%(message)s")
+        logging.getLogger("skillwire.access").setLevel(logging.INFO)
+
+
+async def print_served(catalog: Catalog, printer: Printer) -> None:
+    """Print the served skills, and the problems of the others."""
+    count = len(await catalog.suggest("", sys.maxsize))  # paths are in memory; loading all entries would be slow
+    printer.talk(f"serving {counted(count, 'skill')}:")
+    for entry in (await catalog.list_skills(limit=_SHOWN)).items:
+        printer.talk(f"  {visible(entry.uri)}")
+    if count > _SHOWN:
+        printer.talk(f"  … and {count - _SHOWN} more")
+    for problem in await catalog.problems():
+        if problem.refuses:
+            printer.talk(f"not served: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
+        elif problem.reference in _WARNED:
+            printer.talk(f"warning: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
+        elif problem.reference == "catalog-collision":
+            printer.talk(f"note: {visible(problem.message)}")
+    ignored = await catalog.ignored()
+    if ignored:
+        printer.talk(ignored_text(ignored))
+
+
+def print_start_help(arguments: argparse.Namespace, printer: Printer) -> None:
+    """On stdio: print what a host needs to start this process."""
+    command = str(Path(sys.argv[0]).absolute())
+    files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
+    words = [str(Path(word).absolute()) if word in files else word for word in sys.argv[1:]]
+    entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
+    printer.talk("serving MCP on stdin and stdout; a host starts it with this entry:")
+    printer.talk(json.dumps(entry, indent=2))
+    name, start = shlex.quote(arguments.name), shlex.join([command, *words])
+    printer.talk("or with one of these commands:")
+    for each in (
+        f"claude mcp add {name} -- {start}",
+        f"codex mcp add {name} -- {start}",
+        f"gemini mcp add {name} {start}",
+        shlex.join(["code", "--add-mcp", json.dumps({"name": arguments.name, "command": command, "args": words})]),
+    ):
+        printer.talk(f"  {each}")
+
+
+def print_connect_help(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
+    """Over HTTP: print what a host needs to connect, commands to try, and the address of the page."""
+    from skillwire.install.host_configs import http_commands, http_entry
+
+    address, token = arguments.public_url or url, arguments.access is not None
+    entry = http_entry(address, token=token)
+    printer.talk("a host connects with this entry:")
+    printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
+    printer.talk("or with one of these commands:")
+    for each in http_commands(arguments.name, address, token=token).values():
+        printer.talk(f"  {each}")
+    printer.talk(f"clients of older proposals: {address}/sep-2076 and {address}/native (docs/dialects.md)")
+    printer.talk("to try it, in another terminal:")
+    printer.talk(f"  npx @modelcontextprotocol/inspector --cli {address} --method skills/list --verify")
+    printer.talk(f"  {_curl(address)}")
+    if is_open:
+        printer.talk("note: every machine that reaches this address can read all skills; --access restricts this")
+    if not arguments.no_page:
+        from skillwire.web.catalog.site import page_address
+
+        printer.talk(f"to see the skills in a browser, open {page_address(url, arguments.public_url)}")
+    printer.talk(f"listening at {address} (Ctrl-C ends)")
+
+
+def _curl(url: str) -> str:
+    """Return the same request without Node: one self-contained request of the stateless era."""
+    meta = {f"io.modelcontextprotocol/{key}": value for key, value in _CURL_META.items()}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": meta}}
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "application/json, text/event-stream",
+        "MCP-Protocol-Version": _CURL_META["protocolVersion"],
+        "Mcp-Method": "skills/list",
+    }
+    words = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]
+    return shlex.join(["curl", "-s", url, *words, "-d", json.dumps(body, separators=(",", ":"))])
