@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Exit, add_verb
+from skillwire.cli.command import COMMAND, Arguments, Exit, Verbs, add_verb
 from skillwire.cli.consent import allow, server_record
 from skillwire.cli.install_session import (
     add_agent_options,
@@ -22,14 +22,11 @@ from skillwire.cli.install_session import (
 )
 from skillwire.cli.printer import Printer, line, listed
 from skillwire.cli.prompts import answer, can_ask
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Mode, Server
     from skillwire.install.places import Scope
     from skillwire.skill import SkillEntry
@@ -75,7 +72,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Add skills."""
     from skillwire.install.agents import find_agent
 
@@ -89,7 +86,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
         return run_on_targets(arguments, printer, _add)
 
 
-async def _add(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _add(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     scope = scope_of(arguments)
     server, agents = _server(arguments, scope), await _agents(arguments, scope, printer)
     tidy_first(scope, printer, agents)
@@ -110,10 +107,9 @@ async def _add_one(
     catalog: Catalog,
     text: str,
     destination: tuple[Scope, Server, dict[str, Mode]],
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     printer: Printer,
 ) -> dict[str, Any]:
-    from skillwire.cli.targets import resolve_skill
     from skillwire.install.fetch import fetch, promised_digests
     from skillwire.install.installation import add, check_add
     from skillwire.install.lock import Lock
@@ -156,7 +152,7 @@ def _is_installed(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, 
     )
 
 
-def _server(arguments: argparse.Namespace, scope: Scope) -> Server:
+def _server(arguments: Arguments, scope: Scope) -> Server:
     from skillwire.install.servers import describe_server
 
     return describe_server(
@@ -168,7 +164,7 @@ def _server(arguments: argparse.Namespace, scope: Scope) -> Server:
     )
 
 
-async def _agents(arguments: argparse.Namespace, scope: Scope, printer: Printer) -> dict[str, Mode]:
+async def _agents(arguments: Arguments, scope: Scope, printer: Printer) -> dict[str, Mode]:
     keys = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
     mode: Mode = arguments.mode
     return dict.fromkeys(keys or await _ask_for_agents(scope, printer), mode)

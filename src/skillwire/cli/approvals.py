@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.decisions import add_decision_options, check_decision
 from skillwire.cli.host_session import add_state_options, run_with_store, system_user
 from skillwire.cli.printer import Printer, counted, line, listed, moment
@@ -15,10 +15,8 @@ from skillwire.cli.prompts import can_ask, confirm
 from skillwire.errors import ApprovalError, FormatError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
-    from skillwire.cli.command import Verbs
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Store
 
@@ -57,13 +55,13 @@ def add_arguments(verbs: Verbs) -> None:
     add_state_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """List, export or import approvals."""
     check_decision(arguments)
     return run_with_store(arguments, printer, _list if arguments.file is None else _import)
 
 
-async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approval_export import approvals_as_document
 
     found = await store.approvals()
@@ -87,7 +85,7 @@ async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -
     return Exit.OK
 
 
-async def _import(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _import(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approval_export import import_approvals, parse_approvals
 
     wanted = parse_approvals(_read(arguments.file))
@@ -104,7 +102,7 @@ async def _import(store: Store, arguments: argparse.Namespace, printer: Printer)
     return Exit.PROBLEMS if skipped else Exit.OK
 
 
-async def _require_consent(wanted: Sequence[Approval], arguments: argparse.Namespace, printer: Printer) -> None:
+async def _require_consent(wanted: Sequence[Approval], arguments: Arguments, printer: Printer) -> None:
     """A4, A5: show the approvals and their grants, and ask for confirmation."""
     for approval in wanted:
         grants = listed(sorted(approval.grants)) or "nothing"

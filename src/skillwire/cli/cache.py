@@ -8,14 +8,11 @@ import time
 from argparse import ArgumentTypeError
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.host_session import add_state_options, state_of
 from skillwire.cli.printer import Printer, counted, line, size_of
 
 if TYPE_CHECKING:
-    import argparse
-
-    from skillwire.cli.command import Verbs
     from skillwire.store.content_cache import ContentCache
 
 _EXAMPLES = """\
@@ -58,7 +55,7 @@ def size(text: str) -> int:
     return int(float(match[1]) * 1024 ** _UNITS[match[2].upper()])
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Show, verify or prune the cache."""
     from skillwire.host.skill_host import open_cache
 
@@ -67,7 +64,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return actions[arguments.action](open_cache(state_of(arguments)), arguments, printer)
 
 
-def _show(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
+def _show(cache: ContentCache, arguments: Arguments, printer: Printer) -> int:
     usage = cache.usage()
     if arguments.json:
         printer.json({"files": usage.files, "bytes": usage.bytes, "origins": dict(usage.by_origin)})
@@ -78,7 +75,7 @@ def _show(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) 
     return Exit.OK
 
 
-def _verify(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
+def _verify(cache: ContentCache, arguments: Arguments, printer: Printer) -> int:
     damaged = cache.verify()
     kept = cache.usage().files
     if arguments.json:
@@ -91,7 +88,7 @@ def _verify(cache: ContentCache, arguments: argparse.Namespace, printer: Printer
     return Exit.PROBLEMS if damaged else Exit.OK
 
 
-def _prune(cache: ContentCache, arguments: argparse.Namespace, printer: Printer) -> int:
+def _prune(cache: ContentCache, arguments: Arguments, printer: Printer) -> int:
     freed = cache.prune(arguments.max, now=time.time())
     kept = cache.usage()
     if arguments.json:

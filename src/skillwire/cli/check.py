@@ -9,19 +9,16 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Sequence
 
     from rich.text import Text
 
     from skillwire.catalog.check import Checker, CheckReport
-    from skillwire.cli.command import Verbs
     from skillwire.skill.diagnostics import Diagnostic
-
 
 _EXAMPLES = """\
 examples:
@@ -32,6 +29,8 @@ examples:
 
 exit codes: 0 clean, 1 problems (with --strict: warnings too), 2 usage
 """
+_COLOURS = {"error": "bold red", "warning": "yellow"}
+_CONTEXT = 50
 
 
 def add_arguments(verbs: Verbs) -> None:
@@ -55,7 +54,7 @@ def add_arguments(verbs: Verbs) -> None:
     parser.add_argument("--watch", action="store_true", help="check again whenever files change")
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Check once, or until interrupted."""
     from skillwire.catalog.check import Checker  # late: not needed for --help
 
@@ -66,7 +65,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return outcome
 
 
-def _check_all(checkers: list[Checker], arguments: argparse.Namespace, printer: Printer) -> int:
+def _check_all(checkers: list[Checker], arguments: Arguments, printer: Printer) -> int:
     with printer.progress("Checking", "skills") as count:
         reports = [checker.run(count) for checker in checkers]
     _print_reports(reports, arguments.format, printer)
@@ -84,7 +83,7 @@ def _print_reports(reports: list[CheckReport], form: str, printer: Printer) -> N
         _print_text(reports, printer)
 
 
-def _check_again(checkers: list[Checker], arguments: argparse.Namespace, printer: Printer, outcome: int) -> int:
+def _check_again(checkers: list[Checker], arguments: Arguments, printer: Printer, outcome: int) -> int:
     import anyio
 
     from skillwire.catalog.watch import watch_folder
@@ -111,10 +110,6 @@ def _check_again(checkers: list[Checker], arguments: argparse.Namespace, printer
     except ExceptionGroup as group:
         raise group.exceptions[0] from None
     return last
-
-
-_COLOURS = {"error": "bold red", "warning": "yellow"}
-_CONTEXT = 50
 
 
 def _print_text(reports: Sequence[CheckReport], printer: Printer) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb, run_async
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, run_async
 from skillwire.cli.install_session import (
     add_agent_folder_option,
     add_lock_options,
@@ -21,11 +21,9 @@ from skillwire.cli.printer import Printer, counted, line
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import Scope
 
@@ -57,12 +55,12 @@ def add_arguments(verbs: Verbs) -> None:
     add_lock_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Install the lock."""
     return run_async(lambda: _ci(arguments, printer), printer)
 
 
-async def _ci(arguments: argparse.Namespace, printer: Printer) -> int:
+async def _ci(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.installation import restore
     from skillwire.install.lock_file import require_lock
 
@@ -117,7 +115,7 @@ async def _gather(
     groups: Mapping[Server, Sequence[Installed]],
     ready: dict[str, Mapping[str, bytes]],
     scope: Scope,
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     headers: dict[str, str],
     printer: Printer,
 ) -> bool:

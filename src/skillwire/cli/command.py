@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
     from skillwire.cli.printer import Printer
 
-    Verbs: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]  # pyright: ignore[reportPrivateUsage] - it has no public name
-    Run: TypeAlias = Callable[[argparse.Namespace, Printer], int]
-
+Arguments: TypeAlias = argparse.Namespace
+Parser: TypeAlias = argparse.ArgumentParser
+Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # pyright: ignore[reportPrivateUsage] - it has no public name
+Run: TypeAlias = "Callable[[Arguments, Printer], int]"
 COMMAND = "\0"  # marks the place of the command after --; no argument can contain it
 JSON_HELP = "print a JSON document instead of text"
 
@@ -34,9 +35,7 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-def add_verb(
-    verbs: Verbs, name: str, run: Run, summary: str, description: str, examples: str
-) -> argparse.ArgumentParser:
+def add_verb(verbs: Verbs, name: str, run: Run, summary: str, description: str, examples: str) -> Parser:
     """Add the parser of one verb. ``examples`` end its help."""
     parser = verbs.add_parser(
         name,
@@ -49,7 +48,7 @@ def add_verb(
     return parser
 
 
-def add_json_option(parser: argparse.ArgumentParser) -> None:
+def add_json_option(parser: Parser) -> None:
     """Add ``--json``."""
     parser.add_argument("--json", action="store_true", help=JSON_HELP)
 
@@ -113,7 +112,7 @@ def command_words(words: list[str]) -> list[str]:
     return words
 
 
-def whole_command(arguments: argparse.Namespace) -> list[str]:
+def whole_command(arguments: Arguments) -> list[str]:
     """Return everything after the first ``--``, including any further ``--``."""
     first, *others = arguments.commands
     return [*first, *(word for rest in others for word in ("--", *rest))]

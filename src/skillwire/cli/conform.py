@@ -7,18 +7,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from skillwire import __version__
-from skillwire.cli.command import COMMAND, Exit, add_verb, command_words, silence_libraries, whole_command
+from skillwire.cli.command import (
+    COMMAND,
+    Arguments,
+    Exit,
+    Parser,
+    Verbs,
+    add_verb,
+    command_words,
+    silence_libraries,
+    whole_command,
+)
+from skillwire.cli.consent import ask_for_servers
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.targets import parse_headers
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
 
-    from skillwire.cli.command import Verbs
     from skillwire.conform.report import ConformanceRule, Finding, Report, Result
-
 
 TARGETS = 2  # a command after -- comes last
 _EXAMPLES = """\
@@ -31,6 +39,25 @@ examples:
 
 exit codes: 0 no rule is broken, 1 some are (with --strict: or warnings), 2 usage, or no server to check
 """
+_OFFERED = ("extension", "index", "sep-2076", "native")
+_WORDS = {
+    "server": {
+        "pass": "ok",
+        "fail": "FAILED",
+        "warning": "warning",
+        "not offered": "not offered",
+        "not checked": "not checked",
+    },
+    "host": {
+        "pass": "kept",
+        "fail": "BROKEN",
+        "warning": "warning",
+        "not offered": "-",
+        "not checked": "not observed",
+    },
+}
+_SHOWN_OF_ONE = 3
+_MAX_LINE = 400
 
 
 def add_arguments(verbs: Verbs) -> None:
@@ -48,12 +75,9 @@ def add_arguments(verbs: Verbs) -> None:
     _add_host(kinds)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Check a server, or observe a host."""
     return (_run_server if arguments.kind == "server" else _run_host)(arguments, printer)
-
-
-_OFFERED = ("extension", "index", "sep-2076", "native")
 
 
 def _add_server(kinds: Verbs) -> None:
@@ -73,7 +97,7 @@ def _add_server(kinds: Verbs) -> None:
     _add_report_options(parser)
 
 
-def _run_server(arguments: argparse.Namespace, printer: Printer) -> int:
+def _run_server(arguments: Arguments, printer: Printer) -> int:
     from skillwire.conform.checks.rules import RULES  # late: not needed for --help
 
     if arguments.list_rules:
@@ -91,9 +115,8 @@ def _run_server(arguments: argparse.Namespace, printer: Printer) -> int:
     return _write_report(report, arguments, printer)
 
 
-async def _check(arguments: argparse.Namespace, printer: Printer) -> Report:
+async def _check(arguments: Arguments, printer: Printer) -> Report:
     from skillwire.bootstrap import TargetOptions, server_place
-    from skillwire.cli.consent import ask_for_servers
     from skillwire.conform.checks.run import check_server
     from skillwire.conform.session import ERAS, Bounds
 
@@ -123,7 +146,7 @@ def _add_host(kinds: Verbs) -> None:
     _add_report_options(parser)
 
 
-def _run_host(arguments: argparse.Namespace, printer: Printer) -> int:
+def _run_host(arguments: Arguments, printer: Printer) -> int:
     from skillwire.conform.host_probe.verdicts import HOST_RULES  # late: not needed for --help
 
     if arguments.list_rules:
@@ -140,7 +163,7 @@ def _run_host(arguments: argparse.Namespace, printer: Printer) -> int:
     return _write_report(anyio.run(_watch, arguments, printer), arguments, printer)
 
 
-async def _watch(arguments: argparse.Namespace, printer: Printer) -> Report:
+async def _watch(arguments: Arguments, printer: Printer) -> Report:
     from skillwire.conform.host_probe.run import environment, probe_host
 
     def print_settings(words: dict[str, str]) -> None:
@@ -158,27 +181,7 @@ async def _watch(arguments: argparse.Namespace, printer: Printer) -> Report:
     )
 
 
-_WORDS = {
-    "server": {
-        "pass": "ok",
-        "fail": "FAILED",
-        "warning": "warning",
-        "not offered": "not offered",
-        "not checked": "not checked",
-    },
-    "host": {
-        "pass": "kept",
-        "fail": "BROKEN",
-        "warning": "warning",
-        "not offered": "-",
-        "not checked": "not observed",
-    },
-}
-_SHOWN_OF_ONE = 3
-_MAX_LINE = 400
-
-
-def _add_report_options(parser: argparse.ArgumentParser) -> None:
+def _add_report_options(parser: Parser) -> None:
     add = parser.add_argument
     add("--rule", action="append", default=[], metavar="ID", help="check only this rule (repeatable)")
     add("--list-rules", action="store_true", help="print the rules and how each is checked")
@@ -187,7 +190,7 @@ def _add_report_options(parser: argparse.ArgumentParser) -> None:
     add("--strict", action="store_true", help="warnings count as failures too")
 
 
-def _list_rules(rules: Iterable[ConformanceRule], arguments: argparse.Namespace, printer: Printer) -> int:
+def _list_rules(rules: Iterable[ConformanceRule], arguments: Arguments, printer: Printer) -> int:
     if arguments.json == "-":
         printer.json([{"rule": rule.id, "title": rule.title, "how": rule.how} for rule in rules])
     else:
@@ -196,7 +199,7 @@ def _list_rules(rules: Iterable[ConformanceRule], arguments: argparse.Namespace,
     return Exit.OK
 
 
-def _write_report(report: Report, arguments: argparse.Namespace, printer: Printer) -> int:
+def _write_report(report: Report, arguments: Arguments, printer: Printer) -> int:
     """Print the report, write the requested files, and return the exit code."""
     from skillwire.conform.report import as_json, as_junit
 

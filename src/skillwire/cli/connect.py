@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Exit, add_verb, run_async
+from skillwire.cli.command import COMMAND, Arguments, Exit, Verbs, add_verb, run_async
 from skillwire.cli.install_session import add_scope_options, require_answer, require_approval, scope_of
 from skillwire.cli.printer import Printer, line, visible
 from skillwire.errors import FormatError, StoreError
 
 if TYPE_CHECKING:
-    from skillwire.cli.command import Verbs
     from skillwire.install.config_edit import Edit
 
 TARGETS = 1
@@ -57,7 +56,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_scope_options(parser, "the file of the host in this folder", "the file of the host in your home folder")
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Connect a server."""
     from skillwire.install.agents import find_agent
     from skillwire.install.servers import from_anywhere
@@ -77,7 +76,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return run_async(lambda: _connect(arguments, words, printer), printer)
 
 
-async def _connect(arguments: argparse.Namespace, words: list[str], printer: Printer) -> int:
+async def _connect(arguments: Arguments, words: list[str], printer: Printer) -> int:
     from skillwire.install.config_edit import check_name
 
     check_name(arguments.name)
@@ -93,7 +92,7 @@ async def _connect(arguments: argparse.Namespace, words: list[str], printer: Pri
         return Exit.PROBLEMS
 
 
-async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer: Printer) -> int:
+async def _change(arguments: Arguments, entry: dict[str, Any], printer: Printer) -> int:
     from skillwire.install.config_edit import apply_edit, plan_connect, plan_undo
 
     if arguments.undo:
@@ -114,7 +113,7 @@ async def _change(arguments: argparse.Namespace, entry: dict[str, Any], printer:
     return Exit.OK
 
 
-def _entry(arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
+def _entry(arguments: Arguments, words: list[str]) -> dict[str, Any]:
     from skillwire.install.host_configs import entry_for, find_config
 
     if arguments.undo:
@@ -127,7 +126,7 @@ def _entry(arguments: argparse.Namespace, words: list[str]) -> dict[str, Any]:
     return entry_for(shape, url=arguments.url, command=words, name=arguments.name)
 
 
-def _show_lines(arguments: argparse.Namespace, entry: dict[str, Any], printer: Printer) -> None:
+def _show_lines(arguments: Arguments, entry: dict[str, Any], printer: Printer) -> None:
     from skillwire.install.config_edit import lines_to_add
 
     for each in lines_to_add(arguments.agent, arguments.name, entry):

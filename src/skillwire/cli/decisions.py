@@ -10,7 +10,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb, check_name
+from skillwire.cli.command import Arguments, Exit, Parser, Run, Verbs, add_verb, check_name
 from skillwire.cli.host_session import (
     NAME_HELP,
     add_host_options,
@@ -26,10 +26,8 @@ from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from skillwire.cli.command import Run, Verbs
     from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
     from skillwire.skill.approval import Approval
@@ -133,7 +131,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_state_options(revoke)
 
 
-def add_decision_options(parser: argparse.ArgumentParser, action: str, fingerprint: str = "") -> None:
+def add_decision_options(parser: Parser, action: str, fingerprint: str = "") -> None:
     """Add ``--by``, ``--note``, and ``--fingerprint`` if it has a help text."""
     parser.add_argument(
         "--by", default=system_user(), metavar="WHO", help=f"who {action}, for the log (default: your user name)"
@@ -143,7 +141,7 @@ def add_decision_options(parser: argparse.ArgumentParser, action: str, fingerpri
         parser.add_argument("--fingerprint", metavar="SHA256", help=fingerprint)
 
 
-def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) -> None:
+def check_decision(arguments: Arguments, grants: Iterable[str] = ()) -> None:
     """Check that everything for the log is one line of text."""
     check_name(arguments.by, "--by")
     for grant in grants:
@@ -155,17 +153,17 @@ def check_decision(arguments: argparse.Namespace, grants: Iterable[str] = ()) ->
         )
 
 
-def _on_host(work: Callable[[Host, argparse.Namespace, Printer], Awaitable[int]]) -> Run:
+def _on_host(work: Callable[[Host, Arguments, Printer], Awaitable[int]]) -> Run:
     """Return the function that checks the arguments, opens a host and runs ``work`` with it."""
 
-    def run(arguments: argparse.Namespace, printer: Printer) -> int:
+    def run(arguments: Arguments, printer: Printer) -> int:
         check_decision(arguments, getattr(arguments, "grant", ()))
         return run_with_host(arguments, printer, work)
 
     return run
 
 
-async def _approve(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _approve(host: Host, arguments: Arguments, printer: Printer) -> int:
     from skillwire.skill.approval import contents_of, fingerprint
 
     found = await find_skill(host, arguments, printer, whole=False)
@@ -218,7 +216,7 @@ def _print_consequences(found: NamedEntry, grants: frozenset[str], printer: Prin
         printer.talk(f"hidden text: {line(str(find))}")
 
 
-async def _decline(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _decline(host: Host, arguments: Arguments, printer: Printer) -> int:
     from skillwire.skill.approval import fingerprint_of
 
     found = await find_skill(host, arguments, printer, whole=False)  # V5: declining fetches nothing
@@ -240,7 +238,7 @@ async def _decline(host: Host, arguments: argparse.Namespace, printer: Printer) 
     return Exit.OK
 
 
-async def _enable(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _enable(host: Host, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint
 
@@ -265,12 +263,12 @@ async def _enable(host: Host, arguments: argparse.Namespace, printer: Printer) -
     return Exit.OK
 
 
-def _run_revoke(arguments: argparse.Namespace, printer: Printer) -> int:
+def _run_revoke(arguments: Arguments, printer: Printer) -> int:
     check_decision(arguments)
     return run_with_store(arguments, printer, _revoke)
 
 
-async def _revoke(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _revoke(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approvals import ASKED_TO, Approvals, Policy, cannot_ask
 
     found = _find_approval(await store.approvals(), arguments)
@@ -287,7 +285,7 @@ async def _revoke(store: Store, arguments: argparse.Namespace, printer: Printer)
     return Exit.OK
 
 
-def _find_approval(approvals: Sequence[Approval], arguments: argparse.Namespace) -> Approval:
+def _find_approval(approvals: Sequence[Approval], arguments: Arguments) -> Approval:
     name = arguments.name
     found = [approval for approval in approvals if name in _names_of(approval)]
     if len(found) == 1:
@@ -312,7 +310,7 @@ def _names_of(approval: Approval) -> set[str]:
     return {name, f"{label}:{name}", f"{label}:{path}", approval.uri, f"{label}:{approval.uri}"}
 
 
-def _require_terminal(found: NamedEntry, arguments: argparse.Namespace) -> bool:
+def _require_terminal(found: NamedEntry, arguments: Arguments) -> bool:
     """Z4: without a terminal, require ``--fingerprint``. Return whether there is a terminal."""
     if arguments.fingerprint is None and not can_ask():
         raise _fingerprint_missing(found.entry.uri, _review_command(arguments))
@@ -320,7 +318,7 @@ def _require_terminal(found: NamedEntry, arguments: argparse.Namespace) -> bool:
 
 
 async def _require_review(
-    host: Host, found: NamedEntry, shown: str, question: str, arguments: argparse.Namespace, printer: Printer
+    host: Host, found: NamedEntry, shown: str, question: str, arguments: Arguments, printer: Printer
 ) -> None:
     """Z4: on a terminal, show the review and ask. Otherwise compare the given fingerprint."""
     from skillwire.cli.review import print_file_command, review_request
@@ -367,7 +365,7 @@ def _fingerprint_missing(uri: str, review: Sequence[str]) -> ApprovalError:
     )
 
 
-def _review_command(arguments: argparse.Namespace) -> list[str]:
+def _review_command(arguments: Arguments) -> list[str]:
     return ["skillwire", "review", arguments.name, *host_words(arguments)]
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, visible
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable
 
     from rich.text import Text
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.diff import SkillDifference
-    from skillwire.cli.command import Verbs
 
 TARGETS = 2
 _EXAMPLES = """\
@@ -46,12 +44,12 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Compare two catalogs."""
     return run_on_targets(arguments, printer, _diff, ("old", "new"))
 
 
-async def _diff(old: Catalog, new: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _diff(old: Catalog, new: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.diff import differences
 
     found: list[SkillDifference] = []

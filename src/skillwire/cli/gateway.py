@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import signal
 from contextlib import suppress
@@ -10,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb, seconds, silence_libraries
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, seconds, silence_libraries
 from skillwire.cli.host_session import state_of
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.cli.server_session import (
@@ -28,12 +27,10 @@ from skillwire.errors import StoreError
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
-    from skillwire.cli.command import Verbs
     from skillwire.gateway.gateway import Gateway, Upstream
     from skillwire.gateway.plan import Plan
     from skillwire.server.signals import StopSignals
     from skillwire.skill import Diagnostic
-
 
 _EXAMPLES = """\
 examples:
@@ -45,6 +42,8 @@ examples:
 Skills are at skill://LABEL/PATH/SKILL.md. Only skills are served; tools and prompts of the servers are not.
 """
 _GOODBYE_SECONDS = 5.0
+_UPSTREAM_STATES = ("upstream-away", "upstream-stale", "upstream-partial")
+_PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstream
 
 
 def add_arguments(verbs: Verbs) -> None:
@@ -78,7 +77,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_serving_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Serve until stdin closes or the process is stopped."""
     address = check_serving(arguments)
     import anyio  # late, like the imports below: invalid options need none of them
@@ -106,7 +105,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return Exit.OK
 
 
-async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Plan) -> None:
+async def _serve_stdio(arguments: Arguments, printer: Printer, plan: Plan) -> None:
     import anyio
 
     from skillwire.bootstrap import build_gateway_server, build_skills
@@ -125,7 +124,7 @@ async def _serve_stdio(arguments: argparse.Namespace, printer: Printer, plan: Pl
 
 
 async def _serve_http(
-    arguments: argparse.Namespace, printer: Printer, plan: Plan, address: tuple[str, int], signals: StopSignals
+    arguments: Arguments, printer: Printer, plan: Plan, address: tuple[str, int], signals: StopSignals
 ) -> None:
     import anyio
 
@@ -153,7 +152,7 @@ async def _serve_http(
     printer.talk("stopped")
 
 
-async def _report(gateway: Gateway, arguments: argparse.Namespace, printer: Printer) -> None:
+async def _report(gateway: Gateway, arguments: Arguments, printer: Printer) -> None:
     """Print what is served once every upstream has responded or failed, and then every change."""
     reporter = Reporter(gateway, printer)
     await gateway.settle(arguments.wait)
@@ -182,15 +181,11 @@ async def _exit_on_signal(gateway: Gateway, *, task_status: TaskStatus[None]) ->
     os._exit(Exit.OK)
 
 
-def _with_files(arguments: argparse.Namespace) -> argparse.Namespace:
+def _with_files(arguments: Arguments) -> Arguments:
     """Add every file to the paths, which become absolute, because a host starts us from any folder."""
     files = [arguments.config, arguments.policy, arguments.state]
     paths = [*arguments.paths, *(str(file) for file in files if file is not None)]
-    return argparse.Namespace(**{**vars(arguments), "paths": paths})
-
-
-_UPSTREAM_STATES = ("upstream-away", "upstream-stale", "upstream-partial")
-_PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstream
+    return Arguments(**{**vars(arguments), "paths": paths})
 
 
 class Reporter:

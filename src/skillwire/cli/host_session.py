@@ -7,12 +7,11 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from skillwire.cli.command import add_json_option, run_async, seconds
+from skillwire.cli.command import Arguments, Parser, add_json_option, run_async, seconds
 from skillwire.cli.printer import Printer, line, listed
 from skillwire.errors import NotFoundError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Awaitable, Callable, Iterable
 
     from skillwire.host.approvals import Ask, Policy
@@ -26,13 +25,13 @@ NAME_HELP = "a name from 'skillwire skills', origin:name, origin:path, or a URI"
 _PATIENCE_SECONDS = 2.0
 
 
-def add_state_options(parser: argparse.ArgumentParser) -> None:
+def add_state_options(parser: Parser) -> None:
     """Add the options of every verb that only opens the store."""
     add_state_option(parser)
     add_json_option(parser)
 
 
-def add_state_option(parser: argparse.ArgumentParser) -> None:
+def add_state_option(parser: Parser) -> None:
     """Add ``--state``."""
     parser.add_argument(
         "--state",
@@ -42,7 +41,7 @@ def add_state_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_server_options(parser: argparse.ArgumentParser) -> None:
+def add_server_options(parser: Parser) -> None:
     """Add the options of every verb that connects to servers."""
     add_state_options(parser)
     add_config_option(parser)
@@ -51,27 +50,27 @@ def add_server_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_config_option(parser: argparse.ArgumentParser) -> None:
+def add_config_option(parser: Parser) -> None:
     """Add ``--config``."""
     parser.add_argument(
         "--config", type=Path, metavar="FILE", help="an mcpServers file, in addition to the stored origins"
     )
 
 
-def add_host_options(parser: argparse.ArgumentParser) -> None:
+def add_host_options(parser: Parser) -> None:
     """Add the options of every verb that opens a host."""
     add_server_options(parser)
     add_folder_option(parser)
 
 
-def add_folder_option(parser: argparse.ArgumentParser) -> None:
+def add_folder_option(parser: Parser) -> None:
     """Add ``--folder``."""
     parser.add_argument(
         "--folder", type=Path, action="append", default=[], metavar="DIR", help="a folder of yours (repeatable)"
     )
 
 
-def host_words(arguments: argparse.Namespace) -> list[str]:
+def host_words(arguments: Arguments) -> list[str]:
     """Return the options that select this host, for a command in a hint."""
     given = [("--config", getattr(arguments, "config", None)), ("--state", arguments.state)]
     given += [("--folder", folder) for folder in getattr(arguments, "folder", ())]
@@ -88,7 +87,7 @@ def system_user() -> str:
         return str(os.getuid())
 
 
-def state_of(arguments: argparse.Namespace) -> Path:
+def state_of(arguments: Arguments) -> Path:
     """Return the state folder."""
     return default_state() if arguments.state is None else arguments.state
 
@@ -99,7 +98,7 @@ def default_state() -> Path:
     return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
 
 
-def run_with_store(arguments: argparse.Namespace, printer: Printer, work: Work) -> int:
+def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int:
     """Open the store without connecting to servers, pass it to ``work``, and return its exit code."""
 
     async def run() -> int:
@@ -115,7 +114,7 @@ def run_with_store(arguments: argparse.Namespace, printer: Printer, work: Work) 
 
 
 def run_with_host(
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     printer: Printer,
     work: Work,
     *,
@@ -150,9 +149,7 @@ async def _settle(host: Host, patience: float, printer: Printer) -> None:
         await host.settle(patience - _PATIENCE_SECONDS)
 
 
-async def find_skill(
-    host: Host, arguments: argparse.Namespace, printer: Printer, *, whole: bool = True
-) -> NamedEntry:
+async def find_skill(host: Host, arguments: Arguments, printer: Printer, *, whole: bool = True) -> NamedEntry:
     """Find the skill NAME. If it is unknown, print the origins whose skills are not known either."""
     try:
         return await host.find(arguments.name, whole=whole)
@@ -161,7 +158,7 @@ async def find_skill(
         raise
 
 
-def print_incomplete(origins: Iterable[Origin], arguments: argparse.Namespace, printer: Printer) -> int:
+def print_incomplete(origins: Iterable[Origin], arguments: Arguments, printer: Printer) -> int:
     """Print the origins without a complete listing, and return their number."""
     found = [origin for origin in origins if origin.state != "complete"]
     for origin in found:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import add_json_option, check_name
+from skillwire.cli.command import Arguments, Parser, add_json_option, check_name
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.host_session import default_state
 from skillwire.cli.printer import Printer, line
@@ -22,7 +22,6 @@ from skillwire.cli.targets import parse_headers
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
@@ -35,7 +34,7 @@ _ROWS = 40
 
 
 def add_scope_options(
-    parser: argparse.ArgumentParser,
+    parser: Parser,
     project: str = "./skills.lock.json",
     everything: str = "~/.config/skillwire/skills.lock.json",
 ) -> None:
@@ -49,7 +48,7 @@ def add_scope_options(
     parser.set_defaults(scope="project")
 
 
-def add_agent_options(parser: argparse.ArgumentParser) -> None:
+def add_agent_options(parser: Parser) -> None:
     """Add ``--agent`` and ``--agent-dir``."""
     parser.add_argument(
         "--agent", action="append", default=[], metavar="AGENT", help="such as claude-code or codex (repeatable)"
@@ -57,7 +56,7 @@ def add_agent_options(parser: argparse.ArgumentParser) -> None:
     add_agent_folder_option(parser)
 
 
-def add_agent_folder_option(parser: argparse.ArgumentParser) -> None:
+def add_agent_folder_option(parser: Parser) -> None:
     """Add ``--agent-dir``."""
     parser.add_argument(
         "--agent-dir",
@@ -68,7 +67,7 @@ def add_agent_folder_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_lock_options(parser: argparse.ArgumentParser) -> None:
+def add_lock_options(parser: Parser) -> None:
     """Add the options of every verb that connects to the servers in the lock."""
     add_scope_options(parser)
     add_json_option(parser)
@@ -81,18 +80,18 @@ def add_lock_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_signing_option(parser: argparse.ArgumentParser) -> None:
+def add_signing_option(parser: Parser) -> None:
     """Add ``--by``."""
     parser.add_argument("--by", metavar="WHO", help="who approves it, for the lock (default: your user name)")
 
 
-def add_installed_options(parser: argparse.ArgumentParser, words: str) -> None:
+def add_installed_options(parser: Parser, words: str) -> None:
     """Add ``--installed``, and the options that select the lock."""
     parser.add_argument("--installed", action="store_true", help=words)
     add_scope_options(parser)
 
 
-def is_about_installed(arguments: argparse.Namespace) -> bool:
+def is_about_installed(arguments: Arguments) -> bool:
     """Return whether ``--installed`` was given; exactly one of it and TARGET is required."""
     if arguments.installed == (arguments.target is not None):
         raise FormatError(
@@ -101,7 +100,7 @@ def is_about_installed(arguments: argparse.Namespace) -> bool:
     return arguments.installed
 
 
-def scope_of(arguments: argparse.Namespace) -> Scope:
+def scope_of(arguments: Arguments) -> Scope:
     """Return the current project or the whole account. Z2: folders that the user typed are remembered."""
     from skillwire.install.places import Scope
 
@@ -133,7 +132,7 @@ def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> No
         printer.talk(f"an unfinished change was undone; a copy of it is in {line(str(place))}")
 
 
-def signature(arguments: argparse.Namespace) -> Signature:
+def signature(arguments: Arguments) -> Signature:
     """Return who approves, when, and with which version of this program."""
     from skillwire import __version__
     from skillwire.install.installation import Signature
@@ -141,7 +140,7 @@ def signature(arguments: argparse.Namespace) -> Signature:
     return Signature(arguments.by or _user(), timestamp(), f"skillwire {__version__}")
 
 
-def check_signing(arguments: argparse.Namespace) -> None:
+def check_signing(arguments: Arguments) -> None:
     """Before anything is fetched, check that the user can be asked or gave ``--yes``, and has a name."""
     if arguments.by is not None:
         check_name(arguments.by, "--by")
@@ -150,13 +149,13 @@ def check_signing(arguments: argparse.Namespace) -> None:
     require_answer(arguments, "review the skill first (skillwire show), then add --yes", rule="A1")
 
 
-def require_answer(arguments: argparse.Namespace, hint: str, *, rule: str = "") -> None:
+def require_answer(arguments: Arguments, hint: str, *, rule: str = "") -> None:
     """Require ``--yes`` if no terminal is available to ask."""
     if not arguments.yes and not can_ask():
         raise FormatError("cannot-ask", "not approved, and no terminal is available to ask", hint, rule=rule)
 
 
-async def require_approval(question: str, arguments: argparse.Namespace, printer: Printer) -> None:
+async def require_approval(question: str, arguments: Arguments, printer: Printer) -> None:
     """Raise ``ApprovalError`` unless the user confirms ``question`` or gave ``--yes``."""
     if not arguments.yes and not await confirm(question, printer):
         raise ApprovalError("not-approved", "not confirmed", "nothing was written", rule="A1")
@@ -202,7 +201,7 @@ def chosen(lock: Lock, names: Sequence[str]) -> dict[Server, list[Installed]]:
     return found
 
 
-def headers_for(servers: Sequence[Server], arguments: argparse.Namespace) -> dict[str, str]:
+def headers_for(servers: Sequence[Server], arguments: Arguments) -> dict[str, str]:
     """Return the headers of ``--header``, unless more than one server would get them."""
     headers = parse_headers(arguments.header)
     if headers and len({server.origin for server in servers if server.kind in ("url", "label")}) > 1:
@@ -226,7 +225,7 @@ def naming(server: Server) -> Generator[None]:
 
 @asynccontextmanager
 async def open_server(
-    server: Server, scope: Scope, arguments: argparse.Namespace, headers: dict[str, str], printer: Printer
+    server: Server, scope: Scope, arguments: Arguments, headers: dict[str, str], printer: Printer
 ) -> AsyncGenerator[Catalog]:
     """Open a server from the lock as a catalog."""
     from skillwire.bootstrap import TargetOptions, open_target

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.install_session import add_installed_options, is_about_installed, scope_of, server_text
 from skillwire.cli.printer import Printer, counted, line, listed, size_of, visible
 from skillwire.cli.targets import TARGET_HELP, add_target_options, print_problems, problems_json, run_on_targets
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import SkillEntry
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -43,14 +40,14 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """List skills."""
     if is_about_installed(arguments):
         return _list_installed(arguments, printer)
     return run_on_targets(arguments, printer, _list)
 
 
-async def _list(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _list(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     entries: list[SkillEntry] = []
     with printer.progress("Listing", "skills") as count:
         async for entry in catalog.entries():
@@ -58,37 +55,22 @@ async def _list(catalog: Catalog, arguments: argparse.Namespace, printer: Printe
             count(len(entries))
     problems = [problem for problem in await catalog.problems() if problem.refuses]
     if arguments.json:
-        printer.json(_document(entries, problems))
+        from skillwire.catalog.listing import entry_to_document
+
+        skills = [entry_to_document(entry) for entry in entries]
+        printer.json({"skills": skills, "problems": problems_json(problems)})
     else:
-        _print(entries, problems, printer)
+        rows = [
+            (visible(each.path), _files(each), size_of(each.size) if each.size else "", line(each.description))
+            for each in entries
+        ]
+        printer.table(("skill", "files", "size", "description"), rows)
+        print_problems(problems, printer)
+        gaps = sorted({gap for entry in entries for gap in entry.gaps if not entry.is_dynamic})
+        if gaps:
+            printer.talk(f"not stated by the server: {', '.join(gaps)}")
+        printer.talk(counted(len(entries), "skill"))
     return Exit.PROBLEMS if problems else Exit.OK
-
-
-def _document(entries: list[SkillEntry], problems: list[Diagnostic]) -> dict[str, Any]:
-    from skillwire.catalog.listing import entry_to_document
-
-    return {
-        "skills": [entry_to_document(entry) for entry in entries],
-        "problems": problems_json(problems),
-    }
-
-
-def _print(entries: list[SkillEntry], problems: list[Diagnostic], printer: Printer) -> None:
-    rows = [
-        (
-            visible(entry.path),
-            _files(entry),
-            size_of(entry.size) if entry.size else "",
-            line(entry.description),
-        )
-        for entry in entries
-    ]
-    printer.table(("skill", "files", "size", "description"), rows)
-    print_problems(problems, printer)
-    gaps = sorted({gap for entry in entries for gap in entry.gaps if not entry.is_dynamic})
-    if gaps:
-        printer.talk(f"not stated by the server: {', '.join(gaps)}")
-    printer.talk(counted(len(entries), "skill"))
 
 
 def _files(entry: SkillEntry) -> str:
@@ -97,7 +79,7 @@ def _files(entry: SkillEntry) -> str:
     return str(len(entry.files)) if entry.is_complete else f"{len(entry.files)}+"
 
 
-def _list_installed(arguments: argparse.Namespace, printer: Printer) -> int:
+def _list_installed(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.lock import Lock
     from skillwire.install.lock_file import read_lock
 

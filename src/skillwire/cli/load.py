@@ -4,21 +4,17 @@ from __future__ import annotations
 
 import shlex
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.host_session import NAME_HELP, add_host_options, find_skill, host_words, run_with_host, state_of
 from skillwire.cli.printer import Printer, visible
 from skillwire.cli.prompts import approve_once, ask_elsewhere, ask_on_terminal, can_ask
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
-    import argparse
-
-    from skillwire.cli.command import Verbs
-    from skillwire.host.approvals import Ask, Policy
+    from skillwire.host.approvals import Ask
     from skillwire.host.host import Host
-    from skillwire.host.results import LoadedSkill, Refusal
 
 _EXAMPLES = """\
 examples:
@@ -69,14 +65,16 @@ def add_arguments(verbs: Verbs) -> None:
     add_host_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Load a skill."""
-    return run_with_host(
-        arguments, printer, _load, ask=_ask(arguments, printer), policy=_policy(dynamic=arguments.dynamic)
-    )
+    from skillwire.host.approvals import Policy, Rule
+
+    # V7: a skill that cannot be verified is refused, unless the user wants to be asked.
+    policy = Policy([Rule("ask", kind="dynamic")] if arguments.dynamic else [])
+    return run_with_host(arguments, printer, _load, ask=_ask(arguments, printer), policy=policy)
 
 
-def _ask(arguments: argparse.Namespace, printer: Printer) -> Ask | None:
+def _ask(arguments: Arguments, printer: Printer) -> Ask | None:
     if arguments.yes:
         return approve_once(printer)
     if arguments.ask == "desk":
@@ -86,13 +84,6 @@ def _ask(arguments: argparse.Namespace, printer: Printer) -> Ask | None:
         raise FormatError("no-terminal", "no terminal is available to ask", "ask at the desk: --ask desk")
     is_here = can_ask() and arguments.ask != "nobody"
     return ask_on_terminal(printer, host_words(arguments)) if is_here else None
-
-
-def _policy(*, dynamic: bool) -> Policy:
-    """V7: a skill that cannot be verified is refused, unless the user wants to be asked."""
-    from skillwire.host.approvals import Policy, Rule
-
-    return Policy([Rule("ask", kind="dynamic")] if dynamic else [])
 
 
 def _given(pairs: list[str]) -> dict[str, str]:
@@ -106,14 +97,15 @@ def _given(pairs: list[str]) -> dict[str, str]:
     return given
 
 
-async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _load(host: Host, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.results import Refusal
 
     found = await find_skill(host, arguments, printer, whole=False)  # V5: nothing is read before the approval
     outcome = await host.load_skill(arguments.name, arguments=_given(arguments.argument))
     if isinstance(outcome, Refusal):
         if arguments.json:
-            printer.json({"refused": _refusal(outcome)})
+            fields = {"reference": outcome.reference, "rule": outcome.rule, "message": outcome.message}
+            printer.json({"refused": {**fields, "hint": outcome.hint, "forModel": outcome.for_model}})
         hint = outcome.hint
         if outcome.missing:
             hint = "add: " + " ".join(f"--argument {shlex.quote(name)}=TEXT" for name in outcome.missing)
@@ -124,37 +116,12 @@ async def _load(host: Host, arguments: argparse.Namespace, printer: Printer) -> 
             printer.talk("it cannot be verified; to be asked about it, add --dynamic")
         return Exit.USAGE if outcome.reference in _AWAY else Exit.PROBLEMS
     if arguments.json:
-        printer.json(_document(outcome))
+        fields = {"name": outcome.name, "origin": outcome.origin, "uri": outcome.uri}
+        printer.json({**fields, "offline": outcome.offline, "text": outcome.text})
+    elif sys.stdout.isatty():
+        printer.data(visible(outcome.text))
     else:
-        _write(outcome.text, printer)
+        sys.stdout.write(outcome.text + "\n")  # the exact text for the model
     if outcome.offline:
         printer.talk(f"read from the cache: {found.origin.label} is not reachable")
     return Exit.OK
-
-
-def _refusal(refusal: Refusal) -> dict[str, Any]:
-    return {
-        "reference": refusal.reference,
-        "rule": refusal.rule,
-        "message": refusal.message,
-        "hint": refusal.hint,
-        "forModel": refusal.for_model,
-    }
-
-
-def _document(skill: LoadedSkill) -> dict[str, Any]:
-    return {
-        "name": skill.name,
-        "origin": skill.origin,
-        "uri": skill.uri,
-        "offline": skill.offline,
-        "text": skill.text,
-    }
-
-
-def _write(text: str, printer: Printer) -> None:
-    """Write the exact text into a pipe; on a terminal, spell out control characters."""
-    if sys.stdout.isatty():
-        printer.data(visible(text))
-    else:
-        sys.stdout.write(text + "\n")

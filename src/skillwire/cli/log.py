@@ -6,16 +6,13 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.host_session import add_state_options, run_with_store
 from skillwire.cli.printer import Printer, line, moment, stamp
 
 if TYPE_CHECKING:
-    import argparse
-
     from rich.text import Text
 
-    from skillwire.cli.command import Verbs
     from skillwire.store.contract import LogLine, Store
 
 _EXAMPLES = """\
@@ -50,12 +47,12 @@ def add_arguments(verbs: Verbs) -> None:
     add_state_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Show the log."""
     return run_with_store(arguments, printer, _log)
 
 
-async def _log(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _log(store: Store, arguments: Arguments, printer: Printer) -> int:
     newest_first = await store.lines(limit=max(0, arguments.n), origin=arguments.origin)
     lines = newest_first[::-1]
     if arguments.json:

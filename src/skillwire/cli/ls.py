@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, size_of, visible
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import (
+    TARGET_HELP,
+    add_target_options,
+    as_uri,
+    print_problems,
+    problems_json,
+    run_on_targets,
+)
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog, DirectoryChild
-    from skillwire.cli.command import Verbs
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -40,15 +44,13 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """List a directory."""
     return run_on_targets(arguments, printer, list_directory)
 
 
-async def list_directory(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def list_directory(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Print the contents of a directory, and what is missing."""
-    from skillwire.cli.targets import as_uri, print_problems, problems_json
-
     uri = None if arguments.uri is None else as_uri(arguments.uri.removesuffix("/"))
     children = await _roots(catalog) if uri is None else [child async for child in catalog.children(uri)]
     problems = [each for each in await catalog.problems() if each.refuses and uri in (None, each.file)]

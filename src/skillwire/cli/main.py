@@ -20,14 +20,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
     from types import ModuleType
 
+_DECISIONS = ("approve", "decline", "enable", "revoke")
 VERBS = {
-    verb: verb
+    verb: "decisions" if verb in _DECISIONS else verb
     for verb in (
-        "add", "approvals", "cache", "check", "ci", "conform", "connect", "diff", "gateway", "list", "load", "log",
-        "ls", "origins", "outdated", "pull", "questions", "read", "remove", "review", "search", "serve", "show",
-        "skills", "token", "tree", "ui", "update", "verify",
+        "add", "approvals", "approve", "cache", "check", "ci", "conform", "connect", "decline", "diff", "enable",
+        "gateway", "list", "load", "log", "ls", "origins", "outdated", "pull", "questions", "read", "remove",
+        "review", "revoke", "search", "serve", "show", "skills", "token", "tree", "ui", "update", "verify",
     )
-} | dict.fromkeys(("approve", "decline", "enable", "revoke"), "decisions")  # fmt: skip
+}  # fmt: skip
 """The module of each verb in this package."""
 
 _EXAMPLES = """\

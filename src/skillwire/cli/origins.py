@@ -14,21 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Exit, add_verb, whole_command
+from skillwire.cli.command import COMMAND, Arguments, Exit, Verbs, add_verb, whole_command
 from skillwire.cli.host_session import add_server_options, add_state_options, run_with_store, state_of
 from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
 from skillwire.cli.targets import parse_headers
 from skillwire.errors import FormatError, NotFoundError, OriginError, UpstreamError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Mapping
 
-    from skillwire.cli.command import Verbs
     from skillwire.host.origins import Origin
     from skillwire.skill import Diagnostic
     from skillwire.store.contract import Store
-
 
 TARGETS = 2  # a command after -- comes last
 _EXAMPLES = """\
@@ -45,6 +42,53 @@ A ${VARIABLE} is stored unchanged, and replaced by its value when the server is 
 exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no response
 """
 _RESERVED = re.compile(r"local(-\d+)?\Z")
+_SECRET_PLACES = re.compile(r"//[^/?#]*@|[?#].*")  # user and password, query
+_NAMES_SHOWN = 20
+
+
+@dataclass(frozen=True, slots=True)
+class OriginProbe:
+    """The result of connecting to one origin. Its texts are safe for a terminal."""
+
+    origin: Origin
+    where: str
+    dialect: str | None
+    problems: tuple[Diagnostic, ...]
+
+    @property
+    def names(self) -> str:
+        """The names of the first skills."""
+        more = len(self.origin.entries) - _NAMES_SHOWN
+        names = listed(entry.name for entry in self.origin.entries[:_NAMES_SHOWN])
+        return f"{names} and {more:,} more" if more > 0 else names
+
+    @property
+    def error(self) -> str:
+        """The reason for a missing or incomplete listing."""
+        if self.origin.error is not None:
+            return f"{line(self.origin.error.message)} {self.origin.error.label}"
+        return "no response yet" if self.exit == Exit.USAGE else ""
+
+    @property
+    def exit(self) -> Exit:
+        """2 without a response, 1 if some entries cannot be used."""
+        if self.origin.state in ("complete", "partial"):
+            return Exit.PROBLEMS if self.problems or self.origin.state == "partial" else Exit.OK
+        return Exit.USAGE
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as a document."""
+        error, seen = self.origin.error, self.origin.seen_at
+        return {
+            "label": self.origin.label,
+            "where": self.where,
+            "state": self.origin.state,
+            "dialect": self.dialect,
+            "skills": [entry.uri for entry in self.origin.entries],
+            "lastSeen": None if seen is None else stamp(seen),
+            "error": None if error is None else {"reference": error.reference, "message": error.message},
+            "problems": [{"uri": each.file, "message": each.message} for each in self.problems],
+        }
 
 
 def add_arguments(verbs: Verbs) -> None:
@@ -76,22 +120,24 @@ def add_arguments(verbs: Verbs) -> None:
     add_server_options(test)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Add, remove, list or test origins."""
     actions = {"add": _add, "remove": _remove, "list": _list, "test": _test}
     return run_with_store(arguments, printer, actions[arguments.action])
 
 
-async def _add(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _add(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.store.contract import LogLine, StoredOrigin
 
     label, settings = arguments.label, _settings(arguments)
     await _check_new(store, label, settings, arguments)
     found = [] if arguments.no_test else await probe_origins(store, {label: settings}, arguments.wait)
-    for answer in found:
-        if answer.exit == Exit.USAGE:
+    for probe in found:
+        if probe.exit == Exit.USAGE:
             printer.talk("not added; to add it without connecting, add --no-test")
-            answer.require_response()
+            raise probe.origin.error or UpstreamError(
+                "timed-out", f"{label!r:.80} did not respond in time", "wait longer: --wait 60"
+            )
     now = time.time()
     await store.put_origin(StoredOrigin(label, settings, now))
     await store.log(LogLine("origin-added", label, "", "user", now))
@@ -102,10 +148,10 @@ async def _add(store: Store, arguments: argparse.Namespace, printer: Printer) ->
         if "folder" in settings:
             printer.talk("this is a folder of yours: its skills need no approval")
         _print_probes(found, printer)
-    return max((answer.exit for answer in found), default=Exit.OK)
+    return max((probe.exit for probe in found), default=Exit.OK)
 
 
-def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
+def _settings(arguments: Arguments) -> dict[str, Any]:
     """Return the entry to store: as in an ``mcpServers`` file, or a folder."""
     where, headers = arguments.where, parse_headers(arguments.header)
     pairs = [pair.partition("=") for pair in arguments.env]
@@ -130,7 +176,7 @@ def _settings(arguments: argparse.Namespace) -> dict[str, Any]:
     )
 
 
-async def _check_new(store: Store, label: str, settings: dict[str, Any], arguments: argparse.Namespace) -> None:
+async def _check_new(store: Store, label: str, settings: dict[str, Any], arguments: Arguments) -> None:
     """Check the origin before anything is started or stored."""
     from skillwire.client.servers import parse_server
     from skillwire.host.host import Host
@@ -151,11 +197,11 @@ async def _check_new(store: Store, label: str, settings: dict[str, Any], argumen
         parse_server(settings)
 
 
-def _state_words(arguments: argparse.Namespace) -> list[str]:
+def _state_words(arguments: Arguments) -> list[str]:
     return [] if arguments.state is None else ["--state", str(arguments.state)]
 
 
-async def _remove(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _remove(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.host import Host
     from skillwire.host.skill_host import open_cache
 
@@ -173,30 +219,31 @@ async def _remove(store: Store, arguments: argparse.Namespace, printer: Printer)
     return Exit.OK
 
 
-async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
     found = await _known(store, arguments)
     if arguments.json:
-        printer.json({"origins": [answer.document() for answer in found]})
+        printer.json({"origins": [probe.document() for probe in found]})
         return Exit.OK
     rows = [
-        (answer.label, answer.where, answer.state, answer.skills, moment(answer.origin.seen_at), answer.error)
-        for answer in found
+        (line(o.label), probe.where, o.state, str(len(o.entries)), moment(o.seen_at), probe.error)
+        for probe in found
+        for o in [probe.origin]
     ]
     printer.table(("origin", "where", "state", "skills", "last seen", "error"), rows)
     printer.talk(counted(len(found), "origin"))
     return Exit.OK
 
 
-async def _test(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _test(store: Store, arguments: Arguments, printer: Printer) -> int:
     found = await _known(store, arguments, arguments.label)
     if arguments.json:
-        printer.json({"origins": [answer.document() for answer in found]})
+        printer.json({"origins": [probe.document() for probe in found]})
     else:
         _print_probes(found, printer)
-    return max((answer.exit for answer in found), default=Exit.OK)
+    return max((probe.exit for probe in found), default=Exit.OK)
 
 
-async def _known(store: Store, arguments: argparse.Namespace, label: str | None = None) -> list[OriginProbe]:
+async def _known(store: Store, arguments: Arguments, label: str | None = None) -> list[OriginProbe]:
     from skillwire.host.skill_host import known_origins
 
     folders, servers = await known_origins(store, arguments.config)
@@ -207,88 +254,20 @@ async def _known(store: Store, arguments: argparse.Namespace, label: str | None 
 
 
 def _print_probes(found: list[OriginProbe], printer: Printer) -> None:
-    rows = [(answer.label, answer.state, answer.dialect or "", answer.skills, answer.names) for answer in found]
+    rows = [
+        (line(o.label), o.state, probe.dialect or "", str(len(o.entries)), probe.names)
+        for probe in found
+        for o in [probe.origin]
+    ]
     printer.table(("origin", "state", "dialect", "skills", "names"), rows)
-    for answer in found:
-        if answer.error:
-            printer.talk(f"{answer.label}: {answer.error}")
-        elif not answer.origin.entries:
-            printer.talk(f"{answer.label} lists no skills; this does not prove that it has none")
-        for problem in answer.problems:
-            printer.talk(
-                f"{answer.label} skipped {line(problem.file)}: {line(problem.message)} [{problem.reference}]"
-            )
-
-
-_SECRET_PLACES = re.compile(r"//[^/?#]*@|[?#].*")  # user and password, query
-_NAMES_SHOWN = 20
-
-
-@dataclass(frozen=True, slots=True)
-class OriginProbe:
-    """The result of connecting to one origin. Its texts are safe for a terminal."""
-
-    origin: Origin
-    where: str
-    dialect: str | None
-    problems: tuple[Diagnostic, ...]
-
-    @property
-    def label(self) -> str:
-        """The label for a terminal."""
-        return line(self.origin.label)
-
-    @property
-    def state(self) -> str:
-        """The state of its listing."""
-        return self.origin.state
-
-    @property
-    def skills(self) -> str:
-        """The number of listed skills."""
-        return str(len(self.origin.entries))
-
-    @property
-    def names(self) -> str:
-        """The names of the first skills."""
-        more = len(self.origin.entries) - _NAMES_SHOWN
-        names = listed(entry.name for entry in self.origin.entries[:_NAMES_SHOWN])
-        return f"{names} and {more:,} more" if more > 0 else names
-
-    @property
-    def error(self) -> str:
-        """The reason for a missing or incomplete listing."""
-        if self.origin.error is not None:
-            return f"{line(self.origin.error.message)} {self.origin.error.label}"
-        return "no response yet" if self.exit == Exit.USAGE else ""
-
-    @property
-    def exit(self) -> Exit:
-        """2 without a response, 1 if some entries cannot be used."""
-        if self.origin.state in ("complete", "partial"):
-            return Exit.PROBLEMS if self.problems or self.origin.state == "partial" else Exit.OK
-        return Exit.USAGE
-
-    def require_response(self) -> None:
-        """Raise an error if it did not respond."""
-        if self.exit == Exit.USAGE:
-            raise self.origin.error or UpstreamError(
-                "timed-out", f"{self.origin.label!r:.80} did not respond in time", "wait longer: --wait 60"
-            )
-
-    def document(self) -> dict[str, Any]:
-        """Return the result as a document."""
-        error, seen = self.origin.error, self.origin.seen_at
-        return {
-            "label": self.origin.label,
-            "where": self.where,
-            "state": self.origin.state,
-            "dialect": self.dialect,
-            "skills": [entry.uri for entry in self.origin.entries],
-            "lastSeen": None if seen is None else stamp(seen),
-            "error": None if error is None else {"reference": error.reference, "message": error.message},
-            "problems": [{"uri": each.file, "message": each.message} for each in self.problems],
-        }
+    for probe in found:
+        label = line(probe.origin.label)
+        if probe.error:
+            printer.talk(f"{label}: {probe.error}")
+        elif not probe.origin.entries:
+            printer.talk(f"{label} lists no skills; this does not prove that it has none")
+        for problem in probe.problems:
+            printer.talk(f"{label} skipped {line(problem.file)}: {line(problem.message)} [{problem.reference}]")
 
 
 async def probe_origins(
@@ -305,13 +284,12 @@ async def probe_origins(
             await to_thread.run_sync(host.origins.add_folder, label, Path(target["folder"]))
     async with host.connected({label: each for label, each in targets.items() if "folder" not in each}):
         await host.settle(patience)
-        found = {origin.label: origin for origin in host.origins}
-        return [await _probe(found[label], target) for label, target in targets.items()]
-
-
-async def _probe(origin: Origin, target: Mapping[str, Any]) -> OriginProbe:
-    problems = tuple(await origin.problems()) if origin.kind else ()
-    return OriginProbe(origin, where_of(target), origin.kind or None, problems)
+        found, probes = {origin.label: origin for origin in host.origins}, list[OriginProbe]()
+        for label, target in targets.items():
+            origin = found[label]
+            problems = tuple(await origin.problems()) if origin.kind else ()
+            probes.append(OriginProbe(origin, where_of(target), origin.kind or None, problems))
+        return probes
 
 
 def where_of(target: Mapping[str, Any]) -> str:

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb, run_async
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, run_async
 from skillwire.cli.install_session import add_lock_options, chosen, headers_for, open_server, scope_of, server_text
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Installed
 
 _EXAMPLES = """\
@@ -39,12 +36,12 @@ def add_arguments(verbs: Verbs) -> None:
     add_lock_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Compare the lock with the servers."""
     return run_async(lambda: _outdated(arguments, printer), printer)
 
 
-async def _outdated(arguments: argparse.Namespace, printer: Printer) -> int:
+async def _outdated(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.lock_file import require_lock
 
     scope = scope_of(arguments)
@@ -77,7 +74,7 @@ async def _state(catalog: Catalog, skill: Installed) -> str:
         return "unverifiable"
 
 
-def _print(rows: list[tuple[str, str, str, str]], arguments: argparse.Namespace, printer: Printer) -> None:
+def _print(rows: list[tuple[str, str, str, str]], arguments: Arguments, printer: Printer) -> None:
     titles = ("skill", "state", "installed", "from")
     if arguments.json:
         printer.json({"skills": [dict(zip(titles, row, strict=True)) for row in rows]})

@@ -5,15 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, size_of, visible
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -42,15 +39,14 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Copy a skill."""
     return run_on_targets(arguments, printer, _pull)
 
 
-async def _pull(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _pull(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.export import check_destination, write_skill
     from skillwire.catalog.skill_content import read_verified
-    from skillwire.cli.targets import resolve_skill
 
     entry = await resolve_skill(catalog, arguments.skill)
     destination = arguments.folder / entry.path.rpartition("/")[2]

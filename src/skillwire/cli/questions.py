@@ -10,7 +10,7 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.decisions import add_decision_options, check_decision, require_fingerprint
 from skillwire.cli.host_session import add_state_options, host_words, run_with_store, system_user
 from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
@@ -18,10 +18,8 @@ from skillwire.cli.prompts import can_ask, confirm, meaning_of, page
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Sequence
 
-    from skillwire.cli.command import Verbs
     from skillwire.store.contract import Question, Store
 
 _EXAMPLES = """\
@@ -67,7 +65,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_state_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """List, show or answer questions."""
     check_decision(arguments, arguments.grant)
     is_answer = arguments.yes or arguments.no
@@ -80,7 +78,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return run_with_store(arguments, printer, _answer if is_answer else _show)
 
 
-async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
     found = await store.questions(time.time())
     if arguments.json:
         printer.json({"questions": [_document(question) for question in found]})
@@ -102,7 +100,7 @@ async def _list(store: Store, arguments: argparse.Namespace, printer: Printer) -
     return Exit.OK
 
 
-async def _show(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _show(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.desk import request_of
 
     question = _find_question(await store.questions(time.time()), arguments)
@@ -119,7 +117,7 @@ async def _show(store: Store, arguments: argparse.Namespace, printer: Printer) -
     return Exit.OK
 
 
-async def _answer(store: Store, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _answer(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approvals import Answer
     from skillwire.host.desk import give_answer
 
@@ -152,9 +150,7 @@ async def _answer(store: Store, arguments: argparse.Namespace, printer: Printer)
     return Exit.OK
 
 
-async def _require_review(
-    store: Store, question: Question, arguments: argparse.Namespace, printer: Printer
-) -> None:
+async def _require_review(store: Store, question: Question, arguments: Arguments, printer: Printer) -> None:
     """Z4, as for ``approve``: on a terminal, show the page and ask; otherwise require the fingerprint."""
     from skillwire.host.desk import request_of
 
@@ -172,7 +168,7 @@ async def _require_review(
         raise ApprovalError("not-approved", "not confirmed", "nothing was recorded", rule="Z4")
 
 
-def _find_question(questions: Sequence[Question], arguments: argparse.Namespace) -> Question:
+def _find_question(questions: Sequence[Question], arguments: Arguments) -> Question:
     beginning = arguments.id
     found = [question for question in questions if question.id.startswith(beginning)]
     if len(found) == 1:
@@ -185,7 +181,7 @@ def _find_question(questions: Sequence[Question], arguments: argparse.Namespace)
     )
 
 
-def _list_hint(arguments: argparse.Namespace) -> str:
+def _list_hint(arguments: Arguments) -> str:
     return f"list the questions: {shlex.join(['skillwire', 'questions', *host_words(arguments)])}"
 
 

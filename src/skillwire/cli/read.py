@@ -6,16 +6,13 @@ import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, visible
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import TARGET_HELP, add_target_options, as_uri, run_on_targets
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog, SkillFile
-    from skillwire.cli.command import Verbs
 
 TARGETS = 1
 _EXAMPLES = """\
@@ -47,22 +44,25 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Read a file."""
     return run_on_targets(arguments, printer, _read, allow_unverified=arguments.unverified)
 
 
-async def _read(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
-    from skillwire.cli.targets import as_uri
-
+async def _read(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     file = await catalog.read_file(as_uri(arguments.uri))
     if arguments.json:
         printer.json(_document(file, verified=not arguments.unverified))
-    elif sys.stdout.isatty():
-        _show(file, printer)
-    else:
+    elif not sys.stdout.isatty():
         sys.stdout.buffer.write(file.data)
         sys.stdout.buffer.flush()
+    else:
+        try:
+            printer.data(visible(file.data.decode().removesuffix("\n")))
+        except UnicodeDecodeError as error:
+            raise FormatError(
+                "not-text", f"{file.uri!r:.200} is not text ({len(file.data)} bytes)", "write it to a file: > FILE"
+            ) from error
     return Exit.OK
 
 
@@ -74,13 +74,3 @@ def _document(file: SkillFile, *, verified: bool) -> dict[str, Any]:
         return {**facts, "text": file.data.decode()}
     except UnicodeDecodeError:
         return {**facts, "base64": b64encode(file.data).decode()}
-
-
-def _show(file: SkillFile, printer: Printer) -> None:
-    """Print text on a terminal, with control characters spelled out."""
-    try:
-        printer.data(visible(file.data.decode().removesuffix("\n")))
-    except UnicodeDecodeError as error:
-        raise FormatError(
-            "not-text", f"{file.uri!r:.200} is not text ({len(file.data)} bytes)", "write it to a file: > FILE"
-        ) from error

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from skillwire.cli.command import Exit, add_json_option, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_json_option, add_verb
 from skillwire.cli.install_session import (
     add_agent_options,
     add_scope_options,
@@ -16,11 +16,6 @@ from skillwire.cli.install_session import (
 )
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import SkillwireError
-
-if TYPE_CHECKING:
-    import argparse
-
-    from skillwire.cli.command import Verbs
 
 _EXAMPLES = """\
 examples:
@@ -49,7 +44,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_json_option(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Remove skills."""
     from skillwire.install.installation import remove, require_skill
     from skillwire.install.lock_file import require_lock

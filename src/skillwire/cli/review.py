@@ -5,17 +5,15 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.host_session import NAME_HELP, add_host_options, find_skill, host_words, run_with_host
 from skillwire.cli.printer import Printer, line, stamp
 from skillwire.cli.prompts import page, path_inside, source_rows
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import AsyncIterator, Iterator
 
-    from skillwire.cli.command import Verbs
     from skillwire.host.approvals import ApprovalRequest
     from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
@@ -50,12 +48,12 @@ def add_arguments(verbs: Verbs) -> None:
     add_host_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Review a skill."""
     return run_with_host(arguments, printer, _review)
 
 
-async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _review(host: Host, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
 
@@ -83,7 +81,7 @@ async def _review(host: Host, arguments: argparse.Namespace, printer: Printer) -
     return Exit.OK
 
 
-def print_file_command(found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> None:
+def print_file_command(found: NamedEntry, arguments: Arguments, printer: Printer) -> None:
     """Print the command that shows another file."""
     others = [file.uri for file in found.entry.files if file.uri != found.entry.uri]
     if others:
@@ -92,7 +90,7 @@ def print_file_command(found: NamedEntry, arguments: argparse.Namespace, printer
         printer.talk(f"to see another file: {shlex.join(words)}")
 
 
-async def _show_file(host: Host, found: NamedEntry, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _show_file(host: Host, found: NamedEntry, arguments: Arguments, printer: Printer) -> int:
     uris = {
         path_inside(found.entry.uri, uri): uri for uri in (found.entry.uri, *(f.uri for f in found.entry.files))
     }
@@ -190,18 +188,16 @@ def _document(
         "uri": entry.uri,
         "status": status_of(found, approval, decision).status,
         "fingerprint": fingerprint_of(request.entry) or None,
-        "approval": None if approval is None else _approval_document(approval),
+        "approval": None
+        if approval is None
+        else {
+            "by": approval.by,
+            "at": stamp(approval.at),
+            "fingerprint": approval.fingerprint,
+            "grants": sorted(approval.grants),
+        },
         "tokens": estimate_tokens(entry)._asdict(),
         "files": files,
         "change": None if request.change is None else asdict(request.change),
         "diff": list(request.diff),
-    }
-
-
-def _approval_document(approval: Approval) -> dict[str, Any]:
-    return {
-        "by": approval.by,
-        "at": stamp(approval.at),
-        "fingerprint": approval.fingerprint,
-        "grants": sorted(approval.grants),
     }

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
-    from skillwire.search.index import Hit
 
 TARGETS = 1
 _DEFAULT_LIMIT = 10
@@ -56,7 +52,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Search skills."""
     arguments.query = " ".join(" ".join(arguments.query).split())
     if not arguments.query:
@@ -66,9 +62,10 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return run_on_targets(arguments, printer, _search)
 
 
-async def _search(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _search(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.search.index import SearchIndex
+    from skillwire.skill.uri import parse_uri, skill_root
 
     bodies = arguments.bodies or isinstance(catalog, DirectoryCatalog)
     index = SearchIndex(catalog, bodies=bodies)
@@ -77,28 +74,16 @@ async def _search(catalog: Catalog, arguments: argparse.Namespace, printer: Prin
     finally:
         index.close()
     if arguments.json:
-        printer.json(_document(arguments.query, hits, bodies=bodies))
+        printer.json({"query": arguments.query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]})
     else:
-        _print(hits, printer)
-    _talk(hits, printer, bodies=bodies)
-    return Exit.OK
-
-
-def _document(query: str, hits: list[Hit], *, bodies: bool) -> dict[str, Any]:
-    return {"query": query, "bodies": bodies, "hits": [asdict(hit) for hit in hits]}
-
-
-def _print(hits: list[Hit], printer: Printer) -> None:
-    from skillwire.skill.uri import parse_uri, skill_root
-
-    rows = [(line(skill_root(parse_uri(hit.uri)).path), line(hit.description), line(hit.snippet)) for hit in hits]
-    printer.table(("skill", "description", "found"), rows)
-
-
-def _talk(hits: list[Hit], printer: Printer, *, bodies: bool) -> None:
+        rows = [
+            (line(skill_root(parse_uri(hit.uri)).path), line(hit.description), line(hit.snippet)) for hit in hits
+        ]
+        printer.table(("skill", "description", "found"), rows)
     if hits:
         printer.talk(counted(len(hits), "skill"))
     else:
         printer.talk("nothing found; try other words, or list all skills: skillwire list TARGET")
     if not bodies:
         printer.talk("only names and descriptions were searched; --bodies also reads and searches every SKILL.md")
+    return Exit.OK

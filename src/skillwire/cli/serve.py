@@ -9,7 +9,7 @@ import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.server_session import (
     add_serving_options,
     check_serving,
@@ -24,11 +24,8 @@ from skillwire.cli.server_session import (
 from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.bootstrap import ServerSettings
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
     from skillwire.cli.printer import Printer
 
 _EXAMPLES = """\
@@ -65,7 +62,7 @@ def add_arguments(verbs: Verbs) -> None:
     add_serving_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Serve until stdin closes or the process is stopped."""
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
         raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
@@ -86,7 +83,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return Exit.OK
 
 
-def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
+def _serve_stdio(arguments: Arguments, printer: Printer) -> None:
     import anyio  # late, like the imports below: invalid options need none of them
 
     from skillwire.bootstrap import build_server, build_skills
@@ -100,7 +97,7 @@ def _serve_stdio(arguments: argparse.Namespace, printer: Printer) -> None:
     anyio.run(serve_stdio, server)
 
 
-def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port: int) -> None:
+def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) -> None:
     import anyio
 
     from skillwire.bootstrap import build_http_server, build_server, build_skills
@@ -124,13 +121,13 @@ def _serve_http(arguments: argparse.Namespace, printer: Printer, host: str, port
     printer.talk("stopped")
 
 
-def _settings(arguments: argparse.Namespace) -> ServerSettings:
+def _settings(arguments: Arguments) -> ServerSettings:
     return settings_of(
         arguments, scheme=arguments.scheme, watch=not arguments.no_watch, keep_listed=arguments.keep_listed
     )
 
 
-def _read(arguments: argparse.Namespace, printer: Printer) -> Catalog:
+def _read(arguments: Arguments, printer: Printer) -> Catalog:
     """Read the folders, using the scan cache."""
     from skillwire.bootstrap import read_folders
 

@@ -11,13 +11,12 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import whole_number
+from skillwire.cli.command import Arguments, Parser, whole_number
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import MIB
 
 if TYPE_CHECKING:
-    import argparse
     import socket
 
     from skillwire.bootstrap import ServerSettings
@@ -41,7 +40,7 @@ _CURL_META = {
 }
 
 
-def add_serving_options(parser: argparse.ArgumentParser) -> None:
+def add_serving_options(parser: Parser) -> None:
     """Add the options of every verb that serves a catalog."""
     add = parser.add_argument
     add("--http", metavar="[HOST:]PORT", help=f"serve over HTTP at /mcp (default host: {_LOOPBACK})")
@@ -73,7 +72,7 @@ def add_serving_options(parser: argparse.ArgumentParser) -> None:
     add("--no-page", action="store_true", help="serve no page for browsers (HTTP)")
 
 
-def check_serving(arguments: argparse.Namespace) -> tuple[str, int] | None:
+def check_serving(arguments: Arguments) -> tuple[str, int] | None:
     """Check the options, and return the address for HTTP, or ``None`` for stdio."""
     address = None if arguments.http is None else _parse_address(arguments.http)
     if arguments.public_url is not None and not re.fullmatch(
@@ -106,7 +105,7 @@ def _parse_address(text: str) -> tuple[str, int]:
     return host.strip("[]") or _LOOPBACK, int(port)
 
 
-def settings_of(arguments: argparse.Namespace, **more: Any) -> ServerSettings:
+def settings_of(arguments: Arguments, **more: Any) -> ServerSettings:
     """Return the settings in ``arguments``, with the files that they name."""
     from skillwire.bootstrap import ServerSettings
     from skillwire.server.access import read_access
@@ -155,7 +154,7 @@ def _read_instructions(path: Path | None) -> str | None:
     raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
 
 
-def page_of(skills: Skills, arguments: argparse.Namespace, settings: ServerSettings, url: str) -> Page | None:
+def page_of(skills: Skills, arguments: Arguments, settings: ServerSettings, url: str) -> Page | None:
     """Return the page for browsers, unless it is turned off."""
     if arguments.no_page:
         return None
@@ -176,7 +175,7 @@ def is_open(listener: socket.socket, access: Access | None) -> bool:
     return access is None and not ip_address(listener.getsockname()[0]).is_loopback
 
 
-def enable_access_log(arguments: argparse.Namespace) -> None:
+def enable_access_log(arguments: Arguments) -> None:
     """Print a line for each request if ``--access-log`` was given."""
     if arguments.access_log:
         logging.basicConfig(stream=sys.stderr, format="%(message)s")
@@ -203,7 +202,7 @@ async def print_served(catalog: Catalog, printer: Printer) -> None:
         printer.talk(ignored_text(ignored))
 
 
-def print_start_help(arguments: argparse.Namespace, printer: Printer) -> None:
+def print_start_help(arguments: Arguments, printer: Printer) -> None:
     """On stdio: print what a host needs to start this process."""
     command = str(Path(sys.argv[0]).absolute())
     files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
@@ -222,7 +221,7 @@ def print_start_help(arguments: argparse.Namespace, printer: Printer) -> None:
         printer.talk(f"  {each}")
 
 
-def print_connect_help(arguments: argparse.Namespace, url: str, printer: Printer, *, is_open: bool) -> None:
+def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_open: bool) -> None:
     """Over HTTP: print what a host needs to connect, commands to try, and the address of the page."""
     from skillwire.install.host_configs import http_commands, http_entry
 

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, size_of, visible
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
     from skillwire.skill import SkillEntry, SkillUri
 
 TARGETS = 1
@@ -39,14 +36,13 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Show a skill."""
     return run_on_targets(arguments, printer, _show)
 
 
-async def _show(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _show(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.listing import entry_to_document
-    from skillwire.cli.targets import resolve_skill
     from skillwire.skill.model import estimate_tokens
 
     entry = await resolve_skill(catalog, arguments.skill)

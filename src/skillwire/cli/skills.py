@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.host_session import add_host_options, print_incomplete, run_with_host
 from skillwire.cli.printer import Printer, counted, line, visible
 
 if TYPE_CHECKING:
-    import argparse
-
-    from skillwire.cli.command import Verbs
     from skillwire.host.host import Host
     from skillwire.host.results import SkillStatus
-    from skillwire.skill.model import TokenEstimate
 
 _EXAMPLES = """\
 examples:
@@ -44,28 +41,26 @@ def add_arguments(verbs: Verbs) -> None:
     add_host_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Show the skills."""
     return run_with_host(arguments, printer, _skills)
 
 
-async def _skills(host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _skills(host: Host, arguments: Arguments, printer: Printer) -> int:
     if arguments.prompt:
         _print_prompt(host.catalog_prompt(), arguments, printer)
     else:
-        about = {(skill.origin.label, skill.entry.uri): skill.entry.description for skill in host.names.skills}
-        rows = [(status, about.get((status.origin, status.uri), "")) for status in await host.skills()]
+        descriptions = {(s.origin.label, s.entry.uri): s.entry.description for s in host.names.skills}
+        rows = [(status, descriptions.get((status.origin, status.uri), "")) for status in await host.skills()]
         if arguments.json:
-            printer.json({"skills": [_document(*row) for row in rows], "origins": _origins(host)})
+            origins = {origin.label: origin.state for origin in host.origins}
+            printer.json({"skills": [_document(*row) for row in rows], "origins": origins})
         else:
-            _print(rows, printer)
-            _print_total([status for status, _ in rows], host, printer)
+            _print(rows, host, printer)
     return Exit.PROBLEMS if print_incomplete(host.origins, arguments, printer) else Exit.OK
 
 
-def _print_prompt(prompt: str, arguments: argparse.Namespace, printer: Printer) -> None:
-    import sys
-
+def _print_prompt(prompt: str, arguments: Arguments, printer: Printer) -> None:
     if arguments.json:
         printer.json({"prompt": prompt})
     elif sys.stdout.isatty():
@@ -86,25 +81,14 @@ def _document(status: SkillStatus, description: str) -> dict[str, Any]:
     }
 
 
-def _origins(host: Host) -> dict[str, str]:
-    return {origin.label: origin.state for origin in host.origins}
-
-
-def _print(rows: list[tuple[SkillStatus, str]], printer: Printer) -> None:
-    cells = [
-        (line(status.name), line(status.origin), status.status, _cost(status.tokens), line(description))
-        for status, description in rows
-    ]
+def _print(rows: list[tuple[SkillStatus, str]], host: Host, printer: Printer) -> None:
+    cells: list[tuple[str, ...]] = []
+    for status, description in rows:
+        cost = f"{status.tokens.listed}/{'?' if status.tokens.loaded is None else status.tokens.loaded}"
+        cells.append((line(status.name), line(status.origin), status.status, cost, line(description)))
     printer.table(("skill", "origin", "status", "tokens", "description"), cells)
-
-
-def _cost(tokens: TokenEstimate) -> str:
-    return f"{tokens.listed}/{'?' if tokens.loaded is None else tokens.loaded}"
-
-
-def _print_total(statuses: list[SkillStatus], host: Host, printer: Printer) -> None:
     if not list(host.origins):
         printer.talk("no origins; add one: skillwire origins add LABEL URL")
         return
-    total = sum(status.tokens.listed for status in statuses)
-    printer.talk(f"{counted(len(statuses), 'skill')}, ~{total:,} tokens to list them all")
+    total = sum(status.tokens.listed for status, _ in rows)
+    printer.talk(f"{counted(len(rows), 'skill')}, ~{total:,} tokens to list them all")

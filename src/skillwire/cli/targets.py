@@ -12,12 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import Catalog
-from skillwire.cli.command import COMMAND, add_json_option, command_words, silence_libraries
+from skillwire.cli.command import COMMAND, Arguments, Parser, add_json_option, command_words, silence_libraries
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import FormatError, NotFoundError, ProtocolError
 
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from skillwire.skill import Diagnostic, SkillEntry
@@ -28,7 +27,7 @@ _DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _NAMES_SHOWN = 10
 
 
-def add_target_options(parser: argparse.ArgumentParser) -> None:
+def add_target_options(parser: Parser) -> None:
     """Add the options of every verb with a TARGET."""
     add_json_option(parser)
     add = parser.add_argument
@@ -43,7 +42,7 @@ def add_target_options(parser: argparse.ArgumentParser) -> None:
 
 
 def run_on_targets(
-    arguments: argparse.Namespace,
+    arguments: Arguments,
     printer: Printer,
     work: Callable[..., Awaitable[int]],
     names: Sequence[str] = ("target",),

@@ -5,12 +5,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 
 if TYPE_CHECKING:
-    import argparse
-
-    from skillwire.cli.command import Verbs
     from skillwire.cli.printer import Printer
 
 _EXAMPLES = """\
@@ -35,7 +32,7 @@ def add_arguments(verbs: Verbs) -> None:
     )
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Make a token."""
     from skillwire.server.access import EVERYTHING, new_token  # late: it imports the SDK
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, ignored_text, size_of, visible
 
 if TYPE_CHECKING:
-    import argparse
-
     from rich.tree import Tree
 
     from skillwire.catalog.records import SkillRecord
-    from skillwire.cli.command import Verbs
 
 _EXAMPLES = """\
 examples:
@@ -35,7 +32,7 @@ def add_arguments(verbs: Verbs) -> None:
     parser.add_argument("path", metavar="PATH", help="a folder of skills, the folder of one, or an archive")
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Draw the tree with its totals, then list the skills that would not be served."""
     from skillwire.catalog.archive import local_catalog  # late: not needed for --help
 

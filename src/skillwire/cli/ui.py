@@ -8,13 +8,10 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Exit, add_verb, check_name, whole_number
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, check_name, whole_number
 from skillwire.cli.host_session import add_config_option, add_folder_option, add_state_option, run_with_host
 
 if TYPE_CHECKING:
-    import argparse
-
-    from skillwire.cli.command import Verbs
     from skillwire.cli.printer import Printer
     from skillwire.host.host import Host
     from skillwire.server.signals import StopSignals
@@ -52,7 +49,7 @@ def add_arguments(verbs: Verbs) -> None:
     add("--as", dest="by", default="user", metavar="NAME", help="who decides, for the log (default: user)")
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Serve the desk until the process is stopped."""
     check_name(arguments.by, "--as")
     arguments.wait = 0.0  # the page shows which origins have not responded yet
@@ -65,7 +62,7 @@ def run(arguments: argparse.Namespace, printer: Printer) -> int:
     return code
 
 
-async def _serve(signals: StopSignals, host: Host, arguments: argparse.Namespace, printer: Printer) -> int:
+async def _serve(signals: StopSignals, host: Host, arguments: Arguments, printer: Printer) -> int:
     from skillwire.server.http import listen
     from skillwire.web.desk.app import DeskServer
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Exit, add_verb, run_async
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, run_async
+from skillwire.cli.diff import print_difference
 from skillwire.cli.install_session import (
     add_lock_options,
     add_signing_option,
@@ -25,10 +26,7 @@ from skillwire.cli.printer import Printer, line, listed
 from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
-    from skillwire.cli.command import Verbs
     from skillwire.install.fetch import Fetched
     from skillwire.install.lock import Installed
     from skillwire.install.places import Scope
@@ -63,13 +61,13 @@ def add_arguments(verbs: Verbs) -> None:
     add_lock_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Update skills."""
     check_signing(arguments)
     return run_async(lambda: _update(arguments, printer), printer)
 
 
-async def _update(arguments: argparse.Namespace, printer: Printer) -> int:
+async def _update(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.lock_file import require_lock
 
     scope = scope_of(arguments)
@@ -90,7 +88,7 @@ async def _update(arguments: argparse.Namespace, printer: Printer) -> int:
 
 
 async def _try_one(
-    catalog: Catalog, skill: Installed, scope: Scope, arguments: argparse.Namespace, printer: Printer
+    catalog: Catalog, skill: Installed, scope: Scope, arguments: Arguments, printer: Printer
 ) -> dict[str, Any]:
     try:
         state = await _update_one(catalog, skill, scope, arguments, printer)
@@ -101,7 +99,7 @@ async def _try_one(
 
 
 async def _update_one(
-    catalog: Catalog, skill: Installed, scope: Scope, arguments: argparse.Namespace, printer: Printer
+    catalog: Catalog, skill: Installed, scope: Scope, arguments: Arguments, printer: Printer
 ) -> str:
     from skillwire.install.fetch import fetch, promised_digests
     from skillwire.install.installation import update
@@ -152,7 +150,6 @@ def _is_unchanged(skill: Installed, scope: Scope, *, force: bool) -> bool:
 
 def _show_difference(skill: Installed, fetched: Fetched, scope: Scope, printer: Printer) -> None:
     from skillwire.catalog.diff import SkillDifference, content_differences
-    from skillwire.cli.diff import print_difference
     from skillwire.install.drift import installed_files
 
     old = installed_files(scope, skill)

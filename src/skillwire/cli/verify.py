@@ -5,18 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Exit, add_verb
+from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.install_session import add_installed_options, is_about_installed, scope_of
 from skillwire.cli.printer import Printer, counted, line, size_of, visible
 from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
-    import argparse
-
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.verification import Failure, VerifyReport
-    from skillwire.cli.command import Verbs
     from skillwire.install.lock import Installed
     from skillwire.install.places import Scope
 
@@ -58,14 +55,14 @@ def add_arguments(verbs: Verbs) -> None:
     add_target_options(parser)
 
 
-def run(arguments: argparse.Namespace, printer: Printer) -> int:
+def run(arguments: Arguments, printer: Printer) -> int:
     """Verify a target, or the installed skills."""
     if is_about_installed(arguments):
         return _verify_installed(arguments, printer)
     return run_on_targets(arguments, printer, verify_and_print)
 
 
-async def verify_and_print(catalog: Catalog, arguments: argparse.Namespace, printer: Printer) -> int:
+async def verify_and_print(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     """Verify one catalog, print the report, and return the exit code."""
     from skillwire.catalog.verification import verify_catalog
 
@@ -134,7 +131,7 @@ def _verdict(report: VerifyReport, strict: bool) -> str:
     return f"every claim holds{gaps}{', which --strict counts as failures' if gaps and strict else ''}"
 
 
-def _verify_installed(arguments: argparse.Namespace, printer: Printer) -> int:
+def _verify_installed(arguments: Arguments, printer: Printer) -> int:
     """Compare every folder of every installed skill with the lock."""
     from skillwire.install.lock_file import require_lock
 

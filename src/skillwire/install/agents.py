@@ -18,6 +18,15 @@ if TYPE_CHECKING:
 
 SHARED_PROJECT = ".agents/skills"
 SHARED_EVERYWHERE = "~/.agents/skills"
+# The beginning of a path, the variable that moves it, and the new path below the folder of the variable.
+MOVED = (
+    ("~/.claude.json", "CLAUDE_CONFIG_DIR", ".claude.json"),
+    ("~/.claude", "CLAUDE_CONFIG_DIR", ""),
+    ("~/.codex", "CODEX_HOME", ""),
+    ("~/.config", "XDG_CONFIG_HOME", ""),
+    ("~/.copilot", "COPILOT_HOME", ""),
+    ("~/.hermes", "HERMES_HOME", ""),
+)
 
 
 class Agent(NamedTuple):
@@ -79,16 +88,6 @@ _TABLE = (
     Agent("zed", "Zed", SHARED_PROJECT, SHARED_EVERYWHERE, ("~/.config/zed", ".zed")),
 )
 AGENTS: Mapping[str, Agent] = {agent.id: agent for agent in _TABLE}
-
-# The beginning of a path, the variable that moves it, and the new path below the folder of the variable.
-MOVED = (
-    ("~/.claude.json", "CLAUDE_CONFIG_DIR", ".claude.json"),
-    ("~/.claude", "CLAUDE_CONFIG_DIR", ""),
-    ("~/.codex", "CODEX_HOME", ""),
-    ("~/.config", "XDG_CONFIG_HOME", ""),
-    ("~/.copilot", "COPILOT_HOME", ""),
-    ("~/.hermes", "HERMES_HOME", ""),
-)
 
 
 class Located(NamedTuple):

@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from skillwire.install.host_configs import HostConfig
     from skillwire.install.places import Scope
 
-
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_BACKUPS = 1000
 _NO_FILE = b"There was no such file.\n"  # neither JSON nor TOML, so no file of a host has this content

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from skillwire.install.lock import Installed
     from skillwire.install.places import Layout, Place, Scope
 
-
 _LITTER = re.compile(r"\.DS_Store|Thumbs\.db|__pycache__|.*\.pyc")
 _MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
 

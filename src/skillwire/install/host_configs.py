@@ -16,9 +16,10 @@ from skillwire.errors import NotFoundError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-
 Format: TypeAlias = Literal["json", "toml", "yaml"]
 Shape: TypeAlias = Literal["plain", "typed", "httpUrl", "serverUrl", "copilot", "opencode", "goose"]
+TOKEN = "Bearer YOUR-TOKEN"  # noqa: S105 - a placeholder
+TOKEN_VARIABLE = "SKILLWIRE_TOKEN"  # noqa: S105 - the name of a variable
 
 
 class Older(NamedTuple):
@@ -119,10 +120,6 @@ def _url_entry(shape: Shape, url: str, name: str) -> dict[str, Any]:
             return {shape: url}
         case _:
             return {"url": url}
-
-
-TOKEN = "Bearer YOUR-TOKEN"  # noqa: S105 - a placeholder
-TOKEN_VARIABLE = "SKILLWIRE_TOKEN"  # noqa: S105 - the name of a variable
 
 
 def http_entry(url: str, *, token: bool) -> dict[str, Any]:

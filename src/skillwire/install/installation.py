@@ -33,11 +33,10 @@ if TYPE_CHECKING:
 
     from skillwire.install.drift import PlaceState
     from skillwire.install.fetch import Fetched
-    from skillwire.install.lock import Lock, Mode, Server
+    from skillwire.install.lock import Mode, Server
     from skillwire.install.places import Layout, Place, Scope
     from skillwire.install.transaction import Swap
     from skillwire.skill import SkillEntry
-
 
 _REPLACES = "nothing was overwritten; to replace it and keep a copy, add --force"
 _REMOVES = "nothing was removed; to remove it and keep a copy, add --force"

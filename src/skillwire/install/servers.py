@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     from skillwire.install.places import Scope
 
-
 _WITH_VALUE = re.compile("--[^=]*=")
 # The values of these options may look like a path, but are none.
 _OUR_WORDS = ("--name", "--prefix", "--unlisted", "--instructions")

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Mapping
     from pathlib import Path
 
-
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+_STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
 
 
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
@@ -77,9 +77,6 @@ def _mode_of(path: Path) -> int | None:
         return stat.S_IMODE(path.stat().st_mode)
     except FileNotFoundError:
         return None
-
-
-_STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
 
 
 @dataclass

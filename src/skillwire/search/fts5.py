@@ -35,11 +35,45 @@ if TYPE_CHECKING:
 
     from skillwire.search.query import Query, Term
 
-
 ROWS: Final = 600
 _FOLLOWERS = 4
 _WIDENING = 3
 _TOO_COMMON = 0.2
+_SCHEMA = """
+PRAGMA journal_mode = MEMORY;
+PRAGMA cache_size = -65536;
+CREATE TABLE skills (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, uri TEXT NOT NULL,
+    name BLOB NOT NULL, description BLOB NOT NULL, name_key TEXT NOT NULL
+);
+CREATE INDEX skills_by_name ON skills (name_key);
+CREATE TABLE vocabulary (word TEXT PRIMARY KEY) WITHOUT ROWID;
+CREATE VIRTUAL TABLE texts USING fts5(
+    name, description, body,
+    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
+);
+"""
+_EXACT_NAME = 1_000.0  # higher than any BM25 score
+_MAX_COUNTS = 10_000
+_LAST_ROW = (1 << 63) - 1
+_PART = 10
+_COMPLETIONS = 8
+_LONGEST_WORD = 64
+# The weights of name, description and body.
+_RANKED = (
+    "SELECT bm25(texts, 10.0, 4.0, 1.0) AS score, rowid FROM texts"
+    " WHERE texts MATCH ? AND rowid <= ? ORDER BY score, rowid"
+)
+_COUNT = "SELECT count(*) FROM texts WHERE texts MATCH ? AND rowid <= ?"
+_BEYOND = "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT 1 OFFSET ?"
+_TEXTS = "SELECT substr(description, 1, ?1), substr(body, 1, ?1) FROM texts WHERE rowid = ?2"
+_PUT = (
+    "INSERT INTO skills (key, uri, name, description, name_key) VALUES (?, ?, ?, ?, ?)"
+    " ON CONFLICT (key) DO UPDATE SET uri = excluded.uri, name = excluded.name,"
+    " description = excluded.description, name_key = excluded.name_key"
+)
+_PUT_TEXTS = "INSERT OR REPLACE INTO texts (rowid, name, description, body) VALUES (?, ?, ?, ?)"
+_COMPLETE = "SELECT word FROM vocabulary WHERE word > ? AND word < ? ORDER BY length(word), word LIMIT 64"
 
 
 class Counted(NamedTuple):
@@ -96,44 +130,6 @@ def _widen(common: Sequence[Counted]) -> Iterator[Stage]:
 
 def _any_of(words: Sequence[Counted]) -> str:
     return f"({' OR '.join(word.expression for word in words)})"
-
-
-_SCHEMA = """
-PRAGMA journal_mode = MEMORY;
-PRAGMA cache_size = -65536;
-CREATE TABLE skills (
-    id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, uri TEXT NOT NULL,
-    name BLOB NOT NULL, description BLOB NOT NULL, name_key TEXT NOT NULL
-);
-CREATE INDEX skills_by_name ON skills (name_key);
-CREATE TABLE vocabulary (word TEXT PRIMARY KEY) WITHOUT ROWID;
-CREATE VIRTUAL TABLE texts USING fts5(
-    name, description, body,
-    tokenize = "porter unicode61 remove_diacritics 2 categories 'L* N* Co Mn Mc'"
-);
-"""
-_EXACT_NAME = 1_000.0  # higher than any BM25 score
-_MAX_COUNTS = 10_000
-_LAST_ROW = (1 << 63) - 1
-_PART = 10
-_COMPLETIONS = 8
-_LONGEST_WORD = 64
-
-# The weights of name, description and body.
-_RANKED = (
-    "SELECT bm25(texts, 10.0, 4.0, 1.0) AS score, rowid FROM texts"
-    " WHERE texts MATCH ? AND rowid <= ? ORDER BY score, rowid"
-)
-_COUNT = "SELECT count(*) FROM texts WHERE texts MATCH ? AND rowid <= ?"
-_BEYOND = "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT 1 OFFSET ?"
-_TEXTS = "SELECT substr(description, 1, ?1), substr(body, 1, ?1) FROM texts WHERE rowid = ?2"
-_PUT = (
-    "INSERT INTO skills (key, uri, name, description, name_key) VALUES (?, ?, ?, ?, ?)"
-    " ON CONFLICT (key) DO UPDATE SET uri = excluded.uri, name = excluded.name,"
-    " description = excluded.description, name_key = excluded.name_key"
-)
-_PUT_TEXTS = "INSERT OR REPLACE INTO texts (rowid, name, description, body) VALUES (?, ?, ?, ?)"
-_COMPLETE = "SELECT word FROM vocabulary WHERE word > ? AND word < ? ORDER BY length(word), word LIMIT 64"
 
 
 class Document(NamedTuple):

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from skillwire.search.query import Term
 
-
 SEAM: Final = "\u200b"
 
 _UNSPACED = (
@@ -31,6 +30,13 @@ _RUN = re.compile(f"[{_UNSPACED}]+|[^{_UNSPACED}]+")
 _NO_TEXT = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _PLAIN_WORD = re.compile("[A-Za-z0-9]+")
 _HUMP = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+MAX_SNIPPET: Final = 200
+LOOKED_AT: Final = 8_192
+_BEFORE = 50
+_WINDOW = MAX_SNIPPET - 2 * _BEFORE
+_SHORTEST_STEM = 4
+_ENDING = 2  # letters at the end of a word that may differ
+_OCCURRENCES = 8
 
 
 def seamed(text: str) -> str:
@@ -65,15 +71,6 @@ def _pairs(run: str) -> Iterator[str]:
         yield run
     else:
         yield from (run[start : start + 2] for start in range(len(run) - 1))
-
-
-MAX_SNIPPET: Final = 200
-LOOKED_AT: Final = 8_192
-_BEFORE = 50
-_WINDOW = MAX_SNIPPET - 2 * _BEFORE
-_SHORTEST_STEM = 4
-_ENDING = 2  # letters at the end of a word that may differ
-_OCCURRENCES = 8
 
 
 class _Place(NamedTuple):
