@@ -1,1 +1,1 @@
-"""The command line: one file per verb, a printer, exit codes in one place."""
+"""The command line: one file per verb, and a few files that verbs share."""

@@ -21,7 +21,7 @@ from skillwire.cli.install_session import (
     tidy_first,
 )
 from skillwire.cli.printer import Printer, line, listed
-from skillwire.cli.prompts import answer, can_ask
+from skillwire.cli.prompts import can_ask, choose
 from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
 from skillwire.errors import FormatError, SkillwireError
 
@@ -174,12 +174,9 @@ async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
     """Offer the agents on this machine. None is used without being chosen."""
     from skillwire.install.agents import present_agents
 
-    offered = list(present_agents(scope.project, scope.home, os.environ))
-    for number, agent in enumerate(offered, 1):
-        printer.talk(f"  {number}  {agent.id}  ({agent.title}: {_place_text(agent.id, scope)})")
-    words = await answer("For which agents? Numbers: ", printer) if offered else ""
-    numbers = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
-    found = [agent.id for number, agent in enumerate(offered, 1) if number in numbers]
+    agents = present_agents(scope.project, scope.home, os.environ)
+    offered = {agent.id: f"{agent.title}: {_place_text(agent.id, scope)}" for agent in agents}
+    found = await choose("For which agents? Numbers: ", offered, printer)
     if not found:
         raise FormatError(
             "agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir FOLDER"

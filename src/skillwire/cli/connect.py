@@ -58,7 +58,7 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: Arguments, printer: Printer) -> int:
     """Connect a server."""
-    from skillwire.install.agents import find_agent
+    from skillwire.install.host_configs import find_config
     from skillwire.install.servers import from_anywhere
 
     if arguments.command is not None and arguments.command != COMMAND:
@@ -72,7 +72,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
         )
     if arguments.scope == "global":
         words = from_anywhere(words, Path.cwd())
-    find_agent(arguments.agent)
+    find_config(arguments.agent)
     return run_async(lambda: _connect(arguments, words, printer), printer)
 
 

@@ -273,7 +273,7 @@ def describe(upstream: Upstream) -> str:
     why = "" if source.error is None else f": {line(source.error.message)} [{source.error.reference}]"
     words = {
         "connecting": "no response yet",
-        "complete": f"speaks {source.dialect}" if source.dialect else "offers no skills",
+        "complete": f"dialect {source.dialect}" if source.dialect else "offers no skills",
         "partial": "some of its entries cannot be used",
         "stale": "unreachable; its last listing is served" if is_whole else "its last complete listing is served",
         "unreachable": "unreachable, without a stored listing",

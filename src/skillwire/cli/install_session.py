@@ -95,7 +95,9 @@ def is_about_installed(arguments: Arguments) -> bool:
     """Return whether ``--installed`` was given; exactly one of it and TARGET is required."""
     if arguments.installed == (arguments.target is not None):
         raise FormatError(
-            "argument-invalid", "exactly one of TARGET and --installed is required", "add or omit one"
+            "argument-invalid",
+            "exactly one of TARGET and --installed is required",
+            f"write: skillwire {arguments.verb} ./skills, or: skillwire {arguments.verb} --installed",
         )
     return arguments.installed
 

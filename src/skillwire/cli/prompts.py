@@ -16,7 +16,7 @@ from skillwire.cli.host_session import system_user
 from skillwire.cli.printer import Printer, counted, cut_line, line, listed, moment, size_of, visible
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from pathlib import Path
 
     from rich.text import Text
@@ -149,19 +149,21 @@ def show(request: ApprovalRequest, printer: Printer) -> None:
 async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
     from skillwire.skill.approval import EXECUTE
 
-    offered: Sequence[str] = request.summary.tools[:_TOOLS_OFFERED]
+    offered = dict.fromkeys(request.summary.tools[:_TOOLS_OFFERED], "a tool it requests")
     if request.summary.scripts or offered:
-        offered = (*offered, EXECUTE)
-    for number, grant in enumerate(offered, 1):
-        meaning = (
-            "let code run whenever the model acts on this content" if grant == EXECUTE else "a tool it requests"
-        )
-        printer.talk(f"  {number}  {line(grant)}  ({meaning})")
+        offered[EXECUTE] = "let code run whenever the model acts on this content"
+    return frozenset(await choose("Grant any of these? Numbers, or Enter for none: ", offered, printer))
+
+
+async def choose(question: str, offered: Mapping[str, str], printer: Printer) -> list[str]:
+    """Print the offered names with their meanings, and return those whose numbers the user types."""
     if not offered:
-        return frozenset()
-    words = await answer("Grant any of these? Numbers, or Enter for none: ", printer)
-    chosen = {int(word) for word in words.replace(",", " ").split() if word.isascii() and word.isdigit()}
-    return frozenset(grant for number, grant in enumerate(offered, 1) if number in chosen)
+        return []
+    for number, (name, meaning) in enumerate(offered.items(), 1):
+        printer.talk(f"  {number}  {line(name)}  ({meaning})")
+    words = (await answer(question, printer)).replace(",", " ").split()
+    numbers = {int(word) for word in words if word.isascii() and word.isdigit()}
+    return [name for number, name in enumerate(offered, 1) if number in numbers]
 
 
 async def confirm(question: str, printer: Printer) -> bool:

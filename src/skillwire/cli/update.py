@@ -127,7 +127,7 @@ async def _current_entry(catalog: Catalog, skill: Installed, scope: Scope) -> Sk
         raise NotFoundError(
             "skill-gone",
             f"{skill.name!r:.100} is not served any more: {where!r:.200} has no {skill.uri!r:.200}",
-            f"nothing was changed; to remove it: {scope.command(f'remove {skill.name}')}",
+            f"nothing was changed; to remove it: {scope.command('remove', skill.name)}",
         ) from error
 
 
@@ -142,7 +142,7 @@ def _is_unchanged(skill: Installed, scope: Scope, *, force: bool) -> bool:
                 "skill-drifted",
                 f"{skill.name!r:.100} in {state.place.label!r:.200} does not match the lock: {state.details[0]}",
                 f"restore missing files: {scope.command('ci')}; or replace edited files and keep a copy:"
-                f" {scope.command(f'update {skill.name} --force')}",
+                f" {scope.command('update', skill.name, '--force')}",
                 rule="V1",
             )
     return not drifted

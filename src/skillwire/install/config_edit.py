@@ -190,7 +190,9 @@ def _find(agent: str, config: HostConfig, scope: Scope, *, by_hand: str) -> _Fil
     real = Path(os.path.realpath(path))
     if not is_private and Path(os.path.realpath(scope.project)) not in real.parents:
         raise FormatError(
-            "folder-elsewhere", f"{label!r} is a link to a file outside of the project", "nothing was written"
+            "folder-elsewhere",
+            f"{label!r} is a link to a file outside of the project",
+            "replace the link by a file",
         )
     return _File(real, label, _read(real), is_private)
 
@@ -211,7 +213,7 @@ def _read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise StoreError(
-            "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "nothing was changed"
+            "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check its permissions"
         ) from error
     if len(data) > _MAX_BYTES:
         raise FormatError("config-invalid", f"{path.name!r} is too large for a configuration", "check the file")
@@ -223,7 +225,9 @@ def _remove(path: Path) -> None:
         path.unlink()
     except OSError as error:
         raise StoreError(
-            "write-failed", f"{path.name!r} could not be removed: {error.strerror}", "nothing was changed"
+            "write-failed",
+            f"{path.name!r} could not be removed: {error.strerror}",
+            "check the permissions of its folder",
         ) from error
 
 

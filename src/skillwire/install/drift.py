@@ -98,7 +98,7 @@ def check_free(folder: Path, name: str) -> None:
         raise StoreError(
             "folder-unreadable",
             f"the folder for {name!r:.100} cannot be read: {error.strerror}",
-            "nothing was written",
+            "check its permissions; nothing was written",
         ) from error
     for other in names:
         if other != name and fold(other) == fold(name):
@@ -153,7 +153,7 @@ def layout_of(scope: Scope, skill: Installed) -> Layout:
     except SkillwireError as error:
         error.message = f"the lock's {skill.name!r:.100}: {error.message}"
         if error.reference != "folder-not-allowed":
-            error.hint = f"correct it in the lock, or remove the skill: {scope.command(f'remove {skill.name}')}"
+            error.hint = f"correct it in the lock, or remove the skill: {scope.command('remove', skill.name)}"
         raise
 
 

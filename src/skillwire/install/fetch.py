@@ -82,7 +82,7 @@ def promised_digests(entry: SkillEntry) -> dict[str, str]:
         raise VerificationError(
             "skill-unverifiable",
             f"{entry.uri!r:.300} does not state the digests of all files, so it cannot be pinned",
-            "it cannot be installed; a host can load it with an approval each time: skillwire load",
+            "ask the publisher to state the digests; a host can still load it, with an approval each time",
             rule="V7",
         )
     return digests
@@ -95,6 +95,6 @@ def check_pinned(skill: Installed, digests: Mapping[str, str], scope: Scope) -> 
         raise VerificationError(
             "lock-differs",
             f"{skill.uri!r:.300} differs from the lock: {', '.join(paths):.300}",
-            f"see the changes: {scope.command(f'update {skill.name}')}",
+            f"see the changes: {scope.command('update', skill.name)}",
             rule="V3",
         )

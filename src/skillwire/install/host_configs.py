@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from skillwire.errors import NotFoundError
@@ -71,10 +72,12 @@ CONFIGS: Mapping[str, HostConfig] = {
 def find_config(agent: str) -> HostConfig:
     """Return the configuration of ``agent``."""
     if agent not in CONFIGS:
+        near = get_close_matches(agent, CONFIGS, 3)
+        known = f"did you mean {' or '.join(near)}?" if near else f"known hosts: {', '.join(CONFIGS)};"
         raise NotFoundError(
             "config-unknown",
             f"the MCP configuration of {agent!r:.80} is unknown",
-            f"known hosts: {', '.join(CONFIGS)}; for others, follow the documentation of the host",
+            f"{known} for others, follow the documentation of the host",
         )
     return CONFIGS[agent]
 

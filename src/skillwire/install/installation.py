@@ -111,7 +111,7 @@ def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, bac
             raise NotFoundError(
                 "agent-unknown",
                 f"{name!r:.100} is not installed for {', '.join(unknown):.200}",
-                f"see the agents: {scope.command('list --installed')}",
+                f"see the agents: {scope.command('list', '--installed')}",
             )
         left: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if agents and key not in agents}
         usable: dict[str, Mode] = {key: mode for key, mode in known.agents.items() if scope.is_usable(key)}
@@ -183,7 +183,7 @@ def _check_ours(name: str, state: PlaceState, scope: Scope, *, is_ours: bool) ->
     check_free(state.place.folder, name)
     is_foreign = state.state == "ok" and not is_ours and not was_put(state.place.folder, name)
     if state.state == "changed" or is_foreign:
-        forcing = f"nothing was overwritten; to replace it: {scope.command(f'update {name} --force')}"
+        forcing = f"nothing was overwritten; to replace it: {scope.command('update', name, '--force')}"
         raise _in_the_way(name, state, is_ours=is_ours, forcing=forcing)
 
 
@@ -272,7 +272,7 @@ def merged_agents(
             raise FormatError(
                 "name-collision",
                 f"{name!r:.100} and the installed {other!r:.100} are the same name on some disks",
-                f"remove that one first: {scope.command(f'remove {other}')}",
+                f"remove that one first: {scope.command('remove', other)}",
                 rule="B5",
             )
     known = lock.skills.get(name)
@@ -282,7 +282,7 @@ def merged_agents(
         raise OriginError(
             "origin-other",
             f"{name!r:.100} is installed from another origin: {known.uri!r:.200} of {str(known.server)!r:.200}",
-            "nothing was overwritten; remove the installed skill first: " + scope.command(f"remove {name}"),
+            "nothing was overwritten; remove the installed skill first: " + scope.command("remove", name),
             rule="N1",
         )
     for agent in known.agents.keys() & agents.keys():
@@ -290,7 +290,7 @@ def merged_agents(
             raise FormatError(
                 "mode-other",
                 f"{name!r:.100} is installed for {agent} as a {known.agents[agent]}",
-                f"remove it first: {scope.command(f'remove {name}')}",
+                f"remove it first: {scope.command('remove', name)}",
             )
     return {**known.agents, **agents}
 
@@ -301,7 +301,7 @@ def check_same(known: Installed | None, digests: Mapping[str, str], scope: Scope
         raise FormatError(
             "skill-changed",
             f"{known.name!r:.100} is installed with different content",
-            f"see the changes and update it: {scope.command(f'update {known.name}')}",
+            f"see the changes and update it: {scope.command('update', known.name)}",
         )
 
 

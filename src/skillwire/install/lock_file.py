@@ -84,7 +84,9 @@ def held_lock(path: Path, patience: float = _PATIENCE_SECONDS) -> Generator[Lock
         folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise StoreError(
-            "lock-unwritable", f"the folder of {LOCK_NAME} cannot be used: {error.strerror}", "nothing was written"
+            "lock-unwritable",
+            f"the folder of {LOCK_NAME} cannot be used: {error.strerror}",
+            "check its permissions; nothing was written",
         ) from error
     try:
         _wait_for(folder, patience)

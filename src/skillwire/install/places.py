@@ -92,9 +92,9 @@ class Scope:
             return self._in_project(SHARED_PROJECT)
         return self._everywhere(SHARED_EVERYWHERE)
 
-    def command(self, words: str) -> str:
-        """Return the command that does ``words`` in this scope, for hints."""
-        return f"skillwire {words}{' --global' if self.kind == 'global' else ''}"
+    def command(self, *words: str) -> str:
+        """Return the command with these words for this scope, for hints."""
+        return shlex.join(["skillwire", *words, *(["--global"] if self.kind == "global" else [])])
 
     def place_of(self, agent: str) -> Place:
         """Return the folder of an agent, given by its id or by a path, which contains a slash."""
@@ -170,12 +170,12 @@ class Scope:
         real, top = Path(os.path.realpath(path)), Path(os.path.realpath(root))
         if top not in real.parents:
             where = "the project" if self.kind == "project" else "your home"
-            leads = f"is {where} itself" if real == top else f"leads out of {where}, to {str(real)!r:.200}"
-            raise FormatError(
-                "folder-elsewhere",
-                f"{label!r:.200} {leads}",
-                "nothing was written; to use that folder, add: --global --agent-dir FOLDER",
-            )
+            if real == top:
+                message, hint = f"{label!r:.200} is {where} itself", "choose another folder"
+            else:
+                message = f"{label!r:.200} leads out of {where}, to {str(real)!r:.200}"
+                hint = f"to use that folder, add: --global --agent-dir {shlex.quote(str(real))}"
+            raise FormatError("folder-elsewhere", message, f"nothing was written; {hint}")
         return _place(real, label)
 
 

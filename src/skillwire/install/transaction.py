@@ -52,7 +52,9 @@ def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
             raise
     except OSError as error:
         raise StoreError(
-            "write-failed", f"{path.name!r} could not be written: {error.strerror}", "nothing was changed"
+            "write-failed",
+            f"{path.name!r} could not be written: {error.strerror}",
+            "check the permissions and the free space; nothing was changed",
         ) from error
 
 
