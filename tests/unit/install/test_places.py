@@ -185,3 +185,8 @@ def test_an_agent_whose_folder_may_not_be_used_is_not_usable(project: Scope) -> 
     assert [project.is_usable(agent) for agent in ("codex", "claude-code", "nobody", "../x")] == [True] + [
         False
     ] * 3
+
+
+def test_a_command_in_a_hint_can_be_typed_in_its_scope(project: Scope, everything: Scope) -> None:
+    assert project.command("remove", "my skill") == "skillwire remove 'my skill'"
+    assert everything.command("update", "refunds", "--force") == "skillwire update refunds --force --global"
