@@ -207,8 +207,8 @@ def page(
         yield from (Text(row) for row in _source(review.text or ""))
     yield Text.assemble((cut_line(review.name, _LONGEST), "bold"), "  from ", (line(request.origin), "bold"))
     yield Text(f"  {cut_line(review.description, _LONGEST)}")
-    standing = "" if to_install else _standing(request, approval, decision, is_local=is_local)
-    yield from _facts(request, approval, standing)
+    status = "" if to_install else _status(request, approval, decision, is_local=is_local)
+    yield from _facts(request, approval, status)
     for title, style, rows in _sections(request, _INSTALLED if to_install else _HOSTED):
         if rows:
             yield Text(title, style=style)
@@ -236,7 +236,7 @@ def _source(text: str) -> Iterator[str]:
         yield f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; 'skillwire review NAME --file SKILL.md' shows all"
 
 
-def _facts(request: ApprovalRequest, approval: Approval | None, standing: str) -> Iterator[Text]:
+def _facts(request: ApprovalRequest, approval: Approval | None, status: str) -> Iterator[Text]:
     from rich.text import Text
 
     from skillwire.skill.approval import fingerprint_of
@@ -246,7 +246,7 @@ def _facts(request: ApprovalRequest, approval: Approval | None, standing: str) -
     shown = {
         "uri": line(request.entry.uri),
         "fingerprint": fingerprint_of(request.entry),
-        "standing": standing,
+        "status": status,
         "granted": "" if approval is None else listed(sorted(approval.grants)) or "nothing",
         "tokens": f"~{tokens.listed} to list" + ("" if tokens.loaded is None else f", ~{tokens.loaded} to load"),
     }
@@ -255,7 +255,7 @@ def _facts(request: ApprovalRequest, approval: Approval | None, standing: str) -
             yield Text.assemble((f"  {key:12}", "dim"), value)
 
 
-def _standing(
+def _status(
     request: ApprovalRequest, approval: Approval | None, decision: LogLine | None, *, is_local: bool
 ) -> str:
     from skillwire.host.approvals import declines
