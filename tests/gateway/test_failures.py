@@ -393,3 +393,18 @@ async def test_an_honest_upstream_may_be_listed_again_and_again(state: Path) -> 
             await remote.refresh()
         assert (remote.state, remote.error) == ("complete", None)
     assert server.methods().count("skills/list") >= 60
+
+
+@rule("L2", "R2")
+async def test_a_read_waits_for_the_first_listing(state: Path) -> None:
+    """A client may ask as soon as the gateway listens."""
+    async with gateway_of(state, {"acme": hostile()}, settle=False) as gateway:
+        with anyio.fail_after(SECONDS):
+            assert (await gateway.catalog.read_file(NOTES)).data == b"notes\n"
+
+
+@rule("A1")
+async def test_a_directory_of_a_skill_that_is_not_approved_is_hidden_before_the_first_listing(state: Path) -> None:
+    async with gateway_of(state, {"acme": hostile()}, 'mode = "admit"', settle=False) as gateway:
+        with anyio.fail_after(SECONDS), pytest.raises(NotFoundError):
+            await gateway.catalog.read_directory("skill://acme/flat")

@@ -293,7 +293,7 @@ class ApprovalGate(GatedCatalog):
         """One page of a directory of an admitted skill."""
         place = parse_uri(uri)
         entry, is_known = await self._around(place)
-        if is_known and entry is None:
+        if entry is None and (is_known or self.admission.needs_approval):
             raise no_directory(uri)
         if entry is None or not self.admission.needs_approval:
             try:
@@ -432,15 +432,19 @@ class ApprovalGate(GatedCatalog):
 
     async def _around(self, place: SkillUri) -> tuple[SkillEntry | None, bool]:
         """The innermost admitted skill at or around ``place``, and whether any skill is known there."""
-        is_known = False
-        for root in place.upwards():
-            entry = await self.inner.peek_skill(skill_md_uri(root.path, root.scheme))
-            if entry is not None:
-                is_known = True
-                admitted = await self._admitted(entry)
-                if admitted is not None:
-                    return admitted, True
-        return None, is_known
+        entries = await self._known_around(place)
+        if not entries:
+            await self.inner.list_skills(limit=1)  # waits for the first listing of an upstream that just started
+            entries = await self._known_around(place)
+        for entry in entries:
+            admitted = await self._admitted(entry)
+            if admitted is not None:
+                return admitted, True
+        return None, bool(entries)
+
+    async def _known_around(self, place: SkillUri) -> list[SkillEntry]:
+        roots = [skill_md_uri(root.path, root.scheme) for root in place.upwards()]
+        return [entry for root in roots if (entry := await self.inner.peek_skill(root)) is not None]
 
     async def _admitted(self, entry: SkillEntry) -> SkillEntry | None:
         """The entry if it is admitted; fetched in full if that is needed to decide."""
