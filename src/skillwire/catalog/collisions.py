@@ -1,6 +1,6 @@
-"""Who may use which name, when several catalogs are one (N1).
+"""Which catalog may use which path in a combined catalog (N1).
 
-Labels are reserved: what begins with a source's label belongs to that source alone. A source *claims* any
+Labels are reserved: a path that begins with a source's label belongs to that source alone. A source *claims* any
 other path at which it has a skill. A path is *contested* if two sources claim it, or if one claims it inside
 another's skill. A skill is visible at its own path if that can be claimed and is not contested, else at its
 source's label before that path. So every skill has exactly one URI, no file's URI can mean two things, and
@@ -29,22 +29,22 @@ class Mount:
     prefix: str = ""
 
     def outer(self, path: str) -> str:
-        """The path, as seen from outside, of what the source has at ``path``."""
+        """The path with the prefix."""
         return f"{self.prefix}/{path}" if self.prefix else path
 
     def inner(self, path: str) -> str | None:
-        """The source's own path for what is at ``path`` outside; ``None`` if that cannot be its own."""
+        """The path without the prefix; ``None`` if it does not begin with it."""
         if not self.prefix:
             return path
         return path[len(self.prefix) + 1 :] if path.startswith(f"{self.prefix}/") else None
 
     def inner_beginning(self, beginning: str) -> str:
-        """What the source's own paths begin with, if they begin with ``beginning`` outside; or nothing."""
+        """``beginning`` without the prefix; empty if it does not begin with it."""
         prefix = f"{self.prefix}/" if self.prefix else ""
         return beginning[len(prefix) :] if beginning.startswith(prefix) else ""
 
     def qualified(self, path: str) -> str:
-        """The path that no other source can have."""
+        """The path below the label, which no other source can have."""
         return f"{self.label}/{path}"
 
 
@@ -56,7 +56,7 @@ class Claim(NamedTuple):
 
 
 class Claims:
-    """Answers about names, remembered for the length of one request."""
+    """Claims on paths, cached for one request."""
 
     def __init__(self, mounts: Sequence[Mount], scheme: str) -> None:
         self._mounts = mounts
@@ -65,7 +65,7 @@ class Claims:
         self._known: dict[str, list[Claim]] = {}
 
     async def of(self, path: str) -> list[Claim]:
-        """Who claims ``path``."""
+        """The sources that claim ``path``."""
         if path not in self._known:
             self._known[path] = [
                 Claim(mount, inner)
@@ -75,7 +75,7 @@ class Claims:
         return self._known[path]
 
     def may_claim(self, mount: Mount, path: str) -> bool:
-        """Whether the first segment is nobody's label, or the mount's own, which is also its prefix."""
+        """Whether the first segment is no label, or is the label of ``mount`` and begins its prefix."""
         owner = self._by_label.get(path.partition("/")[0])
         return owner is None or (owner is mount and mount.prefix.partition("/")[0] == mount.label)
 
@@ -91,7 +91,7 @@ class Claims:
         return len(mounts) > 1
 
     async def visible_path(self, mount: Mount, path: str) -> str:
-        """The one path at which a skill of ``mount``, plainly at ``path``, is served."""
+        """The path at which a skill of ``mount``, whose path with its prefix is ``path``, is served."""
         if self.may_claim(mount, path) and not await self.is_contested(path):
             return path
         return mount.qualified(path)

@@ -1,8 +1,8 @@
 """Several catalogs as one.
 
-Each source is mounted under an optional prefix. Two sources that hold a skill at one path collide; then
-neither wins: each is served under its source's label (``team-a/refunds`` and ``team-b/refunds``), the bare
-path names both candidates, and the collision is reported. ``claims.py`` has the rule (N1).
+Each source is mounted under an optional prefix. If two sources have a skill at one path, each is served under its
+source's label (``team-a/refunds`` and ``team-b/refunds``), a request for the bare path names both, and the
+collision is reported. ``collisions.py`` has the rule (N1).
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 
+from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.collisions import Claims, Mount
-from skillwire.catalog.combined_changes import CombinedStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
     Catalog,
@@ -34,17 +34,17 @@ from skillwire.skill.uri import (
     parse_path,
     parse_uri,
     skill_md_uri,
+    skill_root,
 )
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from skillwire.catalog.changes import ChangeStream
     from skillwire.skill import SkillEntry
 
 
 class _Home(NamedTuple):
-    """Where a visible skill really is: its source, its path there, and its path as seen from outside."""
+    """The source of a visible skill, its path there, and its visible path."""
 
     mount: Mount
     inner: str
@@ -60,14 +60,14 @@ class CombinedCatalog(Catalog):
         labels = [mount.label for mount in self.mounts]
         if len(set(labels)) != len(labels):
             raise FormatError(
-                "label-duplicate", "two sources have the same label", "give each source a label of its own"
+                "label-duplicate", "two sources have the same label", "give each source another label"
             )
         for mount in self.mounts:
             parse_path(mount.label)
             parse_path(mount.prefix or "-")
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
-        """One page: sources in order, each in its own order."""
+        """One page: the sources in order, and the skills of each in its order."""
         index, inner = self._place(cursor)
         room = clamp_limit(limit)
         claims = self._claims()
@@ -85,7 +85,7 @@ class CombinedCatalog(Catalog):
         return Page(entries, encode_cursor("combined", f"{self.mounts[index].label}\n{inner or ''}"))
 
     async def unlisted(self) -> list[SkillEntry]:
-        """Those of every source, under their visible URIs."""
+        """The unlisted skills of every source, under their visible URIs."""
         claims = self._claims()
         entries: list[SkillEntry] = []
         for mount in self.mounts:
@@ -101,7 +101,7 @@ class CombinedCatalog(Catalog):
         return _at(entry, home.visible)
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
-        """The entry as its source knows it; nothing is made anew for it."""
+        """The entry, if its source knows it without work."""
         try:
             home = await self._home_of(uri)
         except NotFoundError:
@@ -110,7 +110,7 @@ class CombinedCatalog(Catalog):
         return None if entry is None else _at(entry, home.visible)
 
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
-        """Whether all sources are: what one has may decide under which name another's is served."""
+        """Whether all sources are unchanged: a skill of one may decide the name of a skill of another."""
         tests = [await mount.catalog.unchanged() for mount in self.mounts]
         if uri is not None:
             tests.append(await self._unchanged_file(uri))
@@ -129,7 +129,7 @@ class CombinedCatalog(Catalog):
         return await home.mount.catalog.unchanged(inner)
 
     async def is_local(self, uri: str) -> bool:
-        """As it is at the source of the skill."""
+        """Whether the source of the skill is local."""
         try:
             home = await self._home_of(uri)
         except NotFoundError:
@@ -177,7 +177,7 @@ class CombinedCatalog(Catalog):
         return sorted(path for path in found if path.startswith(beginning))[:limit]
 
     def templates(self) -> list[SkillTemplate]:
-        """Those of every source, under its prefix; also under its label where they begin with another's."""
+        """The templates of every source, under its prefix, or under its label if they begin with another label."""
         claims, found = self._claims(), list[SkillTemplate]()
         for mount in self.mounts:
             for template in mount.catalog.templates():
@@ -201,12 +201,12 @@ class CombinedCatalog(Catalog):
         return problems
 
     async def ignored(self) -> list[str]:
-        """What any source left out because of its name."""
+        """Files that a source ignores because of their names."""
         return [mount.outer(path) for mount in self.mounts for path in await mount.catalog.ignored()]
 
     def changes(self) -> ChangeStream:
-        """What changes in any source, under the URIs a caller sees."""
-        return CombinedStream(self.mounts, self._scheme)
+        """Changes of any source, under visible URIs."""
+        return _CombinedStream(self.mounts, self._scheme)
 
     async def follow(self) -> None:
         """Watch every source until cancelled."""
@@ -218,7 +218,7 @@ class CombinedCatalog(Catalog):
         return Claims(self.mounts, self._scheme)
 
     async def _home_of(self, uri: str) -> _Home:
-        """Where the skill is whose ``SKILL.md`` is at ``uri``."""
+        """The skill whose ``SKILL.md`` is at ``uri``."""
         path, home = self._path(uri), None
         if path.endswith(f"/{SKILL_MD}"):
             home = await self._home(self._claims(), path[: -len(SKILL_MD) - 1], uri)
@@ -266,15 +266,84 @@ class CombinedCatalog(Catalog):
         return (labels.index(label), inner or None) if label in labels else (len(labels), None)
 
 
+class _CombinedStream(ChangeStream):
+    """The streams of several sources. Visible names are computed when a change is taken (S1, N1)."""
+
+    def __init__(self, mounts: Sequence[Mount], scheme: str) -> None:
+        super().__init__(ChangeFeed())
+        self._mounts = mounts
+        self._scheme = scheme
+        self._waiting: dict[Mount, Change] = {}
+        self._sources = [mount.catalog.changes() for mount in mounts]
+        for mount, stream in zip(mounts, self._sources, strict=True):
+            stream.forward(lambda change, mount=mount: self._note(mount, change))
+
+    def close(self) -> None:
+        """Stop listening to every source."""
+        for stream in self._sources:
+            stream.close()
+        super().close()
+
+    async def pending(self) -> Change:
+        """What changed, under the names that are visible now."""
+        await super().pending()
+        waiting, self._waiting = self._waiting, {}
+        claims = Claims(self._mounts, self._scheme)
+        merged = Change()
+        try:
+            for mount, change in waiting.items():
+                merged = merged.then(await self._outside(claims, mount, change))
+        except BaseException:  # cancelled, or a source failed: keep the changes for the next call
+            later, self._waiting = self._waiting, waiting
+            for mount, change in later.items():
+                self._note(mount, change)
+            raise
+        return merged
+
+    def _note(self, mount: Mount, change: Change) -> None:
+        if self._sink is None:  # a forwarded change is not taken later
+            self._waiting[mount] = self._waiting.get(mount, Change()).then(change)
+        self.push(change)
+
+    async def _outside(self, claims: Claims, mount: Mount, change: Change) -> Change:
+        """The change under visible names. A skill that takes or leaves a path also moves another skill there."""
+        added, changed, removed = set[str](), set[str](), set[str]()
+        for uri in change.changed:
+            path = mount.outer(skill_root(parse_uri(uri)).path)
+            changed.add(await claims.visible_path(mount, path))
+        for uri in change.added:
+            path = mount.outer(skill_root(parse_uri(uri)).path)
+            others = await self._others(claims, mount, path)
+            added.add(await claims.visible_path(mount, path))
+            if len(others) == 1:
+                removed.add(path)
+                added.add(others[0].qualified(path))
+        for uri in change.removed:
+            path = mount.outer(skill_root(parse_uri(uri)).path)
+            others = await self._others(claims, mount, path)
+            plain = claims.may_claim(mount, path) and not others
+            removed.add(path if plain else mount.qualified(path))
+            if len(others) == 1:
+                removed.add(others[0].qualified(path))
+                added.add(path)
+        return Change(*(frozenset(skill_md_uri(p, self._scheme) for p in s) for s in (added, changed, removed)))
+
+    async def _others(self, claims: Claims, mount: Mount, path: str) -> list[Mount]:
+        """The other mounts that claim ``path``, if ``mount`` may claim it."""
+        if not claims.may_claim(mount, path):
+            return []
+        return [claim.mount for claim in await claims.of(path) if claim.mount is not mount]
+
+
 def _at(entry: SkillEntry, path: str) -> SkillEntry:
-    """The entry of a skill that is visible at ``path``: its path at the source, with a prefix or without."""
+    """The entry with its URIs below ``path``, which ends with its path at the source."""
     return UriMap(path.removesuffix(entry.path).rstrip("/")).entry(entry)
 
 
 def _collision(plain: str, visible: str, label: str) -> Diagnostic:
     return Diagnostic(
         "catalog-collision",
-        f"{plain!r} is also the name of another source, or of a skill there, or lies inside one;"
+        f"{plain!r} is also a label or the path of a skill of another source, or lies inside one;"
         f" the one from {label!r} is served at {visible!r}",
         "give one of the sources a prefix",
         file=f"{plain}/{SKILL_MD}",
