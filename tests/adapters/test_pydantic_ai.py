@@ -33,7 +33,7 @@ async def test_a_model_that_calls_every_tool_with_nonsense_gets_refusals_and_goe
         part for message in run.all_messages() for part in message.parts if isinstance(part, ToolReturnPart)
     ]
     assert sorted(part.tool_name for part in results) == ["list_skill_directory", "load_skill", "read_skill_file"]
-    assert all("There is no such skill." in str(part.content) for part in results)
+    assert all("Unknown skill." in str(part.content) for part in results)
     assert person.asked == []
 
 

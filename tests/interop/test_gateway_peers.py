@@ -154,7 +154,7 @@ async def test_an_upstream_is_killed_and_comes_back_while_clients_read(tmp_path:
             await readers.rounds(1)
             upstreams[label].kill()
             await check_away(operator, label)
-            await hear(gateway, f"(?m)^{label}: away; its last listing is served")
+            await hear(gateway, f"(?m)^{label}: unreachable; its last listing is served")
             await check_stale(operator, label)
             await readers.rounds(1)  # everything, byte for byte, as before
             write_tree(upstreams[label].root, changed_tree(label))
