@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from skillwire.server.access import Access
     from skillwire.server.endpoints import Endpoint, Fallback
     from skillwire.server.http import HttpServer
-    from skillwire.server.page import Page
+    from skillwire.server.page import MountedPage
     from skillwire.server.skills import Skills
     from skillwire.skill.entry import SkillMeta
 
@@ -267,7 +267,7 @@ class ServerSettings:
 
 def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
     """Make the skills that a server gets from ``catalog``."""
-    from skillwire.server.access import Policy
+    from skillwire.server.access import CallerViews
     from skillwire.server.endpoints import Dialects
     from skillwire.server.skills import Skills
     from skillwire.wire.extension import Freshness
@@ -278,7 +278,7 @@ def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
         page_size=settings.page_size,
         freshness=Freshness(settings.ttl_seconds * 1000, settings.cache_scope),
         watch=settings.watch,
-        viewer=None if settings.access is None else Policy(settings.access),
+        viewer=None if settings.access is None else CallerViews(settings.access),
         dialects=Dialects(
             settings.dialect,
             settings.fallback,
@@ -300,12 +300,12 @@ def build_gateway_server(
 ) -> Any:
     """Make the server of a gateway. ``elicits``: clients learn which skills wait for approval, and are asked."""
     from skillwire.gateway.elicitation import attach_elicitation
-    from skillwire.server.access import Policy
+    from skillwire.server.access import CallerViews
     from skillwire.server.notifications import everything
 
     server, access = build_server(skills, settings), settings.access
     if elicits:
-        attach_elicitation(server, gateway, lambda: everything if access is None else Policy(access).sees())
+        attach_elicitation(server, gateway, lambda: everything if access is None else CallerViews(access).sees())
     return server
 
 
@@ -315,7 +315,7 @@ def build_http_server(
     settings: ServerSettings,
     *,
     catalog: Callable[[], Catalog],
-    page: Page | None,
+    page: MountedPage | None,
     asks: bool = False,
 ) -> HttpServer:
     """Put a server and its page on a listening socket."""

@@ -11,7 +11,7 @@ from http_server import serving_app
 from pages import Page, dangers
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import Catalog
-from skillwire.server.access import Access, Policy, digest_token, new_token
+from skillwire.server.access import Access, CallerViews, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 from skillwire.server.skills import Skills, build_server
 from skillwire.web.catalog.site import catalog_page
@@ -64,7 +64,7 @@ async def serving(
     """A client of the page of a server that really serves ``source``."""
     listener = listen("127.0.0.1", 0)
     catalog = source if isinstance(source, Catalog) else local_catalog(source)
-    skills = Skills(catalog, watch=watch, viewer=None if access is None else Policy(access))
+    skills = Skills(catalog, watch=watch, viewer=None if access is None else CallerViews(access))
     server = build_server(skills)
     page = catalog_page(
         skills,

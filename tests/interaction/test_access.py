@@ -23,7 +23,15 @@ from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
 from skillwire.errors import FormatError
-from skillwire.server.access import Access, JwtSettings, Policy, Verifier, digest_token, new_token, read_access
+from skillwire.server.access import (
+    Access,
+    CallerViews,
+    JwtSettings,
+    Verifier,
+    digest_token,
+    new_token,
+    read_access,
+)
 from skillwire.server.http import HttpOptions, listen
 from skillwire.server.http import HttpServer as SkillServer
 from skillwire.server.skills import Skills, build_server
@@ -42,7 +50,7 @@ ISSUER, AUDIENCE = "https://login.example.com", "https://skills.example.com/mcp"
 @asynccontextmanager
 async def running(root: Path, access: Access, freshness: Freshness | None = None) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
-    skills = Skills(root, viewer=Policy(access), freshness=freshness)
+    skills = Skills(root, viewer=CallerViews(access), freshness=freshness)
     server = SkillServer(build_server(skills), listener, HttpOptions(access))
     async with serving_app(server.app(), listener):
         yield server.url

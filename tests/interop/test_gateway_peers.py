@@ -160,7 +160,7 @@ async def test_an_upstream_is_killed_and_comes_back_while_clients_read(tmp_path:
             write_tree(upstreams[label].root, changed_tree(label))
             readers.truths = (served.tree, served_of(upstreams))
             await to_thread.run_sync(upstreams[label].start)
-            await hear(gateway, f"(?m)^{label}: speaks extension")
+            await hear(gateway, f"(?m)^{label}: dialect extension")
             readers.truths = readers.truths[-1:]
             await readers.rounds(1)  # everything, what changed included
             await check_stale(operator)

@@ -127,19 +127,19 @@ def test_json_reads_as_itself(values: dict[str, Any]) -> None:
 class QuotingDumper(yaml.SafeDumper):
     """Writes every string in one style, so that what it means is certain in YAML 1.1 and 1.2 alike."""
 
-    style = '"'
+    text_style = '"'  # not "style": PyYAML's emitter has an attribute of that name
 
     def ignore_aliases(self, data: object) -> bool:
         return True
 
 
 QuotingDumper.add_representer(
-    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style=dumper.style)
+    str, lambda dumper, text: dumper.represent_scalar("tag:yaml.org,2002:str", text, style=dumper.text_style)
 )
 
 
 def dump(values: dict[str, Any], style: str, flow: bool) -> str:
-    dumper = type("Dumper", (QuotingDumper,), {"style": style})
+    dumper = type("Dumper", (QuotingDumper,), {"text_style": style})
     return yaml.dump(
         values, Dumper=dumper, allow_unicode=True, default_flow_style=flow, sort_keys=False, width=math.inf
     )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from property.budget import FEWER
-from skillwire.catalog.records import Found, SkillRecord
+from skillwire.catalog.records import ReadFolder, SkillRecord
 from skillwire.catalog.snapshot import PersistentMap, Snapshot
 from skillwire.skill.entry import SkillEntry, SkillMeta
 
@@ -14,11 +14,11 @@ PATHS = st.sampled_from(["a", "A", "a/b", "A/b", "a/B", "c", "c/d", "C/d", "e-f"
 FACTS = st.tuples(st.sampled_from(["served", "unlisted", "refused", "note"]), st.integers(0, 2))
 
 
-def found(path: str, kind: str, version: int) -> Found:
+def found(path: str, kind: str, version: int) -> ReadFolder:
     if kind == "note":
-        return Found()
+        return ReadFolder()
     entry = SkillEntry(f"skill://{path}/SKILL.md", {"v": version}, (), SkillMeta(listed=kind == "served"))
-    return Found(True, None if kind == "refused" else SkillRecord(entry, {}, frozenset()))
+    return ReadFolder(True, None if kind == "refused" else SkillRecord(entry, {}, frozenset()))
 
 
 STEPS = st.lists(st.tuples(st.dictionaries(PATHS, FACTS, max_size=4), st.sets(PATHS, max_size=4)), max_size=8)
@@ -29,7 +29,7 @@ STEPS = st.lists(st.tuples(st.dictionaries(PATHS, FACTS, max_size=4), st.sets(PA
 def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
     steps: list[tuple[dict[str, tuple[str, int]], set[str]]],
 ) -> None:
-    snapshot, state = Snapshot(), dict[str, Found]()
+    snapshot, state = Snapshot(), dict[str, ReadFolder]()
     for additions, removals in steps:
         before = snapshot
         new = {path: found(path, *facts) for path, facts in additions.items()}

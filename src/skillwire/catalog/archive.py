@@ -18,7 +18,7 @@ from skillwire.catalog.changes import Change
 from skillwire.catalog.contract import ReadyArchive, SkillFile
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.memory import find_skills
-from skillwire.catalog.records import Found
+from skillwire.catalog.records import ReadFolder
 from skillwire.catalog.safe_open import open_root, read_file_at
 from skillwire.catalog.settings import as_the_folder_says
 from skillwire.catalog.snapshot import SnapshotCatalog, no_file
@@ -154,7 +154,7 @@ class ArchiveCatalog(SnapshotCatalog):
             return Change(changed=frozenset([skill_md_uri(base, self._scheme)]))
         return change
 
-    def _opened(self) -> tuple[str, ReadyArchive | None, dict[str, Found]]:
+    def _opened(self) -> tuple[str, ReadyArchive | None, dict[str, ReadFolder]]:
         """The path of the skill, the archive if it is served, and the skills in it."""
         name, self._tree = self.root.name, {}
         try:
@@ -190,9 +190,9 @@ class ArchiveCatalog(SnapshotCatalog):
                 "archive-too-large", f"the archive has more than {most} bytes", "serve it unpacked", rule="I3"
             ) from error
 
-    def _nothing(self, reference: str, message: str, hint: str) -> dict[str, Found]:
+    def _nothing(self, reference: str, message: str, hint: str) -> dict[str, ReadFolder]:
         name = self.root.name
-        return {name: Found(True, None, (Diagnostic(reference, message, hint, file=name, skill=name),))}
+        return {name: ReadFolder(True, None, (Diagnostic(reference, message, hint, file=name, skill=name),))}
 
 
 def _name_of(skill_md: bytes, limits: Limits) -> str | None:

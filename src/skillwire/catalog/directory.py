@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from skillwire.catalog.contract import SkillFile
-from skillwire.catalog.records import Found
+from skillwire.catalog.records import ReadFolder
 from skillwire.catalog.safe_open import open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.scan_cache import ScanConditions, decode, encode
@@ -91,7 +91,7 @@ class DirectoryCatalog(SnapshotCatalog):
 
     def _with_settings(self, snapshot: Snapshot) -> Snapshot:
         """``snapshot`` with the current problems of the settings, which may name skills that were removed."""
-        root, file = snapshot.found("") or Found(), f"{self.base}/{SETTINGS_FILE}".lstrip("/")
+        root, file = snapshot.found("") or ReadFolder(), f"{self.base}/{SETTINGS_FILE}".lstrip("/")
         others = [problem for problem in root.problems if problem.file != file]
         found = self._settings.problems_in(lambda path: (at := snapshot.found(path)) is not None and at.is_skill)
         problems = (*others, *(replace(problem, file=file) for problem in found))

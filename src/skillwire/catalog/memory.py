@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
 from skillwire.catalog.contract import SkillFile
-from skillwire.catalog.records import Found, LocalFile, SkillSource, make_found
+from skillwire.catalog.records import LocalFile, ReadFolder, SkillSource, make_found
 from skillwire.catalog.snapshot import SnapshotCatalog, no_file
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -118,7 +118,7 @@ def find_skills(
     metas: Mapping[str, SkillMeta] = MappingProxyType({}),
     executables: Collection[str] = (),
     folders: Iterable[str] = (),
-) -> dict[str, Found]:
+) -> dict[str, ReadFolder]:
     """Every skill in a tree of files, including nested ones, with its problems.
 
     ``folders`` are empty folders; the folders of files need not be given.

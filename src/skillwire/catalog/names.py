@@ -34,7 +34,7 @@ _ATTEMPTS = 3
 _PAUSE_EVERY = 256  # skills, so that other tasks can run
 
 
-class Names:
+class SkillNames:
     """The names in ``catalog``. They are collected on first use, and again after skills were added or removed."""
 
     def __init__(self, catalog: Catalog, scheme: str = DEFAULT_SCHEME) -> None:

@@ -1,6 +1,6 @@
 """The records of local catalogs: for each folder a skill that is served, or the problems that prevent it.
 
-Folders on disk, trees in memory and packages all become ``Found`` values here, by the same rules. No I/O.
+Folders on disk, trees in memory and packages all become ``ReadFolder`` values here, by the same rules. No I/O.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class SkillRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ReadFolder:
     """The result of reading a folder: its skill, if it can be served, its problems, and ignored paths."""
 
     is_skill: bool = False  # the folder has a SKILL.md, served or not
@@ -101,7 +101,7 @@ def make_found(
     scheme: str = DEFAULT_SCHEME,
     meta: SkillMeta = DEFAULT_META,
     limits: Limits = DEFAULT_LIMITS,
-) -> Found:
+) -> ReadFolder:
     """Apply the rules: all problems, and a record if none of them refuses the skill."""
     problems = list(source.problems)
     document: SkillDocument | None = None
@@ -126,7 +126,9 @@ def make_found(
             modified=source.files[SKILL_MD].modified,
         )
         record = SkillRecord(entry, source.files, source.folders)
-    return Found(True, record, tuple(_named(problem, source.path) for problem in problems), tuple(source.ignored))
+    return ReadFolder(
+        True, record, tuple(_named(problem, source.path) for problem in problems), tuple(source.ignored)
+    )
 
 
 def check_files(source: SkillSource, limits: Limits) -> Iterator[Diagnostic]:

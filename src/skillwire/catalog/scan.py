@@ -1,4 +1,4 @@
-"""Reads a tree of folders into ``Found`` values, in one pass that hashes every file once, within all limits.
+"""Reads a tree of folders into ``ReadFolder`` values, in one pass that hashes every file once, within all limits.
 
 The walk uses open folders (``safe_open.py``), so a tree that changes during the walk cannot lead outside. A folder
 with a ``SKILL.md`` opens a collector. Every file below is added to all open collectors, because an enclosing skill
@@ -13,7 +13,7 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.records import Found, LocalFile, SkillRecord, SkillSource, is_ignored, make_found
+from skillwire.catalog.records import LocalFile, ReadFolder, SkillRecord, SkillSource, is_ignored, make_found
 from skillwire.catalog.safe_open import (
     NotRegularError,
     hash_file_at,
@@ -40,7 +40,7 @@ class _Collector:
     """The content of one skill, collected while the walk is inside its folder."""
 
     path: str
-    known: Found | None  # the previous result for this folder
+    known: ReadFolder | None  # the previous result for this folder
     skill_md: bytes | None = None
     files: dict[str, LocalFile] = field(default_factory=dict[str, LocalFile])
     folders: set[str] = field(default_factory=set[str])
@@ -73,14 +73,14 @@ class Scan:
     previous: Snapshot
     fresh: frozenset[str] = frozenset()  # paths that are read even if their stamp is unchanged
     on_skill: Callable[[int], None] | None = None
-    found: dict[str, Found] = field(default_factory=dict[str, Found])
+    found: dict[str, ReadFolder] = field(default_factory=dict[str, ReadFolder])
     _notes: dict[str, tuple[list[Diagnostic], list[str]]] = field(
         default_factory=dict[str, tuple[list[Diagnostic], list[str]]]
     )
     _entries: int = 0
     _skills: int = 0
 
-    def run(self, path: str) -> dict[str, Found]:
+    def run(self, path: str) -> dict[str, ReadFolder]:
         """Scan the folder at the logical ``path``. Finds nothing if it does not exist."""
         inside = path[len(self.base) :].strip("/") if self.base else path
         segments = inside.split("/") if inside else []
@@ -93,8 +93,8 @@ class Scan:
             if not segments:
                 self._cannot_read(path, error, ())
         for place, (problems, ignored) in self._notes.items():
-            known = self.found.get(place, Found())
-            self.found[place] = Found(
+            known = self.found.get(place, ReadFolder())
+            self.found[place] = ReadFolder(
                 known.is_skill, known.record, (*known.problems, *problems), (*known.ignored, *ignored)
             )
         return self.found
@@ -209,7 +209,9 @@ class Scan:
                 return
             self._read_head(folder, collector)
         if collector.skill_md is None:  # unreadable, too large or removed: already reported
-            self.found[collector.path] = Found(True, None, tuple(collector.problems), tuple(collector.ignored))
+            self.found[collector.path] = ReadFolder(
+                True, None, tuple(collector.problems), tuple(collector.ignored)
+            )
             return
         source = SkillSource(
             collector.path,
@@ -223,11 +225,11 @@ class Scan:
             source, scheme=self.scheme, meta=self.describe(collector.path), limits=self.limits
         )
 
-    def _as_before(self, collector: _Collector, record: SkillRecord) -> Found:
+    def _as_before(self, collector: _Collector, record: SkillRecord) -> ReadFolder:
         meta, ignored = self.describe(collector.path), tuple(collector.ignored)
         if collector.known is not None and (record.entry.meta, collector.known.ignored) == (meta, ignored):
             return collector.known
-        return Found(True, replace(record, entry=replace(record.entry, meta=meta)), (), ignored)
+        return ReadFolder(True, replace(record, entry=replace(record.entry, meta=meta)), (), ignored)
 
     def _read_head(self, folder: int, collector: _Collector) -> None:
         """Read a ``SKILL.md`` that is unchanged itself, in a skill with other changes."""

@@ -20,7 +20,7 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.catalog.records import Found, LocalFile, SkillRecord, Stamp
+from skillwire.catalog.records import LocalFile, ReadFolder, SkillRecord, Stamp
 from skillwire.limits import KIB
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import DEFAULT_META, Resource, SkillEntry
@@ -64,12 +64,12 @@ class ScanConditions(NamedTuple):
 class CachedPath(NamedTuple):
     """The cached result for a path, and its line in the cache file."""
 
-    found: Found
+    found: ReadFolder
     line: bytes
 
 
 def encode(
-    found: Mapping[str, Found], conditions: ScanConditions, cached: Mapping[str, CachedPath] | None = None
+    found: Mapping[str, ReadFolder], conditions: ScanConditions, cached: Mapping[str, CachedPath] | None = None
 ) -> Iterator[bytes]:
     """The lines of a cache file. ``ValueError`` if JSON cannot express a value.
 
@@ -185,7 +185,7 @@ def _place(cache: Path, root: str) -> Path:
     return cache / f"{sha256(os.fsencode(root)).hexdigest()[:32]}.json"
 
 
-def _plain(folder: str, found: Found, scheme: str) -> list[Any]:
+def _plain(folder: str, found: ReadFolder, scheme: str) -> list[Any]:
     problems = [list(astuple(problem)) for problem in found.problems]
     return [found.is_skill, _plain_record(folder, found.record, scheme), problems, list(found.ignored)]
 
@@ -201,8 +201,10 @@ def _plain_record(folder: str, record: SkillRecord | None, scheme: str) -> list[
     return [entry.uri, dict(entry.frontmatter), entry.modified, files, sorted(record.folders)]
 
 
-def _found(is_skill: bool, record: list[Any] | None, problems: list[Any], ignored: list[str]) -> Found:
-    return Found(is_skill, _record(record), tuple(Diagnostic(*problem) for problem in problems), tuple(ignored))
+def _found(is_skill: bool, record: list[Any] | None, problems: list[Any], ignored: list[str]) -> ReadFolder:
+    return ReadFolder(
+        is_skill, _record(record), tuple(Diagnostic(*problem) for problem in problems), tuple(ignored)
+    )
 
 
 def _record(plain: list[Any] | None) -> SkillRecord | None:

@@ -22,7 +22,7 @@ from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
-    from skillwire.catalog.records import Found, LocalFile, SkillRecord
+    from skillwire.catalog.records import LocalFile, ReadFolder, SkillRecord
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
 
@@ -75,14 +75,14 @@ class Snapshot:
     __slots__ = ("_found", "_names", "_order", "keys", "mark")
 
     def __init__(self) -> None:
-        self._found: PersistentMap[Found] = PersistentMap()
+        self._found: PersistentMap[ReadFolder] = PersistentMap()
         # fold(path) -> paths of skills; several paths collide (B5)
         self._names: PersistentMap[tuple[str, ...]] = PersistentMap()
         self._order: list[str] = []  # every path of _found, sorted
         self.keys: list[str] = []  # the listed paths, sorted
         self.mark = object()  # identifies this snapshot without keeping all of it in memory
 
-    def found(self, path: str) -> Found | None:
+    def found(self, path: str) -> ReadFolder | None:
         """The result for the folder at ``path``, served or not."""
         return self._found.get(path)
 
@@ -93,7 +93,7 @@ class Snapshot:
             return None
         return found.record
 
-    def all_found(self) -> dict[str, Found]:
+    def all_found(self) -> dict[str, ReadFolder]:
         """All results, in the order of paths."""
         return {path: found for path in self._order if (found := self._found.get(path)) is not None}
 
@@ -132,10 +132,10 @@ class Snapshot:
             path = path.rpartition("/")[0]
         return None
 
-    def updated(self, removed: Sequence[str], found: Mapping[str, Found]) -> tuple[Snapshot, Change]:
+    def updated(self, removed: Sequence[str], found: Mapping[str, ReadFolder]) -> tuple[Snapshot, Change]:
         """A new snapshot without ``removed`` and with ``found``, and the change of its skills."""
         new = Snapshot()
-        changes: dict[str, Found | None] = {**dict.fromkeys(removed), **found}
+        changes: dict[str, ReadFolder | None] = {**dict.fromkeys(removed), **found}
         new._found = self._found.changed(changes)
         names: dict[str, tuple[str, ...] | None] = {}
         touched: dict[str, None] = {}

@@ -28,7 +28,7 @@ from skillwire.errors import FormatError, SkillwireError
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.install.lock import Mode, Server
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
 
 TARGETS = 1
@@ -106,7 +106,7 @@ async def _add(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
 async def _add_one(
     catalog: Catalog,
     text: str,
-    destination: tuple[Scope, Server, dict[str, Mode]],
+    destination: tuple[InstallScope, Server, dict[str, Mode]],
     arguments: Arguments,
     printer: Printer,
 ) -> dict[str, Any]:
@@ -139,7 +139,7 @@ async def _add_one(
     return {"uri": entry.uri, "wrote": [f"{label}/{fetched.name}" for label in outcome.written]}
 
 
-def _is_installed(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
+def _is_installed(lock: Any, scope: InstallScope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
     from skillwire.install.drift import installed_states
     from skillwire.install.fetch import promised_digests
 
@@ -152,7 +152,7 @@ def _is_installed(lock: Any, scope: Scope, entry: SkillEntry, agents: dict[str, 
     )
 
 
-def _server(arguments: Arguments, scope: Scope) -> Server:
+def _server(arguments: Arguments, scope: InstallScope) -> Server:
     from skillwire.install.servers import describe_server
 
     return describe_server(
@@ -164,13 +164,13 @@ def _server(arguments: Arguments, scope: Scope) -> Server:
     )
 
 
-async def _agents(arguments: Arguments, scope: Scope, printer: Printer) -> dict[str, Mode]:
+async def _agents(arguments: Arguments, scope: InstallScope, printer: Printer) -> dict[str, Mode]:
     keys = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
     mode: Mode = arguments.mode
     return dict.fromkeys(keys or await _ask_for_agents(scope, printer), mode)
 
 
-async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
+async def _ask_for_agents(scope: InstallScope, printer: Printer) -> list[str]:
     """Offer the agents on this machine. None is used without being chosen."""
     from skillwire.install.agents import present_agents
 
@@ -184,7 +184,7 @@ async def _ask_for_agents(scope: Scope, printer: Printer) -> list[str]:
     return found
 
 
-def _place_text(agent: str, scope: Scope) -> str:
+def _place_text(agent: str, scope: InstallScope) -> str:
     try:
         return scope.place_of(agent).label
     except SkillwireError as error:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.install.lock import Installed, Lock, Server
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
 
 _EXAMPLES = """\
 examples:
@@ -97,7 +97,7 @@ def _failed(printer: Printer, error: SkillwireError | None = None) -> int:
     return Exit.PROBLEMS
 
 
-def _ready(lock: Lock, scope: Scope, *, force: bool) -> dict[str, Mapping[str, bytes]]:
+def _ready(lock: Lock, scope: InstallScope, *, force: bool) -> dict[str, Mapping[str, bytes]]:
     """Return the files of every skill that is missing somewhere; empty if they must be fetched."""
     from skillwire.install.drift import installed_files, installed_states
     from skillwire.install.installation import check_untouched
@@ -114,7 +114,7 @@ def _ready(lock: Lock, scope: Scope, *, force: bool) -> dict[str, Mapping[str, b
 async def _gather(
     groups: Mapping[Server, Sequence[Installed]],
     ready: dict[str, Mapping[str, bytes]],
-    scope: Scope,
+    scope: InstallScope,
     arguments: Arguments,
     headers: dict[str, str],
     printer: Printer,
@@ -133,7 +133,11 @@ async def _gather(
 
 
 async def _fetch(
-    catalog: Catalog, skill: Installed, ready: dict[str, Mapping[str, bytes]], scope: Scope, printer: Printer
+    catalog: Catalog,
+    skill: Installed,
+    ready: dict[str, Mapping[str, bytes]],
+    scope: InstallScope,
+    printer: Printer,
 ) -> bool:
     from skillwire.install.fetch import check_pinned, fetch, promised_digests
 

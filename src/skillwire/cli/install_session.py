@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from skillwire.install.fetch import Fetched
     from skillwire.install.installation import Outcome, Signature
     from skillwire.install.lock import Installed, Lock, Server
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
 
 _ROWS = 40
 
@@ -102,9 +102,9 @@ def is_about_installed(arguments: Arguments) -> bool:
     return arguments.installed
 
 
-def scope_of(arguments: Arguments) -> Scope:
+def scope_of(arguments: Arguments) -> InstallScope:
     """Return the current project or the whole account. Z2: folders that the user typed are remembered."""
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
 
     typed = {os.path.realpath(os.path.expanduser(folder)) for folder in getattr(arguments, "agent_dir", ())}
     for folder in typed:
@@ -113,7 +113,7 @@ def scope_of(arguments: Arguments) -> Scope:
     def is_typed(folder: Path) -> bool:
         return str(folder) in typed or is_allowed({"folder": str(folder)})
 
-    return Scope(arguments.scope, Path.cwd(), Path.home(), os.environ, is_typed)
+    return InstallScope(arguments.scope, Path.cwd(), Path.home(), os.environ, is_typed)
 
 
 def backups() -> Path:
@@ -126,7 +126,7 @@ def timestamp() -> str:
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def tidy_first(scope: Scope, printer: Printer, agents: Iterable[str] = ()) -> None:
+def tidy_first(scope: InstallScope, printer: Printer, agents: Iterable[str] = ()) -> None:
     """Settle what killed processes left, before anything else is done."""
     from skillwire.install.installation import tidy_up
 
@@ -227,7 +227,7 @@ def naming(server: Server) -> Generator[None]:
 
 @asynccontextmanager
 async def open_server(
-    server: Server, scope: Scope, arguments: Arguments, headers: dict[str, str], printer: Printer
+    server: Server, scope: InstallScope, arguments: Arguments, headers: dict[str, str], printer: Printer
 ) -> AsyncGenerator[Catalog]:
     """Open a server from the lock as a catalog."""
     from skillwire.bootstrap import TargetOptions, open_target

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from skillwire.bootstrap import ServerSettings
     from skillwire.catalog.contract import Catalog
     from skillwire.server.access import Access
-    from skillwire.server.page import Page
+    from skillwire.server.page import MountedPage
     from skillwire.server.skills import Skills
 
 _LOOPBACK = "127.0.0.1"
@@ -154,7 +154,7 @@ def _read_instructions(path: Path | None) -> str | None:
     raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
 
 
-def page_of(skills: Skills, arguments: Arguments, settings: ServerSettings, url: str) -> Page | None:
+def page_of(skills: Skills, arguments: Arguments, settings: ServerSettings, url: str) -> MountedPage | None:
     """Return the page for browsers, unless it is turned off."""
     if arguments.no_page:
         return None

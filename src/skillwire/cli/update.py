@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.install.fetch import Fetched
     from skillwire.install.lock import Installed
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
 
 _EXAMPLES = """\
@@ -88,7 +88,7 @@ async def _update(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _try_one(
-    catalog: Catalog, skill: Installed, scope: Scope, arguments: Arguments, printer: Printer
+    catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
 ) -> dict[str, Any]:
     try:
         state = await _update_one(catalog, skill, scope, arguments, printer)
@@ -99,7 +99,7 @@ async def _try_one(
 
 
 async def _update_one(
-    catalog: Catalog, skill: Installed, scope: Scope, arguments: Arguments, printer: Printer
+    catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
 ) -> str:
     from skillwire.install.fetch import fetch, promised_digests
     from skillwire.install.installation import update
@@ -119,7 +119,7 @@ async def _update_one(
     return "updated"
 
 
-async def _current_entry(catalog: Catalog, skill: Installed, scope: Scope) -> SkillEntry:
+async def _current_entry(catalog: Catalog, skill: Installed, scope: InstallScope) -> SkillEntry:
     try:
         return await catalog.get_skill(skill.uri)
     except NotFoundError as error:
@@ -131,7 +131,7 @@ async def _current_entry(catalog: Catalog, skill: Installed, scope: Scope) -> Sk
         ) from error
 
 
-def _is_unchanged(skill: Installed, scope: Scope, *, force: bool) -> bool:
+def _is_unchanged(skill: Installed, scope: InstallScope, *, force: bool) -> bool:
     """Return whether every folder matches the lock; raise ``VerificationError`` if not, unless forced."""
     from skillwire.install.drift import installed_states
 
@@ -148,7 +148,7 @@ def _is_unchanged(skill: Installed, scope: Scope, *, force: bool) -> bool:
     return not drifted
 
 
-def _show_difference(skill: Installed, fetched: Fetched, scope: Scope, printer: Printer) -> None:
+def _show_difference(skill: Installed, fetched: Fetched, scope: InstallScope, printer: Printer) -> None:
     from skillwire.catalog.diff import SkillDifference, content_differences
     from skillwire.install.drift import installed_files
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.verification import Failure, VerifyReport
     from skillwire.install.lock import Installed
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
 
 TARGETS = 1
 _SHOWN_OF_ONE = 20  # failures with one reference
@@ -152,7 +152,7 @@ def _verify_installed(arguments: Arguments, printer: Printer) -> int:
     return Exit.PROBLEMS if wrong else Exit.OK
 
 
-def _folder_states(scope: Scope, skill: Installed) -> list[dict[str, Any]]:
+def _folder_states(scope: InstallScope, skill: Installed) -> list[dict[str, Any]]:
     """Return the state of a skill in each of its folders. An unreadable folder does not hide the others."""
     from skillwire.install.drift import installed_states
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
     from skillwire.install.host_configs import HostConfig
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
 
 _MAX_BYTES = 16 * 1024 * 1024
 _MAX_BACKUPS = 1000
@@ -89,7 +89,7 @@ class _File:
         return 0o600 if self.is_private else None
 
 
-def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: Scope) -> Edit | None:
+def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: InstallScope) -> Edit | None:
     """Plan the change that adds ``entry`` under ``name``; ``None`` if the file has it already."""
     check_name(name)
     config = find_config(agent)
@@ -106,7 +106,7 @@ def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: Scope) -> 
         return Edit(file, name, _bytes(added(config, file.text, name, entry)))
 
 
-def plan_undo(agent: str, name: str, scope: Scope) -> Edit:
+def plan_undo(agent: str, name: str, scope: InstallScope) -> Edit:
     """Plan the change that removes ``name``; it restores the kept copy if nothing else has changed."""
     check_name(name)
     config = find_config(agent)
@@ -174,7 +174,7 @@ def check_name(name: str) -> None:
         )
 
 
-def _find(agent: str, config: HostConfig, scope: Scope, *, by_hand: str) -> _File:
+def _find(agent: str, config: HostConfig, scope: InstallScope, *, by_hand: str) -> _File:
     is_private = scope.kind == "global"
     labels = config.everywhere if is_private else config.project
     if not labels:
@@ -197,7 +197,7 @@ def _find(agent: str, config: HostConfig, scope: Scope, *, by_hand: str) -> _Fil
     return _File(real, label, _read(real), is_private)
 
 
-def _located(label: str, scope: Scope) -> tuple[Path, str]:
+def _located(label: str, scope: InstallScope) -> tuple[Path, str]:
     """Return the path and its label; a variable may have moved it out of the home."""
     if scope.kind == "project":
         return scope.project / label, label

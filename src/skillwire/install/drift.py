@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire.install.lock import Installed
-    from skillwire.install.places import Layout, Place, Scope
+    from skillwire.install.places import InstallScope, Layout, Place
 
 _LITTER = re.compile(r"\.DS_Store|Thumbs\.db|__pycache__|.*\.pyc")
 _MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
@@ -146,7 +146,7 @@ class PlaceState:
     details: tuple[str, ...] = ()
 
 
-def layout_of(scope: Scope, skill: Installed) -> Layout:
+def layout_of(scope: InstallScope, skill: Installed) -> Layout:
     """Return the folders of an installed skill. Errors in the lock name the skill."""
     try:
         return scope.layout(skill.agents)
@@ -157,7 +157,7 @@ def layout_of(scope: Scope, skill: Installed) -> Layout:
         raise
 
 
-def installed_states(scope: Scope, skill: Installed) -> list[PlaceState]:
+def installed_states(scope: InstallScope, skill: Installed) -> list[PlaceState]:
     """Return the state of an installed skill in each of its folders."""
     return states(skill.name, skill.files, layout_of(scope, skill))
 
@@ -173,7 +173,7 @@ def states(name: str, files: Mapping[str, str], layout: Layout) -> list[PlaceSta
     return found
 
 
-def installed_files(scope: Scope, skill: Installed) -> dict[str, bytes] | None:
+def installed_files(scope: InstallScope, skill: Installed) -> dict[str, bytes] | None:
     """Read the skill from a folder that matches the lock; ``None`` if no folder does."""
     for place in layout_of(scope, skill).copies:
         if not compare(look(place.folder, skill.name, skill.files), skill.files):

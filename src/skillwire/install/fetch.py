@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Catalog
     from skillwire.install.lock import Installed
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
 
 
@@ -88,7 +88,7 @@ def promised_digests(entry: SkillEntry) -> dict[str, str]:
     return digests
 
 
-def check_pinned(skill: Installed, digests: Mapping[str, str], scope: Scope) -> None:
+def check_pinned(skill: Installed, digests: Mapping[str, str], scope: InstallScope) -> None:
     """V3: refuse served content that differs from the lock."""
     if digests != skill.files:
         paths = sorted(path for path in {*digests, *skill.files} if digests.get(path) != skill.files.get(path))

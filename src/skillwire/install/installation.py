@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from skillwire.install.drift import PlaceState
     from skillwire.install.fetch import Fetched
     from skillwire.install.lock import Mode, Server
-    from skillwire.install.places import Layout, Place, Scope
+    from skillwire.install.places import InstallScope, Layout, Place
     from skillwire.install.transaction import Swap
     from skillwire.skill import SkillEntry
 
@@ -60,7 +60,9 @@ class Outcome:
     unreached: tuple[str, ...] = ()
 
 
-def add(scope: Scope, fetched: Fetched, server: Server, agents: Mapping[str, Mode], who: Signature) -> Outcome:
+def add(
+    scope: InstallScope, fetched: Fetched, server: Server, agents: Mapping[str, Mode], who: Signature
+) -> Outcome:
     """Write the skill into the folders of ``agents`` and into the lock."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
@@ -81,7 +83,7 @@ def add(scope: Scope, fetched: Fetched, server: Server, agents: Mapping[str, Mod
 
 
 def update(
-    scope: Scope, planned: Installed, fetched: Fetched, who: Signature, *, force: bool, backups: Path
+    scope: InstallScope, planned: Installed, fetched: Fetched, who: Signature, *, force: bool, backups: Path
 ) -> Outcome:
     """Replace the content of ``planned``, which is the entry of the lock when the user was asked."""
     name, digests = fetched.name, fetched.digests
@@ -102,7 +104,9 @@ def update(
     return Outcome(written, kept)
 
 
-def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, backups: Path, stamp: str) -> Outcome:
+def remove(
+    scope: InstallScope, name: str, agents: Collection[str], *, force: bool, backups: Path, stamp: str
+) -> Outcome:
     """Remove a skill from the folders of ``agents``, or of all; and from the lock if none is left."""
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
         known = require_skill(lock.now, name)
@@ -130,7 +134,7 @@ def remove(scope: Scope, name: str, agents: Collection[str], *, force: bool, bac
 
 
 def restore(
-    scope: Scope,
+    scope: InstallScope,
     planned: Lock,
     ready: Mapping[str, Mapping[str, bytes]],
     *,
@@ -159,7 +163,7 @@ def restore(
     return Outcome(tuple(written), tuple(kept))
 
 
-def check_untouched(scope: Scope, lock: Lock) -> None:
+def check_untouched(scope: InstallScope, lock: Lock) -> None:
     """Refuse edited files. Missing files are allowed, because they can be restored."""
     for skill in lock.skills.values():
         for state in installed_states(scope, skill):
@@ -178,7 +182,7 @@ def require_skill(lock: Lock, name: str) -> Installed:
     return lock.skills[name]
 
 
-def _check_ours(name: str, state: PlaceState, scope: Scope, *, is_ours: bool) -> None:
+def _check_ours(name: str, state: PlaceState, scope: InstallScope, *, is_ours: bool) -> None:
     """N1: refuse files of others, even equal ones, because removing the skill would delete them."""
     check_free(state.place.folder, name)
     is_foreign = state.state == "ok" and not is_ours and not was_put(state.place.folder, name)
@@ -247,7 +251,7 @@ def _first(words: tuple[str, ...], shown: int = 5) -> Iterator[str]:
 
 
 def check_add(
-    lock: Lock, scope: Scope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode], who: Signature
+    lock: Lock, scope: InstallScope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode], who: Signature
 ) -> None:
     """Refuse a skill that cannot be added or recorded, before anything is fetched and the user is asked."""
     name, digests = parse_name(entry.path.rpartition("/")[2]), promised_digests(entry)
@@ -263,7 +267,7 @@ def check_add(
 
 
 def merged_agents(
-    lock: Lock, scope: Scope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]
+    lock: Lock, scope: InstallScope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]
 ) -> dict[str, Mode]:
     """Return all agents of the skill, including ``agents``; refuse the name of a skill of another origin (N1)."""
     name = parse_name(entry.path.rpartition("/")[2])
@@ -295,7 +299,7 @@ def merged_agents(
     return {**known.agents, **agents}
 
 
-def check_same(known: Installed | None, digests: Mapping[str, str], scope: Scope) -> None:
+def check_same(known: Installed | None, digests: Mapping[str, str], scope: InstallScope) -> None:
     """Refuse content that differs from the installed one: that is an update, which needs its own approval (A2)."""
     if known is not None and known.files != digests:
         raise FormatError(
@@ -305,7 +309,7 @@ def check_same(known: Installed | None, digests: Mapping[str, str], scope: Scope
         )
 
 
-def _check_apart(place: Place, server: Server, scope: Scope) -> None:
+def _check_apart(place: Place, server: Server, scope: InstallScope) -> None:
     """Refuse to install into the source folder: removing the copy could remove the original."""
     if server.kind != "folder":
         return
@@ -318,7 +322,7 @@ def _check_apart(place: Place, server: Server, scope: Scope) -> None:
         )
 
 
-def tidy_up(scope: Scope, agents: Iterable[str], *, backups: Path, stamp: str) -> list[Path]:
+def tidy_up(scope: InstallScope, agents: Iterable[str], *, backups: Path, stamp: str) -> list[Path]:
     """Settle the changes of killed processes: complete them if the lock records them, otherwise undo them.
 
     Return the copies of undone changes in ``backups``.
@@ -340,7 +344,7 @@ def tidy_up(scope: Scope, agents: Iterable[str], *, backups: Path, stamp: str) -
     return kept
 
 
-def _is_recorded(scope: Scope, lock: Lock, folder: Path, name: str, path: Path) -> bool:
+def _is_recorded(scope: InstallScope, lock: Lock, folder: Path, name: str, path: Path) -> bool:
     """Return whether ``path`` matches the record of the lock for ``name`` in ``folder``."""
     try:
         return name in lock.skills and _is_as_recorded(scope, lock.skills[name], folder, path)
@@ -348,7 +352,7 @@ def _is_recorded(scope: Scope, lock: Lock, folder: Path, name: str, path: Path) 
         return False
 
 
-def _is_as_recorded(scope: Scope, skill: Installed, folder: Path, path: Path) -> bool:
+def _is_as_recorded(scope: InstallScope, skill: Installed, folder: Path, path: Path) -> bool:
     layout = scope.layout(skill.agents)
     if any(place.folder == folder for place in layout.copies):
         return not compare(look(path.parent, path.name, skill.files), skill.files)
@@ -356,7 +360,7 @@ def _is_as_recorded(scope: Scope, skill: Installed, folder: Path, path: Path) ->
     return bool(links) and path.is_symlink() and os.readlink(path) == links[0]
 
 
-def _agent_folders(scope: Scope, agents: Iterable[str]) -> set[Path]:
+def _agent_folders(scope: InstallScope, agents: Iterable[str]) -> set[Path]:
     found: set[Path] = set()
     for agent in agents:
         with suppress(SkillwireError):  # an unusable folder was not written to

@@ -66,7 +66,7 @@ class Layout:
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class InstallScope:
     """The current project, or the account of the user.
 
     ``is_typed`` returns whether the user typed a folder on this machine, by its real path.

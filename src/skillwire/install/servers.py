@@ -28,7 +28,7 @@ from skillwire.install.lock import Server
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from skillwire.install.places import Scope
+    from skillwire.install.places import InstallScope
 
 _WITH_VALUE = re.compile("--[^=]*=")
 # The values of these options may look like a path, but are none.
@@ -71,7 +71,7 @@ def _absolute(folder: Path, word: str) -> str:
 
 def describe_server(
     target: str | Sequence[str],
-    scope: Scope,
+    scope: InstallScope,
     *,
     config: Path | None = None,
     dialect: str | None = None,
@@ -96,7 +96,7 @@ def describe_server(
     return Server("label", (target,), file, dialect, era)
 
 
-def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path | None]:
+def target_of(server: Server, scope: InstallScope) -> tuple[str | tuple[str, ...], Path | None]:
     """Return the target to open, and the configuration file of a label if one was given."""
     base = scope.lock_path.parent
     match server.kind:
@@ -125,7 +125,7 @@ def target_of(server: Server, scope: Scope) -> tuple[str | tuple[str, ...], Path
     return server.words[0], config
 
 
-def base_of(scope: Scope) -> Path:
+def base_of(scope: InstallScope) -> Path:
     """Return the folder where programs start, and where labels without a file are searched."""
     return scope.home if scope.kind == "global" else scope.project
 
@@ -138,7 +138,7 @@ class ForeignServer(NamedTuple):
     entry: Mapping[str, Any]
 
 
-def needs_consent(server: Server, scope: Scope) -> ForeignServer | None:
+def needs_consent(server: Server, scope: InstallScope) -> ForeignServer | None:
     """Z1: return what the user has to allow before this server is used; ``None`` if it is their own."""
     if server.kind == "folder":
         return None
@@ -169,7 +169,7 @@ def _without_secret(url: str) -> str:
     return url
 
 
-def _path_in_lock(path: Path, scope: Scope) -> str:
+def _path_in_lock(path: Path, scope: InstallScope) -> str:
     """Return the path relative to the lock of a project, or absolute for the lock of the user."""
     absolute = os.path.normpath(Path.cwd() / path)
     if scope.kind == "global":

@@ -142,7 +142,7 @@ class Document(NamedTuple):
     body: str
 
 
-class Found(NamedTuple):
+class Match(NamedTuple):
     """One found skill."""
 
     uri: str
@@ -184,7 +184,7 @@ class Engine:
         with self._using() as connection:
             connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
-    def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Found]:
+    def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Match]:
         """Return the best ``limit`` skills that ``sees`` accepts, best first."""
         with self._using() as connection:
             words = [Counted(word, self._count(word)) for word in self._expressions(query)]
@@ -274,12 +274,12 @@ def _uri(connection: sqlite3.Connection, number: int) -> str:
     return connection.execute("SELECT uri FROM skills WHERE id = ?", (number,)).fetchone()[0]
 
 
-def _found(connection: sqlite3.Connection, number: int, score: float, query: Query) -> Found:
+def _found(connection: sqlite3.Connection, number: int, score: float, query: Query) -> Match:
     facts = "SELECT uri, name, description FROM skills WHERE id = ?"
     uri, name, description = connection.execute(facts, (number,)).fetchone()
     texts = connection.execute(_TEXTS, (LOOKED_AT, number)).fetchone()
     snippet = make_snippet(query.terms, *(text.replace(SEAM, "") for text in texts))
-    return Found(uri, _as_text(name), _as_text(description), score, snippet)
+    return Match(uri, _as_text(name), _as_text(description), score, snippet)
 
 
 def _as_bytes(text: str) -> bytes:

@@ -220,7 +220,7 @@ class Verifier:
             return None
 
 
-class Policy:
+class CallerViews:
     """The catalog that each caller sees. Callers with the same prefixes share one view."""
 
     def __init__(self, access: Access) -> None:

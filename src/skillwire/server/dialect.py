@@ -1,6 +1,6 @@
 """The base of all dialects: the skills that are served, and a table of handlers by method.
 
-A ``Dialect`` handles the requests of one dialect. It stands in front of the server's own handlers, as a
+A ``DialectHandlers`` handles the requests of one dialect. It stands in front of the server's own handlers, as a
 middleware. A handler gets the request and ``call_next``, which passes a request on to the next dialect and finally
 to the server. It answers by itself, adds to the server's response, or passes the request on. Several dialects in a
 row make one endpoint (``endpoints.py``); they do not know each other.
@@ -23,7 +23,7 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
-from skillwire.catalog.names import Names
+from skillwire.catalog.names import SkillNames
 from skillwire.errors import SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.scopes import Scopes
@@ -87,7 +87,9 @@ class Served:
     page_size: int = DEFAULT_PAGE_SIZE
     freshness: Freshness = field(default_factory=Freshness)
     scopes: Scopes = field(default_factory=Scopes)  # what skills bind in code
-    _names: WeakKeyDictionary[Catalog, Names] = field(default_factory=WeakKeyDictionary["Catalog", "Names"])
+    _names: WeakKeyDictionary[Catalog, SkillNames] = field(
+        default_factory=WeakKeyDictionary["Catalog", "SkillNames"]
+    )
     _warned: set[str] = field(default_factory=set[str])
 
     def has(self, method: str) -> bool:
@@ -100,12 +102,12 @@ class Served:
             self._warned.add(message)
             log.warning("%s", message)
 
-    def names(self) -> Names:
+    def names(self) -> SkillNames:
         """The skills by name, as far as the caller may see them."""
         catalog = self.visible()
         names = self._names.get(catalog)
         if names is None:
-            names = self._names[catalog] = Names(catalog, self.scheme)
+            names = self._names[catalog] = SkillNames(catalog, self.scheme)
         return names
 
     async def label(self, entry: SkillEntry) -> str:
@@ -177,7 +179,7 @@ class Served:
         return items
 
 
-class Dialect:
+class DialectHandlers:
     """One dialect on a server. A subclass fills ``handlers``."""
 
     def __init__(self, served: Served) -> None:

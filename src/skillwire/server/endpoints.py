@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from skillwire.errors import FormatError
 from skillwire.server.activation import DEFAULT_SECONDS, MIN_KEY_BYTES
-from skillwire.server.extension import ExtensionDialect
+from skillwire.server.extension import ExtensionHandlers
 from skillwire.server.fallback import FallbackDialect
-from skillwire.server.index import IndexDialect
-from skillwire.server.native import NativeDialect
+from skillwire.server.index import IndexHandlers
+from skillwire.server.native import NativeHandlers
 from skillwire.server.notifications import check_subscriptions
-from skillwire.server.sep2076 import Sep2076Dialect
+from skillwire.server.sep2076 import Sep2076Handlers
 from skillwire.wire.errors import rpc_errors
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from skillwire.server.dialect import Context, Dialect, Served
+    from skillwire.server.dialect import Context, DialectHandlers, Served
     from skillwire.server.notifications import Notifier
 
 Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
@@ -82,13 +82,13 @@ class Endpoints:
     def __init__(self, served: Served, notifier: Notifier, options: Dialects) -> None:
         self._notifier = notifier
         self._default = options.default
-        extension: list[Dialect] = [IndexDialect(served, notifier), ExtensionDialect(served, notifier)]
+        extension: list[DialectHandlers] = [IndexHandlers(served, notifier), ExtensionHandlers(served, notifier)]
         if options.fallback != "never":
             extension.insert(0, FallbackDialect(served, notifier, always=options.fallback == "always"))
-        self._dialects: dict[Endpoint, Sequence[Dialect]] = {
+        self._dialects: dict[Endpoint, Sequence[DialectHandlers]] = {
             "extension": extension,
-            "sep-2076": [Sep2076Dialect(served)],
-            "native": [NativeDialect(served, notifier, options)],
+            "sep-2076": [Sep2076Handlers(served)],
+            "native": [NativeHandlers(served, notifier, options)],
         }
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
@@ -110,7 +110,9 @@ class Endpoints:
         return result
 
 
-async def _without_refused_files(ctx: Context, call_next: CallNext, dialects: Sequence[Dialect]) -> Context:
+async def _without_refused_files(
+    ctx: Context, call_next: CallNext, dialects: Sequence[DialectHandlers]
+) -> Context:
     """A ``subscriptions/listen`` without the files that ``resources/subscribe`` would refuse (M3).
 
     The response to it contains the remaining files. The bus of a server sends its events to every listener, so a
@@ -143,7 +145,9 @@ def _cached(call_next: CallNext) -> CallNext:
     return call
 
 
-async def _may_subscribe(ctx: Context, call_next: CallNext, dialects: Sequence[Dialect], uri: object) -> bool:
+async def _may_subscribe(
+    ctx: Context, call_next: CallNext, dialects: Sequence[DialectHandlers], uri: object
+) -> bool:
     """The decision of the first dialect that knows the URI."""
     if not isinstance(uri, str):
         return True  # the SDK refuses the request

@@ -16,7 +16,7 @@ from skillwire.catalog.cursor import bad_cursor, page_of
 from skillwire.catalog.snapshot import child_of, no_file
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.dialect import Answer, Dialect, is_modern
+from skillwire.server.dialect import Answer, DialectHandlers, is_modern
 from skillwire.server.skill_files import SkillFiles, skill_around
 from skillwire.skill.entry import DEFAULT_META
 from skillwire.skill.uri import parse_uri
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from skillwire.server.notifications import Notifier
 
 
-class ExtensionDialect(Dialect):
+class ExtensionHandlers(DialectHandlers):
     """SEP-2640."""
 
     def __init__(self, served: Served, notifier: Notifier) -> None:

@@ -18,7 +18,7 @@ from mcp_types import CallToolRequestParams, CompleteRequestParams, GetPromptReq
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.dialect import Answer, Dialect, meta_only
+from skillwire.server.dialect import Answer, DialectHandlers, meta_only
 from skillwire.server.notifications import with_prompt_events
 from skillwire.server.skill_tools import SkillTools
 from skillwire.wire import fallback as wire
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("skillwire.server")
 
 
-class FallbackDialect(Dialect):
+class FallbackDialect(DialectHandlers):
     """Tools and prompts beside the server's own; for all clients if ``always``."""
 
     def __init__(self, served: Served, notifier: Notifier, *, always: bool) -> None:

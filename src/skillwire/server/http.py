@@ -29,7 +29,7 @@ from starlette.routing import Route
 
 from skillwire.errors import UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
-from skillwire.server.access import Access, Policy, Verifier
+from skillwire.server.access import Access, CallerViews, Verifier
 from skillwire.server.endpoints import DialectPaths
 from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, network_of
 from skillwire.server.metrics import Metrics
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.page import Page
+    from skillwire.server.page import MountedPage
     from skillwire.server.response_cache import Headers
     from skillwire.server.signals import StopSignals
 
@@ -108,7 +108,7 @@ class HttpServer:
         options: HttpOptions | None = None,
         *,
         catalog: Callable[[], Catalog] | None = None,
-        page: Page | None = None,
+        page: MountedPage | None = None,
     ) -> None:
         """``catalog`` is everything that ``server`` serves. Without it responses are not cached.
 
@@ -237,7 +237,7 @@ def _everything(headers: Headers) -> Callable[[Catalog], Catalog]:  # noqa: ARG0
 
 def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] | None]:
     """The views of the holders of static tokens."""
-    policy = Policy(access)
+    policy = CallerViews(access)
 
     def view_of(headers: Headers) -> Callable[[Catalog], Catalog] | None:
         subject = access.holder(headers)

@@ -19,7 +19,7 @@ from mcp_types import ReadResourceRequestParams
 from skillwire.catalog.packer import FORMS, Packer
 from skillwire.catalog.snapshot import no_file
 from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
-from skillwire.server.dialect import Answer, Dialect, is_modern
+from skillwire.server.dialect import Answer, DialectHandlers, is_modern
 from skillwire.server.skill_files import lists_file
 from skillwire.skill.archive import archive_uri
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _ATTEMPTS = 3
 
 
-class IndexDialect(Dialect):
+class IndexHandlers(DialectHandlers):
     """The index and the archives in it."""
 
     def __init__(self, served: Served, notifier: Notifier) -> None:

@@ -12,7 +12,7 @@ from skillwire.catalog.skill_content import read_current
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.activation import Activations, ActiveSkills, already_active
-from skillwire.server.dialect import Answer, Dialect, validated
+from skillwire.server.dialect import Answer, DialectHandlers, validated
 from skillwire.server.notifications import listen_for_skills
 from skillwire.server.scope_guard import ScopeGuard
 from skillwire.server.scopes import canonical_key
@@ -43,7 +43,7 @@ _LISTS: tuple[tuple[Kind, str, str, str], ...] = (
 )
 
 
-class NativeDialect(Dialect):
+class NativeHandlers(DialectHandlers):
     """``skills/list``, ``skills/activate``, ``skills/deactivate``, and the guard of scoped items."""
 
     def __init__(self, served: Served, notifier: Notifier, options: Dialects) -> None:
@@ -56,7 +56,7 @@ class NativeDialect(Dialect):
             notifier.scoped_kinds = lambda: self._active.bindings.kinds
         self.handlers |= self._guard.handlers
         self.handlers |= {
-            SKILLS_LIST: served.answering(native.ListSkillsParams, self._list_skills),
+            SKILLS_LIST: served.answering(native.ListNativeParams, self._list_skills),
             SKILLS_ACTIVATE: self._activate,
             SKILLS_DEACTIVATE: self._deactivate,
             "subscriptions/listen": listen_for_skills,
@@ -83,7 +83,7 @@ class NativeDialect(Dialect):
         """Whether the caller may subscribe to ``uri``."""
         return await self._guard.may_subscribe(ctx, call_next, uri)
 
-    async def _list_skills(self, params: native.ListSkillsParams) -> Answer:
+    async def _list_skills(self, params: native.ListNativeParams) -> Answer:
         page = await self.served.visible().list_skills(params.cursor, self.served.page_size)
         skills = [
             native.listed_skill(entry, await self.served.label(entry))

@@ -75,7 +75,7 @@ class Sessions:
         return AuthenticatedUser(holder)
 
 
-class Page(NamedTuple):
+class MountedPage(NamedTuple):
     """A web application at ``paths``. It has ``sessions`` if callers need a token."""
 
     app: ASGIApp
@@ -86,7 +86,7 @@ class Page(NamedTuple):
 class Guard:
     """Wraps a page: refuses unknown host names (DNS rebinding), and identifies callers as the protocol does."""
 
-    def __init__(self, page: Page, security: TransportSecuritySettings) -> None:
+    def __init__(self, page: MountedPage, security: TransportSecuritySettings) -> None:
         self._app, self._sessions = page.app, page.sessions
         self._security = TransportSecurityMiddleware(security)
 

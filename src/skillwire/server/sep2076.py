@@ -16,7 +16,7 @@ from anyio import to_thread
 from skillwire.catalog.skill_content import read_current
 from skillwire.errors import ProtocolError
 from skillwire.server.dependencies import Offers, find_missing, missing_error
-from skillwire.server.dialect import Answer, Dialect, meta_only, validated
+from skillwire.server.dialect import Answer, DialectHandlers, meta_only, validated
 from skillwire.server.notifications import listen_for_skills
 from skillwire.server.skill_files import SkillFiles
 from skillwire.skill.declarations import fill_in, parse_arguments, read_declared
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LONG = 16 * 1024  # characters of Markdown from which on it is parsed in a thread
 
 
-class Sep2076Dialect(Dialect):
+class Sep2076Handlers(DialectHandlers):
     """``skills/list`` and ``skills/get`` by name."""
 
     def __init__(self, served: Served) -> None:
@@ -59,7 +59,7 @@ class Sep2076Dialect(Dialect):
 
     async def _list(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """P1, P3: a page, without the skills that do not work here."""
-        params = validated(ctx, wire.ListSkillsParams)
+        params = validated(ctx, wire.ListNamedParams)
         offers = self._offers(ctx, call_next)
         with rpc_errors():
             page = await self.served.visible().list_skills(params.cursor, self.served.page_size)
@@ -71,7 +71,7 @@ class Sep2076Dialect(Dialect):
 
     async def _get(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """P2, P3: a skill, if it works here."""
-        params = validated(ctx, wire.GetSkillParams)
+        params = validated(ctx, wire.GetNamedParams)
         offers = self._offers(ctx, call_next)
         with rpc_errors():
             result = await self._get_skill(params)
@@ -83,7 +83,7 @@ class Sep2076Dialect(Dialect):
             freshness = Freshness(freshness.ttl_ms, "private")
         return self.served.complete(ctx, result, freshness)
 
-    async def _get_skill(self, params: wire.GetSkillParams) -> Answer:
+    async def _get_skill(self, params: wire.GetNamedParams) -> Answer:
         if not isinstance(params.name, str):
             raise ProtocolError("name-invalid", "'name' is missing or not text", "see skills/list", rule="P2")
         found = await self.served.names().find(params.name)

@@ -32,7 +32,7 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _SINGULAR: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
-class ListSkillsParams(PaginatedRequestParams):
+class ListNativeParams(PaginatedRequestParams):
     """``skills/list {cursor?}``."""
 
 

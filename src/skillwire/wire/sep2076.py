@@ -32,11 +32,11 @@ _MARKED_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:<[^<>]*>|[^()<>]*)\)")
 _REFERENCE = {"prompts": ("ref/prompt", "name"), "resources": ("ref/resource", "uri")}
 
 
-class ListSkillsParams(PaginatedRequestParams):
+class ListNamedParams(PaginatedRequestParams):
     """``skills/list {cursor?}``."""
 
 
-class GetSkillParams(RequestParams):
+class GetNamedParams(RequestParams):
     """``skills/get {name, arguments?}``. The types are checked later, for better errors."""
 
     name: Any = None

@@ -8,7 +8,7 @@ import pytest
 
 from rules import rule
 from skillwire.catalog.memory import MemoryCatalog, Skill
-from skillwire.catalog.names import Names
+from skillwire.catalog.names import SkillNames
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import NotFoundError
 from skillwire.skill.entry import SkillMeta, build_entry
@@ -35,23 +35,23 @@ def catalog() -> MemoryCatalog:
 
 async def test_a_name_a_path_or_a_uri_finds_a_skill() -> None:
     for name in ("weather", "skill://weather/SKILL.md", "weather/SKILL.md", "/weather/"):
-        assert (await Names(catalog()).find(name)).uri == "skill://weather/SKILL.md"
+        assert (await SkillNames(catalog()).find(name)).uri == "skill://weather/SKILL.md"
 
 
 @rule("N1")
 async def test_an_ambiguous_name_is_refused_with_the_candidates() -> None:
     with pytest.raises(NotFoundError) as refused:
-        await Names(catalog()).find("refunds")
+        await SkillNames(catalog()).find("refunds")
     assert refused.value.reference == "skill-ambiguous"
     assert "acme/refunds" in refused.value.hint
     assert "globex/refunds" in refused.value.hint
-    assert (await Names(catalog()).find("globex/refunds")).path == "globex/refunds"
+    assert (await SkillNames(catalog()).find("globex/refunds")).path == "globex/refunds"
 
 
 @rule("N1")
 async def test_labels_are_names_or_paths() -> None:
     held = catalog()
-    names = Names(held)
+    names = SkillNames(held)
     assert [await names.label(entry) async for entry in held.entries()] == [
         "acme/refunds",
         "globex/refunds",
@@ -60,7 +60,7 @@ async def test_labels_are_names_or_paths() -> None:
 
 
 async def test_an_unlisted_skill_is_found_by_its_path_and_never_suggested() -> None:
-    names = Names(catalog())
+    names = SkillNames(catalog())
     assert (await names.find("drafts/new")).name == "new"
     for name in ("new", "drafts/ne"):
         with pytest.raises(NotFoundError) as refused:
@@ -70,7 +70,7 @@ async def test_an_unlisted_skill_is_found_by_its_path_and_never_suggested() -> N
 
 async def test_names_follow_the_catalog() -> None:
     held = catalog()
-    names = Names(held)
+    names = SkillNames(held)
     with pytest.raises(NotFoundError):
         await names.find("refunds")
     held.remove("globex/refunds")
@@ -86,7 +86,7 @@ async def test_the_label_of_a_skill_finds_it_whatever_others_are_called() -> Non
     held = MemoryCatalog(
         [skill("refunds"), skill("acme/refunds"), skill("solo", listed=False), skill("zeta/solo"), skill("x/own")]
     )
-    names = Names(held)
+    names = SkillNames(held)
     labels = {}
     for path in ("refunds", "acme/refunds", "solo", "zeta/solo", "x/own"):
         entry = await held.get_skill(f"skill://{path}/SKILL.md")
@@ -113,12 +113,12 @@ async def test_among_very_many_names_those_with_the_same_beginning_are_suggested
                 yield build_entry(name, {"name": name}, [])
 
     with pytest.raises(NotFoundError) as refused:
-        await Names(Many()).find("weathr")
+        await SkillNames(Many()).find("weathr")
     assert "weather" in refused.value.hint
 
 
 async def test_any_other_text_is_unknown_and_similar_names_are_suggested() -> None:
-    names = Names(catalog())
+    names = SkillNames(catalog())
     for name in ("", "/", "..", "x\0y", "\N{SNOWMAN}" * 5000, "wether"):
         with pytest.raises(NotFoundError) as refused:
             await names.find(name)
@@ -128,7 +128,7 @@ async def test_any_other_text_is_unknown_and_similar_names_are_suggested() -> No
 
 async def test_names_of_what_a_caller_may_see_follow_the_catalog_too() -> None:
     held = MemoryCatalog([skill("acme/one"), skill("globex/two")])
-    names = Names(VisibleCatalog(held, ["acme"]))
+    names = SkillNames(VisibleCatalog(held, ["acme"]))
     assert (await names.find("one")).path == "acme/one"
     held.put(skill("globex/one"))
     assert (await names.find("one")).path == "acme/one"  # the other one is not visible

@@ -12,7 +12,7 @@ import pytest
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.config_edit import apply_edit, lines_to_add, plan_connect, plan_undo
 from skillwire.install.host_configs import CONFIGS, entry_for
-from skillwire.install.places import Scope
+from skillwire.install.places import InstallScope
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -22,24 +22,24 @@ EDITABLE = [agent for agent, config in CONFIGS.items() if config.format != "yaml
 
 
 @pytest.fixture
-def scope(tmp_path: Path) -> Scope:
+def scope(tmp_path: Path) -> InstallScope:
     (tmp_path / "project").mkdir()
     (tmp_path / "home").mkdir()
-    return Scope("global", tmp_path / "project", tmp_path / "home", {})
+    return InstallScope("global", tmp_path / "project", tmp_path / "home", {})
 
 
-def connect(agent: str, scope: Scope, **options: Any) -> Any:
+def connect(agent: str, scope: InstallScope, **options: Any) -> Any:
     entry = entry_for(CONFIGS[agent].shape, **(options or {"command": WORDS}))
     edit = plan_connect(agent, "skillwire", entry, scope)
     assert edit is not None
     return edit, apply_edit(edit)
 
 
-def undo(agent: str, scope: Scope) -> Path | None:
+def undo(agent: str, scope: InstallScope) -> Path | None:
     return apply_edit(plan_undo(agent, "skillwire", scope))
 
 
-def write(agent: str, scope: Scope, data: bytes) -> Path:
+def write(agent: str, scope: InstallScope, data: bytes) -> Path:
     path = scope.home / CONFIGS[agent].everywhere[0].removeprefix("~/")
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(data)
@@ -51,8 +51,8 @@ def snapshot(root: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.parametrize("kind", ["global", "project"])
-def test_a_file_that_was_not_there_is_made_and_goes_again(kind: Any, scope: Scope, tmp_path: Path) -> None:
-    scope = Scope(kind, scope.project, scope.home, {})
+def test_a_file_that_was_not_there_is_made_and_goes_again(kind: Any, scope: InstallScope, tmp_path: Path) -> None:
+    scope = InstallScope(kind, scope.project, scope.home, {})
     for agent in EDITABLE:
         if kind == "project" and not CONFIGS[agent].project:
             with pytest.raises(NotFoundError):
@@ -67,7 +67,7 @@ def test_a_file_that_was_not_there_is_made_and_goes_again(kind: Any, scope: Scop
 
 
 @pytest.mark.parametrize("agent", ["claude-code", "codex"])
-def test_all_else_stays_and_undoing_gives_the_very_bytes_back(agent: str, scope: Scope) -> None:
+def test_all_else_stays_and_undoing_gives_the_very_bytes_back(agent: str, scope: InstallScope) -> None:
     config = CONFIGS[agent]
     path = scope.home / config.everywhere[0].removeprefix("~/")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -92,7 +92,7 @@ def test_all_else_stays_and_undoing_gives_the_very_bytes_back(agent: str, scope:
 
 
 @pytest.mark.parametrize("agent", ["cursor", "codex"])
-def test_undoing_keeps_what_others_changed_meanwhile(agent: str, scope: Scope) -> None:
+def test_undoing_keeps_what_others_changed_meanwhile(agent: str, scope: InstallScope) -> None:
     path = scope.home / CONFIGS[agent].everywhere[0].removeprefix("~/")
     path.parent.mkdir(parents=True)
     old, more = {
@@ -106,7 +106,7 @@ def test_undoing_keeps_what_others_changed_meanwhile(agent: str, scope: Scope) -
     assert path.read_bytes() == old.replace(*more)
 
 
-def test_a_table_that_was_changed_by_hand_is_left_to_hands(scope: Scope) -> None:
+def test_a_table_that_was_changed_by_hand_is_left_to_hands(scope: InstallScope) -> None:
     connect("codex", scope)
     path = scope.home / ".codex/config.toml"
     path.write_text(path.read_text() + "[mcp_servers.skillwire.env]\nA = 'b'\n")
@@ -124,7 +124,7 @@ def test_a_table_that_was_changed_by_hand_is_left_to_hands(scope: Scope) -> None
     ],
     ids=["toml", "toml-with-more", "json"],
 )
-def test_an_entry_of_others_is_kept_when_it_is_taken_out(agent: str, data: bytes, scope: Scope) -> None:
+def test_an_entry_of_others_is_kept_when_it_is_taken_out(agent: str, data: bytes, scope: InstallScope) -> None:
     path = write(agent, scope, data)
     kept = undo(agent, scope)
     assert kept is not None
@@ -144,7 +144,9 @@ def test_an_entry_of_others_is_kept_when_it_is_taken_out(agent: str, data: bytes
     ],
     ids=["with-variables", "without-arguments", "a-list", "without-a-type"],
 )
-def test_an_entry_that_connect_does_not_write_is_not_taken_out(agent: str, entry: Any, scope: Scope) -> None:
+def test_an_entry_that_connect_does_not_write_is_not_taken_out(
+    agent: str, entry: Any, scope: InstallScope
+) -> None:
     path = write(agent, scope, json.dumps({"mcpServers": {"skillwire": entry}}).encode())
     before = path.read_bytes()
     with pytest.raises(FormatError) as caught:
@@ -156,14 +158,14 @@ def test_an_entry_that_connect_does_not_write_is_not_taken_out(agent: str, entry
 @pytest.mark.parametrize(
     "line", ["skillwire = 5", "skillwire = {command = 2020-01-01, args = []}"], ids=["number", "date"]
 )
-def test_an_entry_of_toml_that_cannot_be_ours_is_left_to_hands(line: str, scope: Scope) -> None:
+def test_an_entry_of_toml_that_cannot_be_ours_is_left_to_hands(line: str, scope: InstallScope) -> None:
     write("codex", scope, f"[mcp_servers]\n{line}\n".encode())
     with pytest.raises(FormatError) as caught:
         plan_undo("codex", "skillwire", scope)
     assert caught.value.reference == "config-by-hand"
 
 
-def test_variables_that_were_added_to_our_entry_are_not_lost(scope: Scope) -> None:
+def test_variables_that_were_added_to_our_entry_are_not_lost(scope: InstallScope) -> None:
     """Written in our own style, they would look as if the copy of before were all that is needed."""
     path = write("cursor", scope, b'{\n  "mcpServers": {\n    "b": {}\n  }\n}\n')
     connect("cursor", scope)
@@ -175,7 +177,7 @@ def test_variables_that_were_added_to_our_entry_are_not_lost(scope: Scope) -> No
     assert json.loads(path.read_text()) == there
 
 
-def test_lines_end_as_they_end_in_the_file(scope: Scope) -> None:
+def test_lines_end_as_they_end_in_the_file(scope: InstallScope) -> None:
     old = b"[mcp_servers.b]\r\nx = 1\r\n"
     path = write("codex", scope, old)
     connect("codex", scope)
@@ -186,18 +188,18 @@ def test_lines_end_as_they_end_in_the_file(scope: Scope) -> None:
     assert path.read_bytes() == old + b"# theirs\r\n"
 
 
-def test_a_file_that_a_variable_moved_is_called_by_its_place(scope: Scope, tmp_path: Path) -> None:
-    moved = Scope("global", scope.project, scope.home, {"CODEX_HOME": str(tmp_path / "elsewhere")})
+def test_a_file_that_a_variable_moved_is_called_by_its_place(scope: InstallScope, tmp_path: Path) -> None:
+    moved = InstallScope("global", scope.project, scope.home, {"CODEX_HOME": str(tmp_path / "elsewhere")})
     edit, _ = connect("codex", moved)
     path = tmp_path / "elsewhere/config.toml"
     assert edit.label == str(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    inside = Scope("global", scope.project, scope.home, {"CODEX_HOME": str(scope.home / "cod")})
+    inside = InstallScope("global", scope.project, scope.home, {"CODEX_HOME": str(scope.home / "cod")})
     assert connect("codex", inside)[0].label == "~/cod/config.toml"
 
 
 def test_a_file_that_cannot_be_removed_is_an_error_for_people(
-    scope: Scope, monkeypatch: pytest.MonkeyPatch
+    scope: InstallScope, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Root may write into a folder that is read-only, so the call is made to fail."""
     connect("cursor", scope)
@@ -213,12 +215,12 @@ def test_a_file_that_cannot_be_removed_is_an_error_for_people(
     assert (scope.home / ".cursor/mcp.json").exists()
 
 
-def test_words_that_are_no_text_are_refused(scope: Scope) -> None:
+def test_words_that_are_no_text_are_refused(scope: InstallScope) -> None:
     with pytest.raises(FormatError):
         connect("cursor", scope, command=["x", "\udcff"])
 
 
-def test_an_entry_of_that_name_is_not_overwritten(scope: Scope) -> None:
+def test_an_entry_of_that_name_is_not_overwritten(scope: InstallScope) -> None:
     connect("cursor", scope)
     with pytest.raises(FormatError) as caught:
         connect("cursor", scope, url="https://other.example/mcp")
@@ -238,7 +240,7 @@ def test_an_entry_of_that_name_is_not_overwritten(scope: Scope) -> None:
         pytest.param("codex", "[[mcp_servers]]\nx = 1\n", id="list-of-tables"),
     ],
 )
-def test_a_file_that_cannot_be_changed_is_left_alone(agent: str, text: str, scope: Scope) -> None:
+def test_a_file_that_cannot_be_changed_is_left_alone(agent: str, text: str, scope: InstallScope) -> None:
     path = scope.home / CONFIGS[agent].everywhere[0].removeprefix("~/")
     path.parent.mkdir(parents=True)
     path.write_bytes(text.encode("latin-1"))
@@ -248,7 +250,7 @@ def test_a_file_that_cannot_be_changed_is_left_alone(agent: str, text: str, scop
     assert path.read_bytes() == text.encode("latin-1")
 
 
-def test_a_file_that_changes_between_showing_and_writing_is_not_overwritten(scope: Scope) -> None:
+def test_a_file_that_changes_between_showing_and_writing_is_not_overwritten(scope: InstallScope) -> None:
     edit = plan_connect("cursor", "skillwire", {"url": "U"}, scope)
     assert edit is not None
     path = write("cursor", scope, b"{}")
@@ -257,15 +259,15 @@ def test_a_file_that_changes_between_showing_and_writing_is_not_overwritten(scop
     assert path.read_text() == "{}"
 
 
-def test_a_projects_file_that_leads_elsewhere_is_refused(scope: Scope) -> None:
+def test_a_projects_file_that_leads_elsewhere_is_refused(scope: InstallScope) -> None:
     (scope.home / "theirs.json").write_text("{}")
     os.symlink(scope.home / "theirs.json", scope.project / ".mcp.json")
     with pytest.raises(FormatError):
-        connect("claude-code", Scope("project", scope.project, scope.home, {}))
+        connect("claude-code", InstallScope("project", scope.project, scope.home, {}))
     assert (scope.home / "theirs.json").read_text() == "{}"
 
 
-def test_a_persons_own_link_stays_a_link(scope: Scope) -> None:
+def test_a_persons_own_link_stays_a_link(scope: InstallScope) -> None:
     (scope.home / "dotfiles").mkdir()
     (scope.home / "dotfiles/claude.json").write_text("{}")
     os.symlink("dotfiles/claude.json", scope.home / ".claude.json")
@@ -274,7 +276,7 @@ def test_a_persons_own_link_stays_a_link(scope: Scope) -> None:
     assert "skillwire" in json.loads((scope.home / "dotfiles/claude.json").read_text())["mcpServers"]
 
 
-def test_the_file_that_is_there_is_the_one_that_is_changed(scope: Scope) -> None:
+def test_the_file_that_is_there_is_the_one_that_is_changed(scope: InstallScope) -> None:
     folder = scope.home / ".config/opencode"
     folder.mkdir(parents=True)
     (folder / "opencode.jsonc").write_text("{\n  // mine\n}")
@@ -294,7 +296,7 @@ def test_the_file_that_is_there_is_the_one_that_is_changed(scope: Scope) -> None
     ids=["version-1", "version-2", "no-servers", "empty"],
 )
 def test_a_file_of_an_older_opencode_stays_as_it_is_written(
-    before: str, keys: list[str], entry: dict[str, Any], scope: Scope
+    before: str, keys: list[str], entry: dict[str, Any], scope: InstallScope
 ) -> None:
     """Version 2 has its servers one level deeper, and reads those of version 1."""
     path = scope.home / ".config/opencode/opencode.json"
@@ -309,13 +311,13 @@ def test_a_file_of_an_older_opencode_stays_as_it_is_written(
     assert path.read_text() == before
 
 
-def test_yaml_is_left_to_hands_when_undoing_too(scope: Scope) -> None:
+def test_yaml_is_left_to_hands_when_undoing_too(scope: InstallScope) -> None:
     with pytest.raises(FormatError) as caught:
         plan_undo("goose", "skillwire", scope)
     assert caught.value.reference == "config-by-hand"
 
 
-def test_yaml_is_left_to_hands_with_the_lines_to_add(scope: Scope) -> None:
+def test_yaml_is_left_to_hands_with_the_lines_to_add(scope: InstallScope) -> None:
     entry = entry_for("goose", command=WORDS, name="skillwire")
     with pytest.raises(FormatError) as caught:
         plan_connect("goose", "skillwire", entry, scope)
@@ -333,12 +335,12 @@ def test_yaml_is_left_to_hands_with_the_lines_to_add(scope: Scope) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "a.b", "-x", "x" * 65], ids=["empty", "dot", "hyphen", "long"])
-def test_a_name_that_could_be_read_otherwise_is_refused(name: str, scope: Scope) -> None:
+def test_a_name_that_could_be_read_otherwise_is_refused(name: str, scope: InstallScope) -> None:
     with pytest.raises(FormatError):
         plan_connect("codex", name, {"url": "U"}, scope)
 
 
-def test_what_is_not_there_cannot_be_undone(scope: Scope) -> None:
+def test_what_is_not_there_cannot_be_undone(scope: InstallScope) -> None:
     with pytest.raises(NotFoundError):
         plan_undo("cursor", "skillwire", scope)
     with pytest.raises(NotFoundError):

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 from anyio import to_thread
 
 from skillwire.server.http import MCP_PATH
-from skillwire.server.page import Page, Sessions
+from skillwire.server.page import MountedPage, Sessions
 from skillwire.web.theme import page, prepare
 
 if TYPE_CHECKING:
@@ -85,14 +85,14 @@ def catalog_page(
     public_url: str | None = None,
     access: Access | None = None,
     unlisted: Sequence[str] = (),
-) -> Page:
+) -> MountedPage:
     """The page of ``skills`` for a server at ``url``, or at ``public_url`` behind a proxy.
 
     ``unlisted`` are globs of paths that no page mentions, also if there is no skill at a path.
     """
     sessions = None if access is None else Sessions(access)
     site = Site(skills, name, url, public_url, sessions, tuple(unlisted))
-    return Page(_LazyApplication(site), PATHS, sessions)
+    return MountedPage(_LazyApplication(site), PATHS, sessions)
 
 
 def page_address(url: str, public_url: str | None) -> str:

@@ -37,7 +37,7 @@ _STATUSES: tuple[tuple[type[SkillwireError], int], ...] = (
 )
 
 
-class Refusal(NamedTuple):
+class RefusalPage(NamedTuple):
     """A page that refuses a request: the reason, and what to do."""
 
     status: int
@@ -46,35 +46,35 @@ class Refusal(NamedTuple):
 
 
 REFUSALS = {
-    "no-session": Refusal(
+    "no-session": RefusalPage(
         401,
         "Open the desk with its link",
         "This browser has no session, or the desk was restarted. Use the link that “skillwire ui” printed.",
     ),
-    "link-used": Refusal(
+    "link-used": RefusalPage(
         410,
         "This link was already used",
         "A link opens the desk once, in one browser. If you used it, go back to that browser. If you did not,"
         " another person has access to your desk: stop “skillwire ui” with Ctrl-C, check the log, and start it"
         " again for a new link.",
     ),
-    "link-unknown": Refusal(
+    "link-unknown": RefusalPage(
         403,
         "Invalid link",
         "The link is incomplete, or its desk has ended. Use the link that “skillwire ui” printed last.",
     ),
-    "wrong-origin": Refusal(
+    "wrong-origin": RefusalPage(
         403,
         "Request from another site",
         "The desk accepts requests only from its own pages. Nothing was changed.",
     ),
-    "wrong-token": Refusal(
+    "wrong-token": RefusalPage(
         403,
         "This form belongs to another session",
         "Nothing was changed. Go back, reload the page, and try again.",
     ),
-    "form-too-large": Refusal(413, "The form is too large", "Nothing was changed. Send less text."),
-    "too-many-streams": Refusal(503, "Too many open pages", "Close some of them."),
+    "form-too-large": RefusalPage(413, "The form is too large", "Nothing was changed. Send less text."),
+    "too-many-streams": RefusalPage(503, "Too many open pages", "Close some of them."),
 }
 
 
