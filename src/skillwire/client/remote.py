@@ -381,9 +381,10 @@ class RemoteCatalog(Catalog):
         await self._write(self._store.put_entries(self.label, seen))
 
     async def _save_asked(self, entry: SkillEntry) -> None:
-        """Save the requested entry of a listed skill, for use while the server is away."""
+        """Save the requested entry of a skill whose listed entry is short, for use while the server is away."""
         root = root_of(entry.uri)
-        if self._table.listed_at(root) is None or not has_contents(entry):
+        listed = self._table.listed_at(root)
+        if listed is None or not listed.is_short or not has_contents(entry):
             return
         self._earlier[root] = entry
         if self._store is not None and self._saved_at:
