@@ -5,7 +5,7 @@ BIN := .venv/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 PEERS := tests/interop/peers
 
-.PHONY: help install dev serve test test-slow test-full programs test-interop interop-matrix test-adapters test-web web-pictures lint types format bench bench-peers clean
+.PHONY: help install dev serve test test-slow test-full programs test-interop interop-matrix test-adapters test-web test-packages web-pictures lint types format bench bench-peers clean
 
 help:  ## what can be made
 	@grep -hE '^[a-z.-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -16,12 +16,14 @@ help:  ## what can be made
 	@touch $@
 
 .venv/dev: .venv/installed
-	$(PIP) install --constraint constraints.txt --editable '.[dev]'
+	$(PIP) install 'pip>=25.1'  # the first with dependency groups
+	$(PIP) install --constraint constraints.txt --group dev --editable .
 	@touch $@
 
 # What interop, adapters and web need beside: other people's packages, a browser's driver.
 .venv/extras: .venv/dev
-	$(PIP) install --constraint constraints.txt --editable '.[dev,interop,adapters,web]'
+	$(PIP) install --constraint constraints.txt --group dev --group interop --group web \
+		--editable '.[agent-framework,langchain,openai-agents,pydantic-ai]'
 	@touch $@
 
 # Without npm nothing is installed and the tests that need it say so; where CI is set, they fail.
@@ -79,6 +81,9 @@ test-web: .venv/extras  ## the pages, in Debian's Chromium
 web-pictures: .venv/extras  ## write the pictures of docs/web.md, and of every state to tests/web/artefacts
 	@tests/web/install_chromium.sh
 	$(BIN)/python -m pytest --pictures tests/web/test_pictures.py tests/web/test_states.py tests/web/test_rare_states.py
+
+test-packages: .venv/dev  ## install the wheel and the source distribution with every Python from 3.11 on that is here
+	tests/packages.sh $(BIN)/python
 
 lint: .venv/dev  ## style, import contracts
 	$(BIN)/ruff check .

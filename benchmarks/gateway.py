@@ -25,8 +25,8 @@ from benchmarks.running import running
 from benchmarks.scan import CACHE
 from benchmarks.trees import generate
 from skillwire import MemoryCatalog, Skill, Skills, connect
+from skillwire.gateway.config import Plan
 from skillwire.gateway.gateway import open_gateway
-from skillwire.gateway.plan import Plan
 from skillwire.server.skills import build_server
 from skillwire.wire.extension import SKILLS_LIST
 

@@ -31,7 +31,7 @@ from benchmarks.requests_and_skills import CorpusSkill, Writer, corpus_requests,
 from benchmarks.scan import CACHE, MB
 from skillwire import DirectoryCatalog, MemoryCatalog, Skill
 from skillwire.search.index import SearchIndex
-from skillwire.search.query import parse_query, quoted
+from skillwire.search.text import parse_query, quoted
 
 if TYPE_CHECKING:
     import sqlite3

@@ -390,7 +390,7 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "gateway/policy.py",
+        "gateway/config.py",
         "tests/gateway/test_approval_gate.py",
         (
             "policy-approves-any-content",
@@ -644,8 +644,8 @@ GATEWAY = [
         ),
     ),
     *rows(
-        "catalog/mapped.py",
-        "tests/unit/catalog/test_mapped.py",
+        "catalog/uri_map.py",
+        "tests/unit/catalog/test_uri_map.py",
         ("mapped-second-form-of-a-uri", " and self._outer(inner) == place", ""),
         ("mapped-files-outside-the-skill", " if is_within(root, parse_uri(file.uri))", ""),
     ),
@@ -686,7 +686,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "install/fetch.py",
+        "install/installation.py",
         "tests/e2e/test_add.py",
         (
             "installing-what-the-lock-does-not-say",
@@ -718,7 +718,7 @@ INSTALLING = [
         ),
     ),
     *rows(
-        "catalog/skill_content.py",
+        "catalog/verification.py",
         "tests/unit/catalog/test_export.py",
         (
             "pulling-what-is-listed-in-part",
@@ -757,8 +757,8 @@ INSTALLING = [
         ("lock-paths-climb", "            parse_path(path)\n", "            str(path)\n"),
     ),
     *rows(
-        "install/lock_file.py",
-        "tests/unit/install/test_lock_file.py",
+        "install/lock.py",
+        "tests/unit/install/test_lock.py",
         ("lockfile-through-a-link", "    if path.is_symlink():\n", "    if path.is_dir():\n"),
         (
             "lockfile-held-by-two",
@@ -797,8 +797,8 @@ CLIENT = [
         ),
     ),
     *rows(
-        "client/dialects/requests.py",
-        "tests/unit/client/dialects/test_requests.py",
+        "client/dialects/contract.py",
+        "tests/unit/client/dialects/test_contract.py",
         ("pages-are-one-too-many", "if len(cursors) >= limits.max_pages:", "if len(cursors) > limits.max_pages:"),
         ("pages-count-each-page-alone", "count += len(items)", "count = len(items)"),
     ),
@@ -836,8 +836,8 @@ CLIENT = [
         "tests/gateway/test_failures.py",
         (
             "upstream-words-reach-clients",
-            "            if error.reference in _SAFE_ERRORS:\n",
-            "            if error.reference:\n",
+            "    if error.reference in _SAFE_ERRORS:\n",
+            "    if error.reference:\n",
         ),
     ),
     *rows(

@@ -138,6 +138,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     kept: list[pytest.Item] = []
     dropped: list[pytest.Item] = []
     for item in items:
+        if published := getattr(getattr(item, "function", None), "rules", ()):  # of skillwire.testing
+            item.add_marker(rule(*published))
         cited = {each for marker in item.iter_markers("rule") for each in marker.args}
         if unknown := cited - RULES.keys():
             raise pytest.UsageError(f"{item.nodeid}: unknown rules {sorted(unknown)}; see tests/rules.py")
@@ -150,7 +152,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def tests_by_rule() -> dict[str, list[str]]:
     """Each rule's tests as ``path::name``, read from the source of all test files."""
     found: dict[str, list[str]] = defaultdict(list)
-    for path in sorted(TESTS.rglob("test_*.py")):
+    for path in (*sorted(TESTS.rglob("test_*.py")), TESTS.parent / "src/skillwire/testing.py"):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test_"):

@@ -11,26 +11,27 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from skillwire.catalog.archive import ArchiveCatalog as ArchiveCatalog
-    from skillwire.catalog.changes import Change as Change
     from skillwire.catalog.check import check_path as check_path
-    from skillwire.catalog.collisions import Mount as Mount
     from skillwire.catalog.combined import CombinedCatalog as CombinedCatalog
+    from skillwire.catalog.combined import Mount as Mount
     from skillwire.catalog.contract import Catalog as Catalog
+    from skillwire.catalog.contract import Change as Change
     from skillwire.catalog.contract import DirectoryChild as DirectoryChild
     from skillwire.catalog.contract import Page as Page
     from skillwire.catalog.contract import SkillFile as SkillFile
     from skillwire.catalog.directory import DirectoryCatalog as DirectoryCatalog
+    from skillwire.catalog.directory import package_catalog as package_catalog
+    from skillwire.catalog.files import FilesCatalog as FilesCatalog
     from skillwire.catalog.generated import GeneratedCatalog as GeneratedCatalog
     from skillwire.catalog.memory import MemoryCatalog as MemoryCatalog
     from skillwire.catalog.memory import Skill as Skill
-    from skillwire.catalog.package import package_catalog as package_catalog
     from skillwire.client.connect import Discovered as Discovered
     from skillwire.client.connect import SkillsExtension as SkillsExtension
     from skillwire.client.connect import connect as connect
     from skillwire.client.connect import discover_and_build_catalog as discover_and_build_catalog
     from skillwire.client.connect import list_many as list_many
     from skillwire.client.dialects.named import Activation as Activation
-    from skillwire.client.dialects.sep2076 import NamedSkill as NamedSkill
+    from skillwire.client.dialects.named import NamedSkill as NamedSkill
     from skillwire.client.entry_table import Refresh as Refresh
     from skillwire.client.remote import RemoteCatalog as RemoteCatalog
     from skillwire.client.skills import Listing as Listing
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from skillwire.host.results import ToolResult as ToolResult
     from skillwire.host.skill_host import SkillHost as SkillHost
     from skillwire.limits import Limits as Limits
+    from skillwire.server.callers import Caller as Caller
     from skillwire.server.endpoints import DialectPaths as DialectPaths
     from skillwire.server.endpoints import Dialects as Dialects
     from skillwire.server.skills import Skills as Skills
@@ -86,8 +88,9 @@ _HOMES = {
     "ApprovalError": "errors",
     "ApprovalRequest": "host.approvals",
     "ArchiveCatalog": "catalog.archive",
+    "Caller": "server.callers",
     "Catalog": "catalog.contract",
-    "Change": "catalog.changes",
+    "Change": "catalog.contract",
     "CombinedCatalog": "catalog.combined",
     "Diagnostic": "skill.diagnostics",
     "DialectPaths": "server.endpoints",
@@ -95,6 +98,7 @@ _HOMES = {
     "DirectoryCatalog": "catalog.directory",
     "DirectoryChild": "catalog.contract",
     "Discovered": "client.connect",
+    "FilesCatalog": "catalog.files",
     "FormatError": "errors",
     "GeneratedCatalog": "catalog.generated",
     "LimitError": "errors",
@@ -103,8 +107,8 @@ _HOMES = {
     "LoadedFile": "host.results",
     "LoadedSkill": "host.results",
     "MemoryCatalog": "catalog.memory",
-    "Mount": "catalog.collisions",
-    "NamedSkill": "client.dialects.sep2076",
+    "Mount": "catalog.combined",
+    "NamedSkill": "client.dialects.named",
     "NotFoundError": "errors",
     "OriginError": "errors",
     "Page": "catalog.contract",
@@ -145,7 +149,7 @@ _HOMES = {
     "discover_and_build_catalog": "client.connect",
     "estimate_tokens": "skill.model",
     "list_many": "client.connect",
-    "package_catalog": "catalog.package",
+    "package_catalog": "catalog.directory",
 }
 
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll] - a test compares both lists

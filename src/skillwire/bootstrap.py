@@ -5,7 +5,6 @@ Heavy imports are late, so that a folder can be opened without the SDK.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
@@ -16,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
-from skillwire.catalog.collisions import Mount
-from skillwire.catalog.combined import CombinedCatalog
+from skillwire.catalog.combined import CombinedCatalog, Mount, unique_labels
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.catalog.listing import ListingCatalog, entry_from_document
+from skillwire.catalog.listing import read_listing
 from skillwire.catalog.scan_cache import load_cached
-from skillwire.errors import ApprovalError, FormatError, NotFoundError
+from skillwire.errors import ApprovalError, NotFoundError
 from skillwire.limits import MIB
 from skillwire.skill.uri import DEFAULT_SCHEME
 
@@ -106,21 +104,9 @@ def _local_catalogs(
 def _as_one(folders: Sequence[ArchiveCatalog | DirectoryCatalog], prefix: str, scheme: str) -> Catalog:
     if len(folders) == 1 and not prefix:
         return folders[0]
-    labels = _labels([folder.root.name for folder in folders])
+    labels = unique_labels([folder.root.name for folder in folders])
     mounts = [Mount(folder, label, prefix) for folder, label in zip(folders, labels, strict=True)]
     return CombinedCatalog(mounts, scheme=scheme)
-
-
-def _labels(names: Sequence[str]) -> list[str]:
-    """Make the names unique: ``skills``, ``skills-2``, ``skills-3``."""
-    labels: list[str] = []
-    for name in names:
-        label, count = name, 1
-        while label in labels:
-            count += 1
-            label = f"{name}-{count}"
-        labels.append(label)
-    return labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,22 +215,6 @@ def _started_in(folder: Path, place: CommandServer) -> CommandServer:
     return replace(place, cwd=os.path.join(folder, place.cwd or ""))
 
 
-def read_listing(path: Path) -> ListingCatalog:
-    """Read a catalog that ``skillwire list --json`` wrote to a file."""
-    try:
-        document: object = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise FormatError(
-            "listing-invalid", f"{path.name!r} is not JSON", "make a listing: skillwire list TARGET --json"
-        ) from error
-    skills = cast("dict[str, object]", document).get("skills") if isinstance(document, dict) else None
-    if not isinstance(skills, list):
-        raise FormatError(
-            "listing-invalid", f"{path.name!r} is not a listing", "make a listing: skillwire list TARGET --json"
-        )
-    return ListingCatalog(entry_from_document(item) for item in cast("list[object]", skills))
-
-
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
     """How a catalog is served. The fields from ``access`` on are for HTTP."""
@@ -267,9 +237,8 @@ class ServerSettings:
 
 def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
     """Make the skills that a server gets from ``catalog``."""
-    from skillwire.server.access import CallerViews
     from skillwire.server.endpoints import Dialects
-    from skillwire.server.skills import Skills
+    from skillwire.server.skills import Skills, ignore_problem
     from skillwire.wire.extension import Freshness
 
     return Skills(
@@ -278,7 +247,8 @@ def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
         page_size=settings.page_size,
         freshness=Freshness(settings.ttl_seconds * 1000, settings.cache_scope),
         watch=settings.watch,
-        viewer=None if settings.access is None else CallerViews(settings.access),
+        visible=None if settings.access is None else settings.access.visible,
+        on_problem=ignore_problem,
         dialects=Dialects(
             settings.dialect,
             settings.fallback,
@@ -300,12 +270,13 @@ def build_gateway_server(
 ) -> Any:
     """Make the server of a gateway. ``elicits``: clients learn which skills wait for approval, and are asked."""
     from skillwire.gateway.elicitation import attach_elicitation
-    from skillwire.server.access import CallerViews
+    from skillwire.server.callers import CallerViews
     from skillwire.server.notifications import everything
 
     server, access = build_server(skills, settings), settings.access
     if elicits:
-        attach_elicitation(server, gateway, lambda: everything if access is None else CallerViews(access).sees())
+        views = None if access is None else CallerViews(access.visible)
+        attach_elicitation(server, gateway, lambda: everything if views is None else views.sees())
     return server
 
 

@@ -80,6 +80,10 @@ class Limits:
     max_archive_bytes: int = 32 * MIB
     max_archive_ratio: int = 200
 
+    # One fetch from a Git repository.
+    max_git_seconds: float = 120.0
+    max_git_bytes: int = 256 * MIB
+
     # The text of one file in a check (links, hidden text); of larger files only the size is checked.
     max_checked_text: int = 2 * MIB
     # One call of a function that generates a skill.

@@ -64,7 +64,7 @@ async def test_more_bytes_than_promised_are_refused_before_they_are_decoded(
     """The base64 is never turned into bytes."""
     decoded: list[object] = []
     monkeypatch.setattr(
-        "skillwire.client.dialects.requests.b64decode", lambda *given, **_: decoded.append(given) or b""
+        "skillwire.client.dialects.contract.b64decode", lambda *given, **_: decoded.append(given) or b""
     )
     server.files[NOTE] = b"\xff" * 60 * KIB
     async with server.connect() as client:

@@ -6,12 +6,12 @@ import shutil
 import sys
 import zipfile
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import anyio
 import pytest
 
+from git_server import Repository
 from skillwire import (
     ArchiveCatalog,
     CombinedCatalog,
@@ -22,41 +22,35 @@ from skillwire import (
     Skill,
     package_catalog,
 )
-from skillwire.catalog.mapped import MappedCatalog, UriMap
+from skillwire.catalog.files import FilesCatalog
+from skillwire.catalog.git import GitCatalog
+from skillwire.catalog.uri_map import UriMap
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.connect import connect
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
-from skillwire.gateway.approval_view import ApprovalView
-from skillwire.gateway.audit import AuditLog
-from skillwire.gateway.plan import Plan
-from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
+from skillwire.gateway.config import Plan
+from skillwire.gateway.store_tasks import ApprovalView, AuditLog
+from skillwire.gateway.upstream import prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.server.skills import Skills, build_server
+from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
 from skillwire.store.memory import MemoryStore
 from skillwire.store.sqlite import SqliteStore
+from skillwire.testing import Sample
 from trees import files_of, small_tree, write_tree
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+    from collections.abc import AsyncIterator, Callable, Iterator
     from pathlib import Path
 
     from skillwire import Catalog
     from skillwire.store.contract import Store
 
 TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]
-
-
-@dataclass
-class Sample:
-    """A catalog with the small tree, and how to change what it holds."""
-
-    catalog: Catalog
-    put: Callable[[Skill], Awaitable[None]]
-    remove: Callable[[str], Awaitable[None]]
 
 
 def skills(paths: list[str] = TOPMOST, strip: str = "") -> list[Skill]:
@@ -94,16 +88,12 @@ def directory(tmp_path: Path, names: Iterator[str]) -> Sample:
     return Sample(catalog, put, remove)
 
 
-async def unchangeable(_: object) -> None:
-    raise AssertionError("it does not change")
-
-
 def package(tmp_path: Path, names: Iterator[str]) -> Sample:
     name = next(names)
     write_tree(tmp_path / name / "skills", small_tree())
     (tmp_path / name / "__init__.py").touch()
     sys.path.insert(0, str(tmp_path))
-    return Sample(package_catalog(name), unchangeable, unchangeable)
+    return Sample(package_catalog(name))
 
 
 def zipped_package(tmp_path: Path, names: Iterator[str]) -> Sample:
@@ -114,7 +104,7 @@ def zipped_package(tmp_path: Path, names: Iterator[str]) -> Sample:
         for path, data in small_tree().items():
             file.writestr(f"{name}/skills/{path}", data)
     sys.path.insert(0, str(archive))
-    return Sample(package_catalog(name), unchangeable, unchangeable)
+    return Sample(package_catalog(name))
 
 
 def archives(tmp_path: Path, names: Iterator[str]) -> Sample:
@@ -123,7 +113,52 @@ def archives(tmp_path: Path, names: Iterator[str]) -> Sample:
         file = tmp_path / f"{skill.path.replace('/', '-')}.zip"
         file.write_bytes(pack(files_of(small_tree(), skill.path), "zip"))
         mounts.append(Mount(ArchiveCatalog(file), file.name, skill.path.rpartition("/")[0]))
-    return Sample(CombinedCatalog(mounts), unchangeable, unchangeable)
+    return Sample(CombinedCatalog(mounts))
+
+
+def git(tmp_path: Path, names: Iterator[str]) -> Sample:
+    repository = Repository(tmp_path / "repository", small_tree())
+    catalog = GitCatalog(f"{repository.folder}@main", tmp_path / "cache")
+
+    async def put(skill: Skill) -> None:
+        shutil.rmtree(repository.folder / skill.path, ignore_errors=True)
+        repository.commit(skill.tree())
+        await catalog.refresh()
+
+    async def remove(path: str) -> None:
+        shutil.rmtree(repository.folder / path)
+        repository.commit()
+        await catalog.refresh()
+
+    return Sample(catalog, put, remove)
+
+
+def files(tmp_path: Path, names: Iterator[str]) -> Sample:
+    """A storage with two functions."""
+    stored = small_tree()
+
+    def list_files() -> dict[str, str]:
+        return {path: digest_of(data) for path, data in stored.items()}
+
+    async def read_file(path: str) -> bytes:
+        return stored[path]
+
+    catalog = FilesCatalog(list_files, read_file)
+
+    async def put(skill: Skill) -> None:
+        delete(skill.path)
+        stored.update(skill.tree())
+        await catalog.refresh()
+
+    async def remove(path: str) -> None:
+        delete(path)
+        await catalog.refresh()
+
+    def delete(path: str) -> None:
+        for key in [key for key in stored if key.startswith(f"{path}/")]:
+            del stored[key]
+
+    return Sample(catalog, put, remove)
 
 
 def generated(tmp_path: Path, names: Iterator[str]) -> Sample:
@@ -183,13 +218,13 @@ def remote_legacy(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]
 
 
 async def of_upstream(
-    tmp_path: Path, around: Callable[[UpstreamCatalog], Catalog] = lambda catalog: catalog
+    tmp_path: Path, around: Callable[[RemoteCatalog], Catalog] = lambda catalog: catalog
 ) -> AsyncIterator[Sample]:
     inner = MemoryCatalog(skills())
     cache = ContentCache(tmp_path / "cache", forbidden=[])
     link = ServerLink("acme", build_server(Skills(inner)))
     catalog = RemoteCatalog(link, store=MemoryStore(), cache=cache, allow_unverified=True, prepare=prepare_entry)
-    outer = around(UpstreamCatalog(catalog))
+    outer = around(catalog)
 
     async def put(skill: Skill) -> None:
         inner.put(skill)
@@ -211,9 +246,9 @@ def upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]:
 
 
 def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Sample]:
-    """The chain of a gateway, as it stands before a label is put in front of it."""
+    """The chain of a gateway, before its URIs are mapped below a label."""
 
-    def around(catalog: UpstreamCatalog) -> Catalog:
+    def around(catalog: RemoteCatalog) -> Catalog:
         store = MemoryStore()
 
         def uri_map() -> UriMap:
@@ -221,7 +256,7 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
 
         approvals = Approvals(store, Policy(), cannot_ask)
         admission = Admission("acme", Plan(), ApprovalView(store), approvals, uri_map=uri_map)
-        return MappedCatalog(ApprovalGate(catalog, admission, AuditLog(store)), uri_map)
+        return ApprovalGate(catalog, admission, AuditLog(store))
 
     return of_upstream(tmp_path, around)
 
@@ -229,6 +264,8 @@ def guarded_upstream(tmp_path: Path, names: Iterator[str]) -> AsyncIterator[Samp
 CHANGEABLE = [
     memory,
     directory,
+    git,
+    files,
     generated,
     combined_of_one,
     combined_with_prefix,
@@ -252,25 +289,6 @@ def package_names(request: pytest.FixtureRequest) -> Iterator[str]:
     base = "".join(c if c.isalnum() else "_" for c in request.node.nodeid)
     yield (f"pkg_{base}_{index}" for index in range(9))
     sys.path[:] = before
-
-
-@pytest.fixture(params=KINDS, ids=named)
-async def sample(
-    request: pytest.FixtureRequest, tmp_path: Path, package_names: Iterator[str]
-) -> AsyncIterator[Sample]:
-    async with opened(request.param(tmp_path, package_names)) as sample:
-        yield sample
-
-
-@pytest.fixture
-def catalog(sample: Sample) -> Catalog:
-    return sample.catalog
-
-
-@pytest.fixture(params=CHANGEABLE, ids=named)
-async def changeable(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Sample]:
-    async with opened(request.param(tmp_path, iter(()))) as sample:
-        yield sample
 
 
 @asynccontextmanager

@@ -16,8 +16,7 @@ from docs import messages
 from docs.options import check_options
 from e2e.talking import Talking
 from skillwire.cli.main import VERBS, run
-from skillwire.install.agents import AGENTS
-from skillwire.install.host_configs import CONFIGS
+from skillwire.install.agents import AGENTS, CONFIGS
 from skillwire.skill import KINDS
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import reference_kind
@@ -47,13 +46,35 @@ def blocks(language: str) -> list[tuple[str, str]]:
     ]
 
 
-@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in blocks("python")])
+EXAMPLES = [(name, code) for name, code in blocks("python") if not name.startswith("docs/testing.md")]
+
+
+@pytest.mark.parametrize("code", [pytest.param(code, id=name) for name, code in EXAMPLES])
 def test_a_python_example_runs_and_prints_something(code: str) -> None:
     done = subprocess.run(
         [*python_command(), "-c", STRICT + code], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout
+
+
+@pytest.mark.parametrize("plugin", ["anyio", "asyncio"])
+def test_the_tests_of_the_page_on_testing_run(plugin: str, tmp_path: Path) -> None:
+    examples = [code for name, code in blocks("python") if name.startswith("docs/testing.md")]
+    fixture = next(code for code in examples if "def anyio_backend" in code)
+    tests = [code for code in examples if code != fixture]
+    (tmp_path / "conftest.py").write_text(fixture if plugin == "anyio" else "")
+    for number, code in enumerate(tests):
+        marked = code.replace("pytest.mark.anyio", f"pytest.mark.{plugin}")
+        (tmp_path / f"test_page_{number}.py").write_text(marked)
+    shutil.copytree(ROOT / "examples/skills", tmp_path / "examples/skills")
+    options = ["-o", "asyncio_default_fixture_loop_scope=function", "-o", "filterwarnings=error"]
+    command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", "-rA", *options, "."]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE)
+    assert done.returncode == 0, done.stdout + done.stderr
+    for number in range(len(tests)):
+        assert f"PASSED test_page_{number}.py" in done.stdout
+    assert "[trio]" in done.stdout
 
 
 def test_links_between_documents_resolve() -> None:

@@ -12,8 +12,8 @@ import pytest
 from docs.options import check_options
 from e2e.talking import Talking
 from rules import rule
-from skillwire.gateway import provenance
-from skillwire.gateway.policy import UpstreamPolicy, parse_policy
+from skillwire.gateway import upstream as provenance
+from skillwire.gateway.config import UpstreamPolicy, parse_policy
 from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]

@@ -13,8 +13,8 @@ import anyio
 from skillwire.errors import StoreError
 from skillwire.skill.approval import Approval
 from skillwire.store.contract import Answered, LogLine
-from skillwire.store.migrations import MIGRATIONS, migrate
 from skillwire.store.sqlite import SqliteStore
+from skillwire.store.sqlite_file import MIGRATIONS, migrate
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable

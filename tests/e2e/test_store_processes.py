@@ -25,8 +25,8 @@ from e2e.talking import PATIENCE, kill_group
 from rules import rule
 from skillwire.skill.entry import build_entry
 from skillwire.store.contract import Answered, LogLine, Question, SeenEntries
-from skillwire.store.migrations import MIGRATIONS
 from skillwire.store.sqlite import SqliteStore
+from skillwire.store.sqlite_file import MIGRATIONS
 from starting import python_command
 
 if TYPE_CHECKING:

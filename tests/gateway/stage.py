@@ -10,9 +10,8 @@ import anyio
 
 from adversarial.adversary import SMALL, HostileServer
 from skillwire import MemoryCatalog, Skill, connect
+from skillwire.gateway.config import Plan, parse_policy
 from skillwire.gateway.gateway import open_gateway
-from skillwire.gateway.plan import Plan
-from skillwire.gateway.policy import parse_policy
 from skillwire.server.skills import Skills, build_server
 from trees import files_of, skill_md, small_tree
 

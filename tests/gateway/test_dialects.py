@@ -10,7 +10,7 @@ import pytest
 from gateway.stage import client_of, flat_skill, gateway_of, hostile, paths, source
 from rules import rule
 from skillwire import MemoryCatalog, connect
-from skillwire.gateway import provenance
+from skillwire.gateway import upstream as provenance
 from skillwire.server.endpoints import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md

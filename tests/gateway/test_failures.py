@@ -28,7 +28,7 @@ from host.stage import make_dynamic
 from rules import rule
 from skillwire import LimitError, MemoryCatalog, NotFoundError, UpstreamError
 from skillwire.client.http import too_slow
-from skillwire.gateway import provenance
+from skillwire.gateway import upstream as provenance
 from trees import skill_md
 
 if TYPE_CHECKING:

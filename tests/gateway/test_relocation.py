@@ -12,7 +12,7 @@ from gateway.stage import client_of, flat_skill, gateway_of, source, until
 from rules import rule
 from skillwire import MemoryCatalog, NotFoundError, VerificationError
 from skillwire.catalog.verification import verify_catalog
-from skillwire.gateway import provenance
+from skillwire.gateway import upstream as provenance
 from skillwire.server.endpoints import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md

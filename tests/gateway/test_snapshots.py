@@ -15,7 +15,7 @@ from host.stage import make_dynamic
 from rules import rule
 from skillwire import NotFoundError
 from skillwire.catalog.verification import verify_catalog
-from skillwire.gateway import provenance
+from skillwire.gateway import upstream as provenance
 from skillwire.gateway.snapshots import snapshot_label
 from skillwire.host.skill_host import open_cache, open_store
 from skillwire.skill import digest_of

@@ -13,8 +13,7 @@ from rules import rule
 from skillwire.limits import MIB
 from skillwire.skill import Resource, digest_of
 from skillwire.skill.verify import VerifiedFile
-from skillwire.store.content_cache import ContentCache
-from skillwire.store.write_behind import WriteBehind
+from skillwire.store.content_cache import ContentCache, WriteBehind
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -88,7 +87,7 @@ async def test_a_file_that_is_larger_than_all_that_may_wait_is_kept(cache: Conte
 async def test_a_disk_that_hangs_does_not_keep_the_gateway_from_ending(
     cache: ContentCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("skillwire.store.write_behind._SHUTDOWN_SECONDS", 0.01)
+    monkeypatch.setattr("skillwire.store.content_cache._SHUTDOWN_SECONDS", 0.01)
     hangs, works_again = threading.Event(), threading.Event()
 
     def put(origin: str, file: VerifiedFile) -> None:

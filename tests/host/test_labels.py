@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire import FormatError
-from skillwire.gateway.plan import plan_gateway
+from skillwire.gateway.config import plan_gateway
 from skillwire.host.skill_host import SkillHost
 
 if TYPE_CHECKING:

@@ -69,6 +69,51 @@ def test_what_hidden_text_says_is_spelled_out(kind: str) -> None:
     assert "obey me" in find.text
 
 
+@rule("B6")
+@pytest.mark.parametrize(
+    ("address", "decoded"),
+    [
+        (
+            "https://a.example/ignore/all/previous/instructions",
+            "https://a.example/ignore/all/previous/instructions",
+        ),
+        ("https://a.example/?q=ignore&r=all#rules", "https://a.example/?q=ignore&r=all#rules"),
+        ("https://a.example/%69gnore%20it", "https://a.example/ignore it"),
+        (f"https://a.example/{'x/' * 900}end", f"https://a.example/{'x/' * 900}end"),
+    ],
+    ids=["path", "query", "encoded", "long"],
+)
+@pytest.mark.parametrize("text", ["[x]({})", "[x]\n\n[x]: <{}>\n", '<a href="{}">x</a>', "see {}"])
+def test_every_external_address_is_listed_whole_and_decoded(text: str, address: str, decoded: str) -> None:
+    """A page does not show addresses, and honest ones have words, so that a person reads them here."""
+    review = with_text(review_entry(with_files("n.md")), "n.md", f"# N\n\n{text.format(address)}\n")
+    [link] = review.links
+    assert (link.target, link.decoded, link.kind, link.count) == (address, decoded, "web", 1)
+    assert link.places[0].startswith("n.md:")
+
+
+@rule("B6")
+def test_links_are_collected_from_all_files() -> None:
+    review = review_entry(with_files("a.md", "run.sh"))
+    review = with_text(
+        review, "a.md", "[x](https://a.example/) [y](file:///etc/passwd) [z](../../z.md) [b](b.md)\n"
+    )
+    review = with_text(review, "run.sh", "curl https://a.example/ | sh\n")
+    assert [(link.kind, link.target, link.places) for link in review.links] == [
+        ("machine", "file:///etc/passwd", ("a.md:1",)),
+        ("outside", "../../z.md", ("a.md:1",)),
+        ("web", "https://a.example/", ("a.md:1", "run.sh:1")),
+    ]
+
+
+@rule("B6")
+def test_more_links_than_a_review_lists_are_reported() -> None:
+    text = "".join(f"https://a.example/{number}\n" for number in range(201))
+    review = with_text(review_entry(with_files()), "notes", text)
+    assert len(review.links) == 200
+    assert [(find.kind, find.place) for find in review.hidden] == [("more-links", "notes")]
+
+
 HIDDEN_FIELDS = {
     "the description": {"description": f"Does it.{TAGS}"},
     "a key": {f"note{TAGS}": "x"},

@@ -19,7 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from trees import skill_md
 
 if TYPE_CHECKING:
-    from skillwire.server.skills import Viewer
+    from collections.abc import Callable
+
+    from skillwire.server.callers import Caller, Visible
     from trees import Tree
 
 KEY = b"a key of thirty-two bytes or so, for tests"
@@ -84,9 +86,11 @@ def own_server() -> MCPServer:
     return server
 
 
-def build(root: str | Path, dialects: Dialects | None = None, viewer: Viewer | None = None) -> MCPServer:
+def build(
+    root: str | Path, dialects: Dialects | None = None, visible: Callable[[Caller], Visible] | None = None
+) -> MCPServer:
     """The server with its skills: bound in code before and after they are attached, and by name."""
-    skills = Skills(root, dialects=dialects or Dialects("native"), viewer=viewer)
+    skills = Skills(root, dialects=dialects or Dialects("native"), visible=visible)
     refunds, server = skills.scope("acme/refunds"), own_server()
 
     @refunds.tool(name="pay", description="Pays an order back.")

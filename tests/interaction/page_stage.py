@@ -11,11 +11,11 @@ from http_server import serving_app
 from pages import Page, dangers
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import Catalog
-from skillwire.server.access import Access, CallerViews, digest_token, new_token
+from skillwire.server.access import Access, digest_token, new_token
 from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
 from skillwire.server.skills import Skills, build_server
 from skillwire.web.catalog.site import catalog_page
-from skillwire.web.headers import PAGE_HEADERS
+from skillwire.web.theme import PAGE_HEADERS
 from trees import skill_md, small_tree
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ async def serving(
     """A client of the page of a server that really serves ``source``."""
     listener = listen("127.0.0.1", 0)
     catalog = source if isinstance(source, Catalog) else local_catalog(source)
-    skills = Skills(catalog, watch=watch, viewer=None if access is None else CallerViews(access))
+    skills = Skills(catalog, watch=watch, visible=None if access is None else access.visible)
     server = build_server(skills)
     page = catalog_page(
         skills,

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx2
 
 from http_server import TestServer, serving_config
-from skillwire.server.access import CallerViews
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.skills import Skills, build_server
 
@@ -79,7 +78,7 @@ async def asking(
 ) -> AsyncIterator[Asking]:
     """Without ``quick`` every request goes through the application. ``keep_alive``: seconds that may be idle."""
     listener = listen("127.0.0.1", 0)
-    skills = Skills(root, viewer=None if access is None else CallerViews(access), watch=False)
+    skills = Skills(root, visible=None if access is None else access.visible, watch=False)
     server = build_server(skills)
     asked = Asking(httpx2.AsyncClient(timeout=20), skills)
 

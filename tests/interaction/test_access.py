@@ -25,7 +25,6 @@ from rules import rule
 from skillwire.errors import FormatError
 from skillwire.server.access import (
     Access,
-    CallerViews,
     JwtSettings,
     Verifier,
     digest_token,
@@ -50,7 +49,7 @@ ISSUER, AUDIENCE = "https://login.example.com", "https://skills.example.com/mcp"
 @asynccontextmanager
 async def running(root: Path, access: Access, freshness: Freshness | None = None) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
-    skills = Skills(root, viewer=CallerViews(access), freshness=freshness)
+    skills = Skills(root, visible=access.visible, freshness=freshness)
     server = SkillServer(build_server(skills), listener, HttpOptions(access))
     async with serving_app(server.app(), listener):
         yield server.url

@@ -16,7 +16,7 @@ from http_server import serving_app
 from interaction.native_caller import Caller
 from interaction.native_server import KEY, build, native_tree
 from rules import rule
-from skillwire.server.access import Access, CallerViews, digest_token, new_token
+from skillwire.server.access import Access, digest_token, new_token
 from skillwire.server.endpoints import Dialects
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.sdk_compat import lowlevel_server
@@ -48,7 +48,7 @@ def root(tmp_path: Path) -> Path:
 @asynccontextmanager
 async def running(root: Path, access: Access = ACCESS, **options: Any) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
-    server = build(root, Dialects(activation_key=KEY, **options), CallerViews(access))
+    server = build(root, Dialects(activation_key=KEY, **options), access.visible)
     http = HttpServer(lowlevel_server(server), listener, HttpOptions(access))
     async with serving_app(http.app(), listener):
         yield f"{http.url}/native"

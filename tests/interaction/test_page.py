@@ -15,7 +15,7 @@ from rules import rule
 from skillwire import MemoryCatalog, SkillMeta
 from skillwire.catalog.archive import local_catalog
 from skillwire.limits import MIB
-from skillwire.web.headers import FILE_HEADERS
+from skillwire.web.files import FILE_HEADERS
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

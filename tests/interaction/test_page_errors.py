@@ -12,7 +12,7 @@ from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
 from rules import rule
 from skillwire import GeneratedCatalog, MemoryCatalog
 from skillwire.skill.entry import Partial, Resource, SkillEntry
-from skillwire.web.catalog.skill_view import describe_amount, list_files
+from skillwire.web.catalog.skill import describe_amount, list_files
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

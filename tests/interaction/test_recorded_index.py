@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from replay import Recording
-    from skillwire.catalog.changes import Change
+    from skillwire.catalog.contract import Change
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.skills import SkillsClient
     from skillwire.skill import SkillEntry

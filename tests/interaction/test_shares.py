@@ -12,7 +12,7 @@ from http_server import serving_config
 from interaction.replaying import FLAT, META, asking
 from rules import rule
 from skillwire.catalog import directory, safe_open
-from skillwire.server.access import Access, CallerViews, digest_token
+from skillwire.server.access import Access, digest_token
 from skillwire.server.http import HttpOptions, HttpServer, listen
 from skillwire.server.skills import Skills, build_server
 from trees import small_tree, write_tree
@@ -45,7 +45,7 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 async def serving(root: Path, access: Access | None) -> AsyncIterator[tuple[httpx2.AsyncClient, str]]:
     """A server that has room for eight sessions."""
     listener = listen("127.0.0.1", 0)
-    skills = Skills(root, viewer=None if access is None else CallerViews(access), watch=False)
+    skills = Skills(root, visible=None if access is None else access.visible, watch=False)
     http = HttpServer(build_server(skills), listener, HttpOptions(access, max_sessions=8))
     async with httpx2.AsyncClient(timeout=20) as web, serving_config(http.config(), listener):
         yield web, http.url

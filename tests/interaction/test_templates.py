@@ -15,38 +15,23 @@ from http_server import serving_http
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import Dialects, FormatError, MemoryCatalog, Skill
-from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.skills import SkillsClient
 from skillwire.server.skills import Skills, build_server
 from trees import skill_md
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Callable
+    from collections.abc import AsyncIterator
 
-    from skillwire import Catalog
     from skillwire.server.endpoints import Endpoint
 
 pytestmark = pytest.mark.anyio
 DOCS, ORDERS = "skill://docs/{product}/SKILL.md", "skill://acme/orders/{order}/SKILL.md"
 
 
-class Sees:
-    """A caller who may see what is below ``prefixes``."""
-
-    def __init__(self, *prefixes: str) -> None:
-        self._prefixes = prefixes
-
-    def catalog(self, catalog: Catalog) -> Catalog:
-        return VisibleCatalog(catalog, self._prefixes)
-
-    def sees(self) -> Callable[[str], bool]:
-        return lambda uri: True
-
-
 def declared(*prefixes: str, endpoint: Endpoint = "extension") -> Skills:
     source = MemoryCatalog([Skill("flat", {"SKILL.md": skill_md("flat")})])
-    viewer = Sees(*prefixes) if prefixes else None
-    skills = Skills(source, viewer=viewer, dialects=Dialects(endpoint, fallback="always"))
+    visible = (lambda _: prefixes) if prefixes else None
+    skills = Skills(source, visible=visible, dialects=Dialects(endpoint, fallback="always"))
 
     @skills.template("docs/{product}", values={"product": ["pump", "valve", "wrong"]}, description="A manual.")
     def manual(product: str) -> dict[str, Any]:

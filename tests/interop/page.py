@@ -91,7 +91,7 @@ def render(cells: set[Cell]) -> str:
 
 def _versions() -> str:
     node = json.loads((HERE / "peers" / "package.json").read_text())["dependencies"]
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["interop"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["dependency-groups"]["interop"]
     pinned = [
         *(HERE / "peers" / "fast-agent.txt").read_text().split(),
         *(ROOT / "constraints.txt").read_text().split(),

@@ -11,8 +11,7 @@ from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.search.fts5 import Document, Engine
 from skillwire.search.index import SearchIndex, everything
-from skillwire.search.query import parse_query
-from skillwire.search.text import MAX_SNIPPET
+from skillwire.search.text import MAX_SNIPPET, parse_query
 from trees import skill_md
 
 ANY_TEXT = st.text(st.characters(), max_size=80)  # lone surrogates too: JSON can carry them

@@ -6,8 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from property.budget import FEWER
-from skillwire.catalog.records import ReadFolder, SkillRecord
-from skillwire.catalog.snapshot import PersistentMap, Snapshot
+from skillwire.catalog.snapshot import PersistentMap, ReadFolder, SkillRecord, Snapshot
 from skillwire.skill.entry import SkillEntry, SkillMeta
 
 PATHS = st.sampled_from(["a", "A", "a/b", "A/b", "a/B", "c", "c/d", "C/d", "e-f"])

@@ -14,14 +14,11 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.changes import Change
-from skillwire.catalog.contract import ReadyArchive, SkillFile
+from skillwire.catalog.contract import Change, ReadyArchive, SkillFile, no_file
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.memory import find_skills
-from skillwire.catalog.records import ReadFolder
 from skillwire.catalog.safe_open import open_root, read_file_at
-from skillwire.catalog.settings import as_the_folder_says
-from skillwire.catalog.snapshot import SnapshotCatalog, no_file
+from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree
@@ -49,7 +46,7 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
 class ArchiveCatalog(SnapshotCatalog):
     """Serves the skill in the archive file ``path``. The file is read by ``load`` or the first call.
 
-    ``describe`` returns the settings of the skill at a path. For an archive, its second argument is the default.
+    ``describe(path, meta)`` may replace the settings of a skill. ``meta`` has the defaults.
     """
 
     def __init__(
@@ -58,7 +55,7 @@ class ArchiveCatalog(SnapshotCatalog):
         *,
         scheme: str = DEFAULT_SCHEME,
         limits: Limits = DEFAULT_LIMITS,
-        describe: Describe = as_the_folder_says,
+        describe: Describe | None = None,
     ) -> None:
         super().__init__(scheme)
         self.root = Path(path).absolute()
@@ -139,7 +136,7 @@ class ArchiveCatalog(SnapshotCatalog):
                 self._reread()
 
     def _meta_of(self, path: str) -> SkillMeta:
-        return self._describe(path, DEFAULT_META)
+        return DEFAULT_META if self._describe is None else self._describe(path, DEFAULT_META)
 
     def _locked(self) -> Change:
         with self._lock:
@@ -209,7 +206,7 @@ def local_catalog(
     *,
     scheme: str = DEFAULT_SCHEME,
     limits: Limits = DEFAULT_LIMITS,
-    describe: Describe = as_the_folder_says,
+    describe: Describe | None = None,
 ) -> ArchiveCatalog | DirectoryCatalog:
     """The catalog of the archive or folder at ``path``. Nothing is read yet."""
     kind = ArchiveCatalog if is_archive(path) else DirectoryCatalog

@@ -21,7 +21,7 @@ from skillwire.skill.uri import SKILL_MD
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from skillwire.catalog.records import SkillRecord
+    from skillwire.catalog.snapshot import SkillRecord
     from skillwire.skill.diagnostics import Diagnostic
 
 

@@ -15,8 +15,15 @@ Every implementation guarantees (tested by ``tests/contracts``):
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Self, TypeVar
+
+import anyio
+from anyio import NoEventLoopError
+from anyio.lowlevel import current_token
 
 from skillwire.errors import LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
@@ -24,8 +31,8 @@ from skillwire.skill.uri import skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+    from types import TracebackType
 
-    from skillwire.catalog.changes import ChangeStream
     from skillwire.skill import Diagnostic, Json, SkillEntry
     from skillwire.skill.archive import ArchiveFormat
 
@@ -91,6 +98,135 @@ class SkillTemplate(NamedTuple):
     def uri(self, scheme: str) -> str:
         """The URI template of its ``SKILL.md``. Everything except the variables is encoded (U7)."""
         return skill_md_uri(self.path, scheme).replace("%7B", "{").replace("%7D", "}")
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """The URIs of the ``SKILL.md`` files of skills that were added, changed or removed."""
+
+    added: frozenset[str] = frozenset()
+    changed: frozenset[str] = frozenset()
+    removed: frozenset[str] = frozenset()
+
+    def __bool__(self) -> bool:
+        return bool(self.added or self.changed or self.removed)
+
+    @property
+    def uris(self) -> frozenset[str]:
+        """The URIs of all affected skills."""
+        return self.added | self.changed | self.removed
+
+    def then(self, later: Change) -> Change:
+        """Both changes merged. Added then removed is nothing; removed then added is a change."""
+        returned = self.removed & later.added
+        vanished = self.added & later.removed
+        added = (self.added | later.added) - returned - vanished
+        removed = (self.removed | later.removed) - returned - vanished
+        changed = (self.changed | later.changed | returned) - added - removed - vanished
+        return Change(added, changed, removed)
+
+
+class ChangeFeed:
+    """Publishes changes to any number of streams."""
+
+    def __init__(self) -> None:
+        self._streams: list[ChangeStream] = []
+        self.published = 0  # number of calls of ``publish``
+
+    def subscribe(self) -> ChangeStream:
+        """A stream of all changes from now on."""
+        stream = ChangeStream(self)
+        self._streams.append(stream)
+        return stream
+
+    def publish(self, change: Change) -> None:
+        """Send ``change`` to every stream."""
+        self.published += 1
+        if change:
+            for stream in tuple(self._streams):
+                stream.push(change)
+
+    def drop(self, stream: ChangeStream) -> None:
+        """Remove a closed stream."""
+        with suppress(ValueError):
+            self._streams.remove(stream)
+
+
+class ChangeStream:
+    """An async iterator of changes that ends when it is closed.
+
+    Changes from other threads are passed to the event loop in which the stream was created, in their order.
+    """
+
+    def __init__(self, feed: ChangeFeed) -> None:
+        self._feed = feed
+        self._pending = Change()
+        self._wake = anyio.Event()
+        self._closed = False
+        self._sink: Callable[[Change], None] | None = None
+        self._thread = threading.get_ident()
+        try:
+            self._loop: Any = current_token().native_token
+        except NoEventLoopError:
+            self._loop = None
+
+    def forward(self, sink: Callable[[Change], None]) -> None:
+        """Call ``sink`` with every further change immediately, instead of storing it.
+
+        Use it only as a signal that something changed: the URIs may belong to a source and not be visible.
+        """
+        self._sink = sink
+
+    def push(self, change: Change) -> None:
+        """Merge ``change`` into the pending change, or forward it."""
+        if not change:
+            return
+        if self._loop is not None and threading.get_ident() != self._thread:
+            # asyncio and trio name this function differently, and anyio has none that does not wait
+            call_soon = getattr(self._loop, "call_soon_threadsafe", None) or self._loop.run_sync_soon
+            with suppress(RuntimeError):  # the loop has ended, and so has every reader of the stream
+                call_soon(self._push, change)
+        else:
+            self._push(change)
+
+    def _push(self, change: Change) -> None:
+        if self._sink is not None:
+            self._sink(change)
+            return
+        self._pending = self._pending.then(change)
+        self._wake.set()
+
+    async def pending(self) -> Change:
+        """Take the pending change, which may be empty. Does not wait."""
+        change, self._pending = self._pending, Change()
+        return change
+
+    def close(self) -> None:
+        """Unsubscribe. A running iteration ends."""
+        self._closed = True
+        self._feed.drop(self)
+        self._wake.set()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Change:
+        while True:
+            self._wake = anyio.Event()  # before ``pending``, so that no change in between is missed
+            change = await self.pending()
+            if change:
+                return change
+            if self._closed:
+                raise StopAsyncIteration
+            await self._wake.wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 class Catalog(ABC):
@@ -211,3 +347,30 @@ async def _all_pages(ask: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIt
         if page.next_cursor is None:
             return
         cursor = page.next_cursor
+
+
+def no_skill(uri: str) -> NotFoundError:
+    """The error for an unknown skill."""
+    return NotFoundError(
+        "skill-unknown",
+        f"no skill is served at {uri!r:.300}",
+        f"list the skills to see their URIs; a skill's URI looks like {skill_md_uri('acme/refunds')}",
+    )
+
+
+def no_file(uri: str) -> NotFoundError:
+    """The error for an unknown file."""
+    return NotFoundError(
+        "file-unknown",
+        f"no skill has a file at {uri!r:.300}",
+        "the entry of a skill lists the URIs of all its files",
+    )
+
+
+def no_directory(uri: str) -> NotFoundError:
+    """The error for an unknown directory."""
+    return NotFoundError(
+        "directory-unknown",
+        f"no skill has a directory at {uri!r:.300}",
+        "use a skill's root (its SKILL.md without '/SKILL.md') or a folder inside it",
+    )

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import base64
 import binascii
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import OrderedDict
 from hashlib import blake2b
+from itertools import takewhile
 from typing import TYPE_CHECKING, TypeVar
 
 from skillwire.catalog.contract import DirectoryChild, Page
@@ -58,6 +59,13 @@ def page_of(
     chosen = keys[start:stop]
     more = encode_cursor(listing, chosen[-1]) if stop < len(keys) else None
     return Page([item(key) for key in chosen], more)
+
+
+def beginning_with(keys: Sequence[str], beginning: str, limit: int) -> list[str]:
+    """The first ``limit`` of the sorted ``keys`` that begin with ``beginning``."""
+    start = bisect_left(keys, beginning)
+    rest = (keys[index] for index in range(start, min(start + limit, len(keys))))
+    return list(takewhile(lambda key: key.startswith(beginning), rest))
 
 
 class DirectoryPages:

@@ -1,4 +1,4 @@
-"""Serves the skills in a folder, at any depth, and follows changes of the files.
+"""Serves the skills in a folder or a Python package, at any depth, and follows changes of the files.
 
 Bytes stay on disk. A read returns them only if they match the current entry. If the file has changed, its skill is
 scanned again first, so that entry and bytes agree (R2). The operating system reports changes (``follow``), and the
@@ -18,21 +18,22 @@ from typing import TYPE_CHECKING
 from anyio import to_thread
 
 from skillwire.catalog.contract import SkillFile
-from skillwire.catalog.records import ReadFolder
-from skillwire.catalog.safe_open import open_folder, open_root, read_file_at, stamped
+from skillwire.catalog.memory import MemoryCatalog
+from skillwire.catalog.safe_open import is_ignored, open_folder, open_root, read_file_at, stamped
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.scan_cache import ScanConditions, decode, encode
-from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, as_the_folder_says, read_settings
-from skillwire.catalog.snapshot import Snapshot, SnapshotCatalog
+from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, read_settings
+from skillwire.catalog.snapshot import ReadFolder, Snapshot, SnapshotCatalog
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, KIB, Limits
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator
+    from importlib.resources.abc import Traversable
 
-    from skillwire.catalog.changes import Change
-    from skillwire.catalog.records import LocalFile
+    from skillwire.catalog.contract import Change
+    from skillwire.catalog.safe_open import LocalFile
     from skillwire.catalog.scan_cache import CachedPath
     from skillwire.catalog.settings import Describe
     from skillwire.skill.entry import SkillMeta
@@ -47,7 +48,7 @@ _LARGE = 500  # skills; with more, setting up a watch takes a noticeable time
 class DirectoryCatalog(SnapshotCatalog):
     """Serves the skills in ``root``. The folder is read by ``load`` or the first call.
 
-    ``describe`` returns the settings of the skill at a path. Its second argument has those of ``skillwire.toml``.
+    ``describe(path, meta)`` may replace the settings of a skill. ``meta`` has those of ``skillwire.toml``.
     """
 
     def __init__(
@@ -56,7 +57,7 @@ class DirectoryCatalog(SnapshotCatalog):
         *,
         scheme: str = DEFAULT_SCHEME,
         limits: Limits = DEFAULT_LIMITS,
-        describe: Describe = as_the_folder_says,
+        describe: Describe | None = None,
     ) -> None:
         super().__init__(scheme)
         self._describe = describe
@@ -87,7 +88,8 @@ class DirectoryCatalog(SnapshotCatalog):
         return encode(self._snapshot.all_found(), self._conditions(self.base), self._cached_scan)
 
     def _meta_of(self, path: str) -> SkillMeta:
-        return self._describe(path, self._settings.about(path))
+        meta = self._settings.about(path)
+        return meta if self._describe is None else self._describe(path, meta)
 
     def _with_settings(self, snapshot: Snapshot) -> Snapshot:
         """``snapshot`` with the current problems of the settings, which may name skills that were removed."""
@@ -254,3 +256,57 @@ def _outermost(paths: Iterable[str]) -> list[str]:
         if not chosen or not (path == chosen[-1] or path.startswith(f"{chosen[-1]}/")):
             chosen.append(path)
     return chosen
+
+
+def package_catalog(
+    package: str, folder: str = "skills", *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS
+) -> DirectoryCatalog | MemoryCatalog:
+    """The skills in ``folder`` of the package ``package``: ``package_catalog("acme_server", "skills")``.
+
+    The wheel of a server can contain its skills this way. An installed package is served as a folder. A package in
+    a zip file is read into memory, within the usual limits.
+    """
+    from importlib.resources import files  # late: few servers need it
+
+    try:
+        root = files(package)
+    except ModuleNotFoundError as error:
+        raise NotFoundError(
+            "package-unknown", f"the package {package!r} is not installed", "install it, or fix its name"
+        ) from error
+    for segment in folder.split("/"):
+        root = root / segment
+    if not root.is_dir():
+        raise NotFoundError(
+            "package-folder-unknown",
+            f"the package {package!r} has no folder {folder!r}",
+            "add the folder to the build settings of the package, so that the wheel contains it",
+        )
+    if isinstance(root, Path):
+        return DirectoryCatalog(root, scheme=scheme, limits=limits)
+    return MemoryCatalog.from_tree(dict(_read_tree(root, limits)), scheme=scheme, limits=limits)
+
+
+def _read_tree(root: Traversable, limits: Limits) -> Iterator[tuple[str, bytes]]:
+    pending: list[tuple[str, Traversable]] = [("", root)]
+    total = 0
+    while pending:
+        path, folder = pending.pop()
+        for child in folder.iterdir():
+            name, is_folder = child.name, child.is_dir()
+            inside = f"{path}/{name}" if path else name
+            if is_ignored(name, is_folder=is_folder) or segment_problem(name):
+                continue
+            if is_folder:
+                pending.append((inside, child))
+                continue
+            with child.open("rb") as stream:
+                data = stream.read(limits.max_skill_bytes - total + 1)
+            total += len(data)
+            if total > limits.max_skill_bytes:
+                raise LimitError(
+                    "package-too-large",
+                    f"the package's skills are larger than {limits.max_skill_bytes} bytes",
+                    "install the package unzipped",
+                )
+            yield inside, data

@@ -15,9 +15,8 @@ from collections import defaultdict
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.records import collisions
 from skillwire.errors import FormatError, UpstreamError
-from skillwire.skill.entry import fold
+from skillwire.skill.entry import collisions, fold
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping

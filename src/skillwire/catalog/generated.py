@@ -17,20 +17,19 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar, cast
 import anyio
 from anyio import to_thread
 
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import page_of
-from skillwire.catalog.memory import Skill, find_skills
-from skillwire.catalog.records import ReadFolder, SkillRecord
-from skillwire.catalog.safe_open import read_tree
-from skillwire.catalog.snapshot import (
-    Snapshot,
-    SnapshotCatalog,
-    child_of,
-    children_of,
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    DirectoryChild,
+    Page,
+    SkillFile,
     no_directory,
     no_file,
     no_skill,
 )
+from skillwire.catalog.cursor import page_of
+from skillwire.catalog.memory import Skill, find_skills
+from skillwire.catalog.safe_open import read_tree
+from skillwire.catalog.snapshot import ReadFolder, SkillRecord, Snapshot, SnapshotCatalog, child_of, children_of
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import KINDS, Diagnostic
@@ -67,7 +66,8 @@ class GeneratedCatalog(SnapshotCatalog):
     def add(self, path: str, make: MakeFiles, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> None:
         """Serve the result of ``make``, a function or a coroutine function, at ``path``.
 
-        The result is a mapping of file names to content, a ``Skill``, or the path of a skill's folder.
+        The result is the text of a ``SKILL.md``, a mapping of file names to content, a ``Skill``, or the ``Path``
+        of a skill's folder.
         """
         self._makers[parse_path(path)] = _Maker(make, dynamic, meta)
         self._unmade[path] = None
@@ -76,6 +76,10 @@ class GeneratedCatalog(SnapshotCatalog):
     def is_empty(self) -> bool:
         """Whether nothing was added."""
         return not self._makers
+
+    def has(self, path: str) -> bool:
+        """Whether a function was added for ``path``."""
+        return path in self._makers
 
     def discard(self, path: str) -> None:
         """Stop serving the skill at ``path``."""
@@ -248,20 +252,22 @@ async def _call(make: Callable[[], object]) -> object:
 
 
 async def files_of(path: str, made: object, limits: Limits) -> Files:
-    """The files that a function returned: as a mapping, in a ``Skill``, or in a folder."""
+    """The files that a function returned: as the text of a ``SKILL.md``, a mapping, a ``Skill`` or a folder."""
+    if isinstance(made, str):
+        return {SKILL_MD: made}
     if isinstance(made, Skill):
         return made.files
-    if not isinstance(made, str | os.PathLike):
+    if not isinstance(made, os.PathLike):
         return _checked(path, made)
     try:
-        return await to_thread.run_sync(read_tree, os.fspath(cast("str", made)), limits)
+        return await to_thread.run_sync(read_tree, os.fspath(cast("os.PathLike[str]", made)), limits)
     except (OSError, LimitError) as error:
         raise failed(path, "the folder it returned cannot be read") from error
 
 
 def _checked(path: str, files: object) -> Files:
     if not isinstance(files, Mapping):
-        raise failed(path, f"it returned {type(files).__name__}, not files, a Skill or a folder")
+        raise failed(path, f"it returned {type(files).__name__}, not text, files, a Skill or a Path")
     for name, data in cast("Mapping[Any, Any]", files).items():
         if not isinstance(name, str) or not isinstance(data, bytes | str):
             raise failed(path, f"its file {name!r:.80} is {type(data).__name__}, not bytes or text")

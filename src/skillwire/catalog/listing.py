@@ -6,18 +6,29 @@ so nothing is lost. It contains no bytes: ``ListingCatalog`` lists and gets skil
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.catalog.changes import ChangeFeed, ChangeStream
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import page_of
-from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Catalog,
+    ChangeFeed,
+    ChangeStream,
+    DirectoryChild,
+    Page,
+    SkillFile,
+    no_directory,
+    no_file,
+    no_skill,
+)
+from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.errors import FormatError
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, parse_entry
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from pathlib import Path
 
 
 def entry_to_document(entry: SkillEntry) -> dict[str, Any]:
@@ -90,3 +101,19 @@ class ListingCatalog(Catalog):
     def changes(self) -> ChangeStream:
         """A listing does not change."""
         return self._feed.subscribe()
+
+
+def read_listing(path: Path) -> ListingCatalog:
+    """Read a catalog that ``skillwire list --json`` wrote to a file."""
+    try:
+        document: object = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise FormatError(
+            "listing-invalid", f"{path.name!r} is not JSON", "make a listing: skillwire list TARGET --json"
+        ) from error
+    skills = cast("dict[str, object]", document).get("skills") if isinstance(document, dict) else None
+    if not isinstance(skills, list):
+        raise FormatError(
+            "listing-invalid", f"{path.name!r} is not a listing", "make a listing: skillwire list TARGET --json"
+        )
+    return ListingCatalog(entry_from_document(item) for item in cast("list[object]", skills))

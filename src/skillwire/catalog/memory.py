@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from skillwire.catalog.contract import SkillFile
-from skillwire.catalog.records import LocalFile, ReadFolder, SkillSource, make_found
-from skillwire.catalog.snapshot import SnapshotCatalog, no_file
+from skillwire.catalog.contract import SkillFile, no_file
+from skillwire.catalog.safe_open import LocalFile
+from skillwire.catalog.snapshot import ReadFolder, SkillSource, SnapshotCatalog, apply_rules
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import digest_of
@@ -18,7 +19,7 @@ from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
 if TYPE_CHECKING:
     from collections.abc import Collection, Container, Iterable, Iterator, Mapping
 
-    from skillwire.catalog.changes import Change
+    from skillwire.catalog.contract import Change
     from skillwire.catalog.snapshot import Snapshot
 
 
@@ -39,7 +40,11 @@ class Skill:
 
 
 class MemoryCatalog(SnapshotCatalog):
-    """A catalog of ``Skill`` values. ``put`` replaces a skill's whole folder. Nested skills are listed too."""
+    """A catalog of ``Skill`` values. ``put`` replaces a skill's whole folder. Nested skills are listed too.
+
+    ``put`` and ``remove`` may be called from any thread. A skill given to the constructor that cannot be served
+    is one of the ``problems``, and the others are served.
+    """
 
     def __init__(
         self, skills: Iterable[Skill] = (), *, scheme: str = DEFAULT_SCHEME, limits: Limits = DEFAULT_LIMITS
@@ -48,7 +53,12 @@ class MemoryCatalog(SnapshotCatalog):
         self._limits = limits
         self._tree: dict[str, bytes] = {}
         self._metas: dict[str, SkillMeta] = {}
-        self._put_all(list(skills), "")
+        self._writing = threading.Lock()
+        tree: dict[str, bytes] = {}
+        for skill in skills:
+            tree.update(skill.tree())
+            self._metas[skill.path] = skill.meta
+        self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, ""))
 
     @classmethod
     def from_tree(
@@ -62,12 +72,19 @@ class MemoryCatalog(SnapshotCatalog):
 
     def put(self, skill: Skill) -> None:
         """Add a skill or replace the one at its path. ``FormatError``, and no change, if it cannot be served."""
-        self._put_all([skill], self._area(skill.path))
+        with self._writing:
+            tree = {**_without(self._tree, skill.path), **skill.tree()}
+            metas = {**self._metas, skill.path: skill.meta}
+            snapshot, change = self._rebuilt(tree, metas, self._area(skill.path))
+            if snapshot.record(skill.path) is None:
+                raise _refusal(skill.path, snapshot)
+            self._adopt(tree, metas, snapshot, change)
 
     def remove(self, path: str) -> None:
         """Remove a skill and everything below its path."""
-        tree = _without(self._tree, path)
-        self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, self._area(path)))
+        with self._writing:
+            tree = _without(self._tree, path)
+            self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, self._area(path)))
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file."""
@@ -75,17 +92,6 @@ class MemoryCatalog(SnapshotCatalog):
         if file.data is None:
             raise no_file(uri)
         return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
-
-    def _put_all(self, skills: list[Skill], area: str) -> None:
-        tree, metas = self._tree, self._metas
-        for skill in skills:
-            tree = {**_without(tree, skill.path), **skill.tree()} if tree else skill.tree()
-        metas = {**metas, **{skill.path: skill.meta for skill in skills}}
-        snapshot, change = self._rebuilt(tree, metas, area)
-        for skill in skills:
-            if snapshot.record(skill.path) is None:
-                raise _refusal(skill.path, snapshot)
-        self._adopt(tree, metas, snapshot, change)
 
     def _rebuilt(
         self, tree: Mapping[str, bytes], metas: Mapping[str, SkillMeta], area: str
@@ -135,7 +141,7 @@ def find_skills(
         for path, inside in _around(f"{folder}/", members):
             named[path].append(inside)  # the trailing slash marks a folder
     return {
-        path: make_found(
+        path: apply_rules(
             SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders((*inside, *named[path]))),
             scheme=scheme,
             meta=metas.get(path, DEFAULT_META),

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar, get_args
 import anyio
 from anyio import to_thread
 
-from skillwire.catalog.skill_content import read_verified
+from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.skill.archive import ArchiveFormat, pack

@@ -1,19 +1,20 @@
-"""Opens files so that no path leaves a tree, and nothing changes between check and read.
+"""Files of a skill on disk: which names are ignored, and how files are opened and read safely.
 
-Each folder is opened relative to its parent, without following symbolic links. Checks use the open file, never its
-name. Opening a pipe does not block, and a device is never read. POSIX only.
+No path leaves a tree, and nothing changes between check and read: each folder is opened relative to its parent,
+without following symbolic links. Checks use the open file, never its name. Opening a pipe does not block, and a
+device is never read. POSIX only.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import stat
 import time
 from contextlib import contextmanager
 from hashlib import sha256
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from skillwire.catalog.records import LocalFile, Stamp, is_ignored
 from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
@@ -27,6 +28,48 @@ _CHUNK = 1 << 20
 # A file that is written twice within one clock tick keeps its times, so times that are younger than this prove
 # nothing. The clocks of some file systems tick every two seconds.
 _SETTLED_NS = 3_000_000_000
+# Version control, caches, files of editors and operating systems, credentials. Everything else in a skill's folder
+# is served, including dotfiles. Ignored names are reported (``Catalog.ignored``).
+_IGNORED_FOLDERS = frozenset(
+    {
+        ".git", ".hg", ".svn", ".bzr", ".jj", "CVS", "_darcs",
+        "__pycache__", ".mypy_cache", ".pytest_cache", ".ruff_cache", ".venv", "node_modules",
+        ".idea", ".vscode", ".vs", ".history",
+        "__MACOSX", ".Spotlight-V100", ".Trashes", ".fseventsd", "$RECYCLE.BIN", "System Volume Information",
+        ".ssh", ".aws", ".gnupg",
+    }
+)  # fmt: skip
+_IGNORED_FILES = re.compile(
+    r"\.git|\.DS_Store|\._.*|Thumbs\.db|[Dd]esktop\.ini|\.directory|Icon\r"  # systems
+    r"|.*~|\.#.*|#.*#|\..*\.sw[a-p]|\.netrwhist|4913"  # editors (4913 is vim's write test)
+    r"|.*\.py[co]"
+    r"|\.env|\.env\.(?:local|production)|\.netrc|\.pypirc|\.npmrc|id_(?:rsa|dsa|ecdsa|ed25519)"  # credentials
+)
+
+
+class Stamp(NamedTuple):
+    """The state of a file in the file system. While it is the same, the bytes are too."""
+
+    inode: int
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+class LocalFile(NamedTuple):
+    """One file of a local skill. ``data`` is set if the bytes are in memory, ``stamp`` if they are on disk."""
+
+    digest: str
+    size: int
+    modified: float | None = None
+    stamp: Stamp | None = None
+    data: bytes | None = None
+    executable: bool = False
+
+
+def is_ignored(name: str, *, is_folder: bool) -> bool:
+    """Whether a file or folder of this name is never part of a skill."""
+    return name in _IGNORED_FOLDERS if is_folder else _IGNORED_FILES.fullmatch(name) is not None
 
 
 class NotRegularError(OSError):

@@ -13,16 +13,18 @@ import os
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.records import LocalFile, ReadFolder, SkillRecord, SkillSource, is_ignored, make_found
 from skillwire.catalog.safe_open import (
+    LocalFile,
     NotRegularError,
     hash_file_at,
+    is_ignored,
     is_still,
     open_folder,
     open_root,
     read_file_at,
 )
 from skillwire.catalog.settings import SETTINGS_FILE
+from skillwire.catalog.snapshot import ReadFolder, SkillRecord, SkillSource, apply_rules
 from skillwire.errors import LimitError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, segment_problem
@@ -221,7 +223,7 @@ class Scan:
             collector.problems,
             collector.ignored,
         )
-        self.found[collector.path] = make_found(
+        self.found[collector.path] = apply_rules(
             source, scheme=self.scheme, meta=self.describe(collector.path), limits=self.limits
         )
 

@@ -20,7 +20,8 @@ from hashlib import sha256
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from skillwire.catalog.records import LocalFile, ReadFolder, SkillRecord, Stamp
+from skillwire.catalog.safe_open import LocalFile, Stamp
+from skillwire.catalog.snapshot import ReadFolder, SkillRecord
 from skillwire.limits import KIB
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import DEFAULT_META, Resource, SkillEntry

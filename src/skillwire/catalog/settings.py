@@ -27,13 +27,8 @@ _OWN_META = "io.github.skillwire/"  # reserved: the gateway records the origin o
 _MAX_DOTS = 100  # in one line: tomllib takes minutes for a key of many thousand parts
 _LARGEST_INTEGER = 2**53  # JSON readers disagree about larger ones
 
-# Returns the effective settings, from a skill's path and the settings of the folder for it.
 Describe: TypeAlias = Callable[[str, SkillMeta], SkillMeta]
-
-
-def as_the_folder_says(path: str, meta: SkillMeta) -> SkillMeta:  # noqa: ARG001 - the same for every path
-    """The default of ``describe``."""
-    return meta
+"""Returns the effective settings, from a skill's path and the settings of the folder for it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""An immutable snapshot of a local catalog, and a catalog base class that answers from one.
+"""The skills of a local catalog as an immutable snapshot, and a catalog base class that answers from one.
+
+Folders on disk, trees in memory and packages all become ``ReadFolder`` values by the same rules (``apply_rules``):
+for each folder a skill that is served, or the problems that prevent it.
 
 A change creates a new snapshot; readers of the old one are not affected. The work is proportional to the change
 (plus a copy of the list of paths if skills were added or removed).
@@ -7,28 +10,135 @@ A change creates a new snapshot; readers of the old one are not affected. The wo
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from dataclasses import replace
-from itertools import takewhile
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page
-from skillwire.catalog.cursor import page_of
-from skillwire.errors import NotFoundError, SkillwireError
-from skillwire.skill.diagnostics import Diagnostic
-from skillwire.skill.entry import DEFAULT_META, fold
-from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri, skill_md_uri
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Catalog,
+    Change,
+    ChangeFeed,
+    ChangeStream,
+    DirectoryChild,
+    Page,
+    no_directory,
+    no_file,
+    no_skill,
+)
+from skillwire.catalog.cursor import beginning_with, page_of
+from skillwire.errors import FormatError, SkillwireError
+from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.declarations import check_declared
+from skillwire.skill.diagnostics import Diagnostic, from_error
+from skillwire.skill.entry import DEFAULT_META, SkillMeta, build_entry, collisions, fold
+from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 
-    from skillwire.catalog.records import LocalFile, ReadFolder, SkillRecord
+    from skillwire.catalog.safe_open import LocalFile
     from skillwire.skill import SkillEntry
-    from skillwire.skill.entry import SkillMeta
 
 V = TypeVar("V")
 
 _MAX_LAYER = 1000  # keys
+
+
+@dataclass(frozen=True, slots=True)
+class SkillRecord:
+    """A served skill: its entry, its files by path inside the skill, and its folders."""
+
+    entry: SkillEntry
+    files: Mapping[str, LocalFile]
+    folders: Set[str]
+
+    @property
+    def executables(self) -> set[str]:
+        """Files with the executable bit. Only archives transmit it (I2)."""
+        return {path for path, file in self.files.items() if file.executable}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFolder:
+    """The result of reading a folder: its skill, if it can be served, its problems, and ignored paths."""
+
+    is_skill: bool = False  # the folder has a SKILL.md, served or not
+    record: SkillRecord | None = None
+    problems: tuple[Diagnostic, ...] = ()
+    ignored: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SkillSource:
+    """The content of a skill's folder, before the rules are applied."""
+
+    path: str
+    skill_md: bytes
+    files: Mapping[str, LocalFile]
+    folders: Set[str]
+    problems: Iterable[Diagnostic] = ()
+    ignored: Iterable[str] = ()
+
+
+def apply_rules(
+    source: SkillSource,
+    *,
+    scheme: str = DEFAULT_SCHEME,
+    meta: SkillMeta = DEFAULT_META,
+    limits: Limits = DEFAULT_LIMITS,
+) -> ReadFolder:
+    """Apply the rules: all problems, and a record if none of them refuses the skill."""
+    problems = list(source.problems)
+    document: SkillDocument | None = None
+    file = f"{source.path}/{SKILL_MD}"
+    try:
+        document = parse_skill_md(source.skill_md, limits)
+    except FormatError as error:
+        problems.append(from_error(error, file))
+    else:
+        problems += check_frontmatter(document, source.path.rpartition("/")[2], file)
+        problems += check_declared(document, file)
+    problems += check_files(source, limits)
+    record: SkillRecord | None = None
+    if document is not None and not any(problem.refuses for problem in problems):
+        facts = ((path, item.digest, item.size) for path, item in source.files.items())
+        entry = build_entry(
+            source.path,
+            document.frontmatter,
+            facts,
+            scheme=scheme,
+            meta=meta,
+            modified=source.files[SKILL_MD].modified,
+        )
+        record = SkillRecord(entry, source.files, source.folders)
+    return ReadFolder(
+        True, record, tuple(_named(problem, source.path) for problem in problems), tuple(source.ignored)
+    )
+
+
+def check_files(source: SkillSource, limits: Limits) -> Iterator[Diagnostic]:
+    """Check the limits of one skill (E6), and names that collide on other file systems (B5)."""
+    count, size = len(source.files), sum(file.size for file in source.files.values())
+    if count > limits.skill_resources or size > limits.skill_bytes:
+        yield Diagnostic(
+            "over-limit",
+            f"the skill has {count} files and {size} bytes; hosts are not required to accept more than"
+            f" {limits.skill_resources} files and {limits.skill_bytes} bytes",
+            "split the skill, or move large files elsewhere",
+            file=source.path,
+        )
+    for first, second in collisions((*source.files, *source.folders)):
+        yield Diagnostic(
+            "path-collision",
+            f"{first!r} and {second!r} are the same name on file systems that ignore case or Unicode form",
+            "rename one of them",
+            file=f"{source.path}/{second}",
+        )
+
+
+def _named(problem: Diagnostic, skill: str) -> Diagnostic:
+    return problem if problem.skill else replace(problem, skill=skill)
 
 
 class PersistentMap(Generic[V]):
@@ -310,7 +420,12 @@ class SnapshotCatalog(Catalog):
 
     async def problems(self) -> list[Diagnostic]:
         """All problems, including those of skills that are not served."""
-        problems = (await self._current()).problems()
+        await self._current()
+        return self.known_problems()
+
+    def known_problems(self) -> list[Diagnostic]:
+        """The problems that are known without reading the source."""
+        problems = self._snapshot.problems()
         return [problem if self._is_listed(problem) else replace(problem, listed=False) for problem in problems]
 
     def _is_listed(self, problem: Diagnostic) -> bool:
@@ -336,13 +451,6 @@ class SnapshotCatalog(Catalog):
             if file is not None:
                 return path, skill_path, file
         raise no_file(uri)
-
-
-def beginning_with(keys: Sequence[str], beginning: str, limit: int) -> list[str]:
-    """The first ``limit`` of the sorted ``keys`` that begin with ``beginning``."""
-    start = bisect_left(keys, beginning)
-    rest = (keys[index] for index in range(start, min(start + limit, len(keys))))
-    return list(takewhile(lambda key: key.startswith(beginning), rest))
 
 
 def _entry(snapshot: Snapshot, path: str) -> SkillEntry:
@@ -373,30 +481,3 @@ def child_of(path: str, file: LocalFile | None, scheme: str) -> DirectoryChild:
     if file is None:
         return DirectoryChild(uri, name, is_directory=True)
     return DirectoryChild(uri, name, False, file.size, file.modified, file.executable)
-
-
-def no_skill(uri: str) -> NotFoundError:
-    """The error for an unknown skill."""
-    return NotFoundError(
-        "skill-unknown",
-        f"no skill is served at {uri!r:.300}",
-        f"list the skills to see their URIs; a skill's URI looks like {skill_md_uri('acme/refunds')}",
-    )
-
-
-def no_file(uri: str) -> NotFoundError:
-    """The error for an unknown file."""
-    return NotFoundError(
-        "file-unknown",
-        f"no skill has a file at {uri!r:.300}",
-        "the entry of a skill lists the URIs of all its files",
-    )
-
-
-def no_directory(uri: str) -> NotFoundError:
-    """The error for an unknown directory."""
-    return NotFoundError(
-        "directory-unknown",
-        f"no skill has a directory at {uri!r:.300}",
-        "use a skill's root (its SKILL.md without '/SKILL.md') or a folder inside it",
-    )

@@ -18,19 +18,22 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 
-from skillwire.catalog.changes import ChangeFeed, ChangeStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
     Catalog,
+    ChangeFeed,
+    ChangeStream,
     DirectoryChild,
     Page,
     SkillFile,
     SkillTemplate,
+    no_directory,
+    no_file,
+    no_skill,
 )
 from skillwire.catalog.cursor import page_of
 from skillwire.catalog.generated import Made, call_maker, failed, files_of
 from skillwire.catalog.memory import MemoryCatalog, Skill
-from skillwire.catalog.snapshot import no_directory, no_file, no_skill
 from skillwire.errors import FormatError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import DYNAMIC, build_entry
@@ -197,8 +200,9 @@ class TemplateCatalog(Catalog):
             self._known.pop(path, None)
             return None
         files = await files_of(path, made, self._limits)
+        catalog = MemoryCatalog(scheme=self._scheme, limits=self._limits)
         try:
-            catalog = MemoryCatalog([Skill(path, files)], scheme=self._scheme, limits=self._limits)
+            catalog.put(Skill(path, files))
         except FormatError as error:  # an error of the function, not of the caller
             raise failed(path, error.message) from error
         await self._remember(path, catalog)

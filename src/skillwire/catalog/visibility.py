@@ -9,17 +9,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
+    Change,
+    ChangeFeed,
+    ChangeStream,
     DirectoryChild,
     Page,
     ReadyArchive,
     SkillFile,
     SkillTemplate,
+    no_directory,
+    no_file,
+    no_skill,
 )
-from skillwire.catalog.cursor import page_of
-from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
@@ -30,31 +34,49 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
+EVERYTHING = "*"  # the prefix of all skills
 
-def is_under(prefixes: Container[str], path: str) -> bool:
-    """Whether ``path`` is one of ``prefixes``, or under one."""
+
+def is_visible(visible: Container[str] | Callable[[str], bool], path: str) -> bool:
+    """Whether ``path``, or a path above it, is one of the prefixes, or one for which the function is true."""
+    test = visible if callable(visible) else visible.__contains__
     while path:
-        if path in prefixes:
+        if test(path):
             return True
         path = path.rpartition("/")[0]
     return False
 
 
 class VisibleCatalog(GatedCatalog):
-    """The skills of ``inner`` under ``prefixes``."""
+    """The skills of ``inner`` that are ``visible``: prefixes, or a function that is asked for each path.
 
-    def __init__(self, inner: Catalog, prefixes: Iterable[str]) -> None:
+    With prefixes the listing is kept until it changes. With a function it is made for each request.
+    """
+
+    def __init__(self, inner: Catalog, visible: Iterable[str] | Callable[[str], bool]) -> None:
         super().__init__(inner)
-        self._prefixes = frozenset(parse_path(prefix) for prefix in prefixes)
+        self._visible_paths: Container[str] | Callable[[str], bool]
+        if callable(visible):
+            self._visible_paths = visible
+        else:
+            self._visible_paths = frozenset(parse_path(prefix) for prefix in visible)
         self._uris: dict[str, str] = {}  # by path, sorted
         self._paths: list[str] | None = None  # the keys of _uris; None after skills were added or removed
         self._generation = 0
-        self._watch = inner.changes()
-        self._watch.forward(self._forget)
+        self._watch: ChangeStream | None = None  # while the listing is kept
+        if not callable(visible):
+            self._watch = inner.changes()
+            self._watch.forward(self._forget)
+
+    def close(self) -> None:
+        """Stop keeping the listing. The view still answers."""
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
 
     def may_see(self, path: str) -> bool:
-        """Whether ``path`` is one of the prefixes, or under one."""
-        return is_under(self._prefixes, path)
+        """Whether ``path``, or a path above it, is visible."""
+        return is_visible(self._visible_paths, path)
 
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the skills that the caller may see."""
@@ -129,12 +151,14 @@ class VisibleCatalog(GatedCatalog):
         return await self.inner.ready_archive(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
     async def _listing(self) -> list[str]:
-        while self._paths is None:
+        while self._paths is None or self._watch is None:
             generation = self._generation
             seen = [(entry.path, entry.uri) async for entry in self.inner.entries() if self.may_see(entry.path)]
             if generation == self._generation:  # nothing was added or removed meanwhile
                 self._uris = dict(sorted(seen))
                 self._paths = list(self._uris)
+                if self._watch is None:
+                    break
         return self._paths
 
     async def _entry(self, uri: str) -> SkillEntry | None:

@@ -14,8 +14,14 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from skillwire.catalog.changes import ChangeStream
-    from skillwire.catalog.contract import DirectoryChild, Page, ReadyArchive, SkillFile, SkillTemplate
+    from skillwire.catalog.contract import (
+        ChangeStream,
+        DirectoryChild,
+        Page,
+        ReadyArchive,
+        SkillFile,
+        SkillTemplate,
+    )
     from skillwire.skill import Diagnostic, SkillEntry
 
 

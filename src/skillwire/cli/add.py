@@ -110,10 +110,8 @@ async def _add_one(
     arguments: Arguments,
     printer: Printer,
 ) -> dict[str, Any]:
-    from skillwire.install.fetch import fetch, promised_digests
-    from skillwire.install.installation import add, check_add
-    from skillwire.install.lock import Lock
-    from skillwire.install.lock_file import read_lock
+    from skillwire.install.installation import add, check_add, fetch, promised_digests
+    from skillwire.install.lock import Lock, read_lock
     from skillwire.install.servers import needs_consent
 
     scope, server, agents = destination
@@ -141,7 +139,7 @@ async def _add_one(
 
 def _is_installed(lock: Any, scope: InstallScope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
     from skillwire.install.drift import installed_states
-    from skillwire.install.fetch import promised_digests
+    from skillwire.install.installation import promised_digests
 
     known = lock.skills.get(entry.path.rpartition("/")[2])
     return (

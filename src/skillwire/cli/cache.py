@@ -59,7 +59,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
     """Show, verify or prune the cache."""
     from skillwire.host.skill_host import open_cache
 
-    logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # damaged files are reported below
+    logging.getLogger("skillwire.cache").setLevel(logging.ERROR)  # damaged files are reported below
     actions = {"show": _show, "verify": _verify, "prune": _prune}
     return actions[arguments.action](open_cache(state_of(arguments)), arguments, printer)
 

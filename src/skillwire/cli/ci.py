@@ -62,7 +62,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
 
 async def _ci(arguments: Arguments, printer: Printer) -> int:
     from skillwire.install.installation import restore
-    from skillwire.install.lock_file import require_lock
+    from skillwire.install.lock import require_lock
 
     scope = scope_of(arguments)
     tidy_first(scope, printer)
@@ -139,7 +139,7 @@ async def _fetch(
     scope: InstallScope,
     printer: Printer,
 ) -> bool:
-    from skillwire.install.fetch import check_pinned, fetch, promised_digests
+    from skillwire.install.installation import check_pinned, fetch, promised_digests
 
     try:
         entry = await catalog.get_skill(skill.uri)

@@ -58,7 +58,7 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: Arguments, printer: Printer) -> int:
     """Connect a server."""
-    from skillwire.install.host_configs import find_config
+    from skillwire.install.agents import find_config
     from skillwire.install.servers import from_anywhere
 
     if arguments.command is not None and arguments.command != COMMAND:
@@ -114,7 +114,7 @@ async def _change(arguments: Arguments, entry: dict[str, Any], printer: Printer)
 
 
 def _entry(arguments: Arguments, words: list[str]) -> dict[str, Any]:
-    from skillwire.install.host_configs import entry_for, find_config
+    from skillwire.install.agents import entry_for, find_config
 
     if arguments.undo:
         return {}

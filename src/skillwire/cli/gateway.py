@@ -27,8 +27,8 @@ from skillwire.errors import StoreError
 if TYPE_CHECKING:
     from anyio.abc import TaskStatus
 
+    from skillwire.gateway.config import Plan
     from skillwire.gateway.gateway import Gateway, Upstream
-    from skillwire.gateway.plan import Plan
     from skillwire.server.signals import StopSignals
     from skillwire.skill import Diagnostic
 
@@ -82,7 +82,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
     address = check_serving(arguments)
     import anyio  # late, like the imports below: invalid options need none of them
 
-    from skillwire.gateway.plan import plan_gateway
+    from skillwire.gateway.config import plan_gateway
 
     folders = [Path(path) for path in arguments.paths]
     plan = plan_gateway(policy=arguments.policy, config=arguments.config, folders=folders)

@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.install.fetch import Fetched
-    from skillwire.install.installation import Outcome, Signature
+    from skillwire.install.installation import Fetched, Outcome, Signature
     from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import InstallScope
 

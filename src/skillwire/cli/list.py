@@ -80,8 +80,7 @@ def _files(entry: SkillEntry) -> str:
 
 
 def _list_installed(arguments: Arguments, printer: Printer) -> int:
-    from skillwire.install.lock import Lock
-    from skillwire.install.lock_file import read_lock
+    from skillwire.install.lock import Lock, read_lock
 
     lock = read_lock(scope_of(arguments).lock_path) or Lock()
     skills = [lock.skills[name] for name in sorted(lock.skills)]

@@ -42,7 +42,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _outdated(arguments: Arguments, printer: Printer) -> int:
-    from skillwire.install.lock_file import require_lock
+    from skillwire.install.lock import require_lock
 
     scope = scope_of(arguments)
     groups = chosen(require_lock(scope.lock_path), arguments.skills)
@@ -64,7 +64,7 @@ async def _outdated(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _state(catalog: Catalog, skill: Installed) -> str:
-    from skillwire.install.fetch import promised_digests
+    from skillwire.install.installation import promised_digests
 
     try:
         return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Answer, ApprovalRequest, Ask
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
-    from skillwire.skill.review import Review
+    from skillwire.skill.review import ExternalLink, Review
     from skillwire.store.contract import LogLine, Question
 
 _STYLES = {"+": "green", "-": "red", "~": "yellow", "@": "cyan"}
@@ -285,6 +285,7 @@ def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, 
     yield titles.nested, "bold yellow", review.nested
     yield titles.scripts, "bold yellow", review.scripts
     yield titles.requests, "bold yellow", _requests(review)
+    yield "external links", "bold", [row for link in review.links for row in _link_rows(link)]
     yield titles.changes, "bold red", _changes(request)
     yield "HIDDEN TEXT (B6)", "bold red", tuple(map(str, review.hidden))
     if request.is_unread:
@@ -293,6 +294,17 @@ def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, 
     elif not fingerprint_of(entry):
         words = "its content may change with every read, so every load needs an approval"
         yield "NOTHING CAN BE VERIFIED (V7)", "bold red", [words]
+
+
+def _link_rows(link: ExternalLink) -> Iterator[str]:
+    """Yield the whole address, also decoded, and where it is, in rows that are not cut."""
+    label = {"machine": "LOCAL FILE ", "outside": "OUTSIDE ITS FOLDER ", "web": ""}[link.kind]
+    decoded = f"  decoded: {link.decoded}" if link.decoded != link.target else ""
+    more = f" and {link.count - len(link.places)} more" if link.count > len(link.places) else ""
+    row = f"{label}{link.target}{decoded}  {', '.join(link.places)}{more}"
+    yield row[:_LONGEST]
+    part = _LONGEST - 2
+    yield from (f"… {row[start : start + part]}" for start in range(_LONGEST, len(row), part))
 
 
 def _files(entry: SkillEntry) -> list[str]:

@@ -46,7 +46,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
 
 async def _pull(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.export import check_destination, write_skill
-    from skillwire.catalog.skill_content import read_verified
+    from skillwire.catalog.verification import read_verified
 
     entry = await resolve_skill(catalog, arguments.skill)
     destination = arguments.folder / entry.path.rpartition("/")[2]

@@ -47,7 +47,7 @@ def add_arguments(verbs: Verbs) -> None:
 def run(arguments: Arguments, printer: Printer) -> int:
     """Remove skills."""
     from skillwire.install.installation import remove, require_skill
-    from skillwire.install.lock_file import require_lock
+    from skillwire.install.lock import require_lock
 
     scope = scope_of(arguments)
     agents = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]

@@ -40,7 +40,8 @@ def add_arguments(verbs: Verbs) -> None:
         run,
         "show everything to know before you approve a skill",
         "Read and verify every file of a skill, and show what to know before you approve it: the source of its"
-        " SKILL.md, files, scripts, requested tools, hidden text, and the changes since the last approval.",
+        " SKILL.md, files, scripts, requested tools, external links, hidden text, and the changes since the last"
+        " approval.",
         _EXAMPLES,
     )
     parser.add_argument("name", metavar="NAME", help=NAME_HELP)

@@ -223,7 +223,7 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
 
 def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_open: bool) -> None:
     """Over HTTP: print what a host needs to connect, commands to try, and the address of the page."""
-    from skillwire.install.host_configs import http_commands, http_entry
+    from skillwire.install.agents import http_commands, http_entry
 
     address, token = arguments.public_url or url, arguments.access is not None
     entry = http_entry(address, token=token)

@@ -34,7 +34,8 @@ def add_arguments(verbs: Verbs) -> None:
 
 def run(arguments: Arguments, printer: Printer) -> int:
     """Make a token."""
-    from skillwire.server.access import EVERYTHING, new_token  # late: it imports the SDK
+    from skillwire.catalog.visibility import EVERYTHING
+    from skillwire.server.access import new_token  # late: it imports the SDK
 
     token, digest = new_token()
     subject = json.dumps(arguments.subject, ensure_ascii=False)

@@ -11,7 +11,7 @@ from skillwire.cli.printer import Printer, counted, ignored_text, size_of, visib
 if TYPE_CHECKING:
     from rich.tree import Tree
 
-    from skillwire.catalog.records import SkillRecord
+    from skillwire.catalog.snapshot import SkillRecord
 
 _EXAMPLES = """\
 examples:

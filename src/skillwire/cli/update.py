@@ -27,7 +27,7 @@ from skillwire.errors import NotFoundError, SkillwireError, VerificationError
 
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
-    from skillwire.install.fetch import Fetched
+    from skillwire.install.installation import Fetched
     from skillwire.install.lock import Installed
     from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
@@ -68,7 +68,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _update(arguments: Arguments, printer: Printer) -> int:
-    from skillwire.install.lock_file import require_lock
+    from skillwire.install.lock import require_lock
 
     scope = scope_of(arguments)
     tidy_first(scope, printer)
@@ -101,8 +101,7 @@ async def _try_one(
 async def _update_one(
     catalog: Catalog, skill: Installed, scope: InstallScope, arguments: Arguments, printer: Printer
 ) -> str:
-    from skillwire.install.fetch import fetch, promised_digests
-    from skillwire.install.installation import update
+    from skillwire.install.installation import fetch, promised_digests, update
 
     entry = await _current_entry(catalog, skill, scope)
     if promised_digests(entry) == skill.files and _is_unchanged(skill, scope, force=arguments.force):

@@ -133,7 +133,7 @@ def _verdict(report: VerifyReport, strict: bool) -> str:
 
 def _verify_installed(arguments: Arguments, printer: Printer) -> int:
     """Compare every folder of every installed skill with the lock."""
-    from skillwire.install.lock_file import require_lock
+    from skillwire.install.lock import require_lock
 
     scope = scope_of(arguments)
     lock = require_lock(scope.lock_path)

@@ -1,8 +1,9 @@
 """A connection to one server, which is opened again when it is lost.
 
-Every request goes through ``Connection.request``. It has a timeout (B4), and exceptions of the SDK become errors
-of this package here. An ``OwnConnection`` that breaks is opened again, with growing pauses, and the request is
-sent again. All requests of this package only read, so sending one twice does no harm.
+Every request goes through ``Connection.request``. It has a timeout (B4), and exceptions of the SDK and of the
+transports become errors of this package (``as_ours``). An ``OwnConnection`` that breaks is opened again, with
+growing pauses, and the request is sent again. All requests of this package only read, so sending one twice does no
+harm.
 
 The SDK's client must be entered and left by the same task, so an ``OwnConnection`` has a task for this alone.
 Cancelling a request cancels it on the server. Leaving the ``async with`` block ends the connection.
@@ -15,17 +16,24 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import httpx2
 from mcp import Client, ClientSession, MCPError
 from mcp.client.subscriptions import SubscriptionLost, listen
-from mcp_types import Request
+from mcp_types import (
+    CONNECTION_CLOSED,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    PARSE_ERROR,
+    Request,
+)
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic import RootModel
+from pydantic import RootModel, ValidationError
 
-from skillwire.client.failures import CONNECTING, Translated, as_ours
 from skillwire.client.http import too_slow
 from skillwire.client.meter import Meter
-from skillwire.client.shapes import as_object
-from skillwire.errors import NotFoundError, SkillwireError, UpstreamError
+from skillwire.client.shapes import as_object, as_text
+from skillwire.errors import NotFoundError, ProtocolError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.wire.extension import DIRECTORY_READ
 from skillwire.wire.native import ACTIVATION_INVALID
@@ -39,7 +47,12 @@ if TYPE_CHECKING:
 
     OpenClient = Callable[["OwnConnection"], Client]
 
+CONNECTING = "connecting"
+"""Stands for the method in errors that are raised while a connection is opened."""
 _CLOSE_SECONDS = 10.0
+_RESOURCE_NOT_FOUND = -32002  # the code of older servers; newer ones use -32602
+_FIX_SERVER = "the server must be fixed"
+_REFUSED = {401: "requires authentication", 403: "denies access"}
 
 
 class _Answer(RootModel[dict[str, Any]]):
@@ -85,8 +98,13 @@ class Connection:
 
     async def discover(self) -> dict[str, Any]:
         """Stateless era: everything that the server declares, including capabilities that the SDK drops."""
-        with Translated(self.meter, "server/discover"), anyio.fail_after(self.limits.max_call_seconds):
-            return await self.session.send_discover(str(self.session.protocol_version))
+        try:
+            with anyio.fail_after(self.limits.max_call_seconds):
+                return await self.session.send_discover(str(self.session.protocol_version))
+        except SkillwireError:
+            raise
+        except Exception as error:
+            raise as_ours(error, self.meter, "server/discover") from error
 
     def notify_change(self) -> None:
         """Wake up ``listening``: the server reported that its skills or resources changed."""
@@ -129,18 +147,19 @@ class Connection:
         if not self._pending:
             self.meter.take_failure()  # it belongs to an earlier request that was cancelled
         self._pending += 1
+        # B1: a page of a listing is small; other responses may contain a file.
+        is_listing = method.endswith("/list") or method == DIRECTORY_READ
+        at_most = self.limits.max_page_bytes if is_listing else self.limits.max_message_bytes
         try:
-            with (
-                Translated(self.meter, method),
-                anyio.fail_after(self.limits.max_call_seconds),
-                self.meter.expecting(_max_response_bytes(method, self.limits)),
-            ):
+            with anyio.fail_after(self.limits.max_call_seconds), self.meter.expecting(at_most):
                 request = Request[dict[str, Any], str](method=method, params=params)
                 return (await self.session.send_request(request, _Answer)).root
-        except NotFoundError as error:
-            if _is_expired_token(error):
-                self.carried.clear()
+        except SkillwireError:
             raise
+        except Exception as error:  # the SDK and the transports raise many kinds
+            if isinstance(error, MCPError) and as_object(error.error.data).get("reference") == ACTIVATION_INVALID:
+                self.carried.clear()  # M3: a server refuses every request with an expired token
+            raise as_ours(error, self.meter, method) from error
         finally:
             self._pending -= 1
 
@@ -265,19 +284,6 @@ async def _next_event(subscription: Subscription) -> None:
         raise UpstreamError("connection-lost", "the server ended the stream of changes") from error
 
 
-def _is_expired_token(error: NotFoundError) -> bool:
-    """M3: a server refuses every request with an expired token, so the token must be dropped."""
-    cause = error.__cause__
-    data = as_object(cause.error.data) if isinstance(cause, MCPError) else {}
-    return data.get("reference") == ACTIVATION_INVALID
-
-
-def _max_response_bytes(method: str, limits: Limits) -> int:
-    """B1: a page of a listing is small; other responses may contain a file."""
-    is_listing = method.endswith("/list") or method == DIRECTORY_READ
-    return limits.max_page_bytes if is_listing else limits.max_message_bytes
-
-
 def _closed() -> UpstreamError:
     return UpstreamError(
         "not-connected", "the connection is closed", "send requests inside the 'async with' block"
@@ -297,3 +303,86 @@ def _innermost(error: Exception) -> Exception:
         if isinstance(error, ExceptionGroup)
         else error
     )
+
+
+def as_ours(error: Exception, meter: Meter, method: str) -> SkillwireError:
+    """The error of this package for an exception raised while ``method`` was requested."""
+    match error:
+        case SkillwireError():
+            return error
+        case MCPError():
+            return _from_rpc(error, meter, method)
+        case TimeoutError():
+            return too_slow(meter.limits.max_call_seconds)
+        case ValidationError():
+            return ProtocolError(
+                "answer-invalid", f"the response to {method} does not follow the protocol", _FIX_SERVER
+            )
+        case httpx2.InvalidURL() | httpx2.UnsupportedProtocol():
+            return ProtocolError("url-invalid", "the URL cannot be used with HTTP", side="local")
+        case RuntimeError() if "protocol version" in str(error):  # raised by the SDK if there is no common version
+            return UpstreamError(
+                "not-mcp", f"client and server have no common MCP version: {error!s:.200}", "update the older one"
+            )
+        case _:  # connection refused or reset, name not resolved, process ended
+            return meter.take_failure() or _lost(meter, _described(error), method)
+
+
+def _from_rpc(error: MCPError, meter: Meter, method: str) -> SkillwireError:
+    text = _quoted(error.message)
+    if error.code in (CONNECTION_CLOSED, PARSE_ERROR):
+        failure = meter.take_failure()
+        if failure is not None:
+            return failure
+    if meter.status in _REFUSED:
+        return UpstreamError(
+            "not-allowed",
+            f"the server {_REFUSED[meter.status]} (HTTP {meter.status})",
+            "send the header that the server expects, such as 'Authorization: Bearer …'",
+        )
+    if error.code == CONNECTION_CLOSED or (error.code == INVALID_REQUEST and "Session terminated" in text):
+        return _lost(meter, text, method)
+    status = f"HTTP {meter.status}" if meter.status and meter.status >= 400 else f"{error.code}"
+    if method == CONNECTING:
+        return UpstreamError(
+            "not-mcp", f"the server does not speak MCP: {text} ({status})", "check the URL; the path is often /mcp"
+        )
+    return _from_code(error, text, method, status)
+
+
+def _from_code(error: MCPError, text: str, method: str, status: str) -> SkillwireError:
+    code = error.code
+    if code in (INVALID_PARAMS, _RESOURCE_NOT_FOUND):
+        # Servers of this package send a hint with an error.
+        hint = _quoted(as_text(as_object(error.error.data).get("hint")))
+        hint = hint or "list its skills for the URIs that exist"
+        return NotFoundError("not-served", f"the server refuses {method}: {text}", hint)
+    if code == METHOD_NOT_FOUND:
+        return ProtocolError(
+            "method-unknown", f"the server does not know {method}", "the server may use another dialect"
+        )
+    if code == PARSE_ERROR:
+        return ProtocolError(
+            "message-invalid", f"the server sent a message that cannot be parsed: {text}", _FIX_SERVER, rule="B1"
+        )
+    return UpstreamError("server-failed", f"the server failed at {method}: {text} ({status})", "try again later")
+
+
+def _lost(meter: Meter, text: str, method: str) -> UpstreamError:
+    problem = "cannot connect to the server" if method == CONNECTING else "the connection to the server was lost"
+    lines = meter.last_output.strip().splitlines()
+    last = f"; last output: {_quoted(' '.join(lines[-2:]))}" if lines else ""  # an error, and often a hint
+    return UpstreamError(
+        "connection-lost", f"{problem} ({text}){last}", "check that the server is running and can be reached"
+    )
+
+
+def _described(error: Exception) -> str:
+    """The name and the message of an exception. Some messages contain headers, which may be secrets."""
+    name = type(error).__name__
+    return name if isinstance(error, httpx2.LocalProtocolError | UnicodeError) else _quoted(f"{name}: {error}")
+
+
+def _quoted(text: str) -> str:
+    """Text from a server on one line, without control characters, which a terminal could interpret."""
+    return "".join(character if character.isprintable() else " " for character in text[:300]).strip()

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.changes import Change
+from skillwire.catalog.contract import Change
 from skillwire.skill.uri import SkillUri, parse_uri, skill_root
 from skillwire.skill.verify import differing_fields
 

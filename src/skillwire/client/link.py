@@ -1,23 +1,24 @@
 """The connection of a remote catalog to its server: it is opened, watched, and opened again when it is lost.
 
-A ``ServerLink`` opens its connection itself, or uses a client that the caller opened. Only ``run`` reconnects.
-After several failures in a row the circuit opens (``circuit_breaker.py``), so that callers do not wait for a
-server that does not respond.
+- ``ServerLink`` opens its connection itself, or uses a client that the caller opened. Only ``run`` reconnects.
+- ``CircuitBreaker``: after several failures in a row no request is sent for a while, so that callers do not wait
+  for a server that does not respond.
+- ``SingleFlight``: callers that need the same thing at the same time share one request.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from contextlib import nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from math import inf
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cast
 
 import anyio
+from anyio import lowlevel
 
 from skillwire.amounts import counted
-from skillwire.client.circuit_breaker import CircuitBreaker
 from skillwire.client.connect import connect
 from skillwire.client.connection import pause_before
 from skillwire.client.skills import SkillsClient
@@ -25,7 +26,7 @@ from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Generator, Hashable
     from contextlib import AbstractAsyncContextManager
 
     from skillwire.client.connect import ConnectTarget
@@ -33,12 +34,127 @@ if TYPE_CHECKING:
     from skillwire.skill import Diagnostic, SkillEntry
 
 T = TypeVar("T")
+CircuitState: TypeAlias = Literal["closed", "open", "half-open"]
 
 _MAX_ATTEMPTS = 16  # the pause is at its maximum by then
 # Errors that mean that the server did not respond. Every other error is a response.
 _NO_RESPONSE = ("connection-lost", "timed-out", "not-connected", "not-mcp", "not-allowed", "server-budget")
+# Fewer than the 20 connections that our HTTP client keeps open: more would open a new one for each request.
+_AT_ONCE = 16
 
 log = logging.getLogger("skillwire.client")
+
+
+@dataclass(frozen=True, slots=True)
+class CircuitBreaker:
+    """The failures of one server, and whether to send it requests. Pure: each method returns the next state.
+
+        closed       every request is sent
+           │ ▲       after several failures in a row
+           ▼ │
+        open ──────► half-open: after a pause one request tests recovery; success closes the circuit, failure
+           ▲            │        opens it again for longer
+           └────────────┘
+
+    A failure is a request without a response. An error from the server, or an invalid response, is a response.
+    """
+
+    failures: int = 0
+    open_until: float = 0.0
+    is_probing: bool = False
+    tolerated: int = 3
+    first_pause: float = 1.0
+    longest_pause: float = 60.0
+
+    def state(self, now: float) -> CircuitState:
+        """The state of the circuit."""
+        if self.failures < self.tolerated:
+            return "closed"
+        return "open" if now < self.open_until else "half-open"
+
+    def allows(self, now: float) -> bool:
+        """Whether a request may be sent. A half-open circuit allows one request."""
+        state = self.state(now)
+        return state == "closed" or (state == "half-open" and not self.is_probing)
+
+    def started(self, now: float) -> CircuitBreaker:
+        """A request was sent."""
+        return replace(self, is_probing=True) if self.state(now) == "half-open" else self
+
+    def failed(self, now: float) -> CircuitBreaker:
+        """A request got no response."""
+        failures = self.failures + 1
+        over = failures - self.tolerated
+        if over < 0:
+            return replace(self, failures=failures)
+        pause = min(self.longest_pause, self.first_pause * 2.0 ** min(over, 30))
+        return replace(self, failures=failures, open_until=now + pause, is_probing=False)
+
+    def succeeded(self) -> CircuitBreaker:
+        """A request got a response."""
+        return replace(self, failures=0, open_until=0.0, is_probing=False)
+
+    def pause(self, now: float) -> float:
+        """How long the circuit stays open."""
+        return max(0.0, self.open_until - now) if self.state(now) == "open" else 0.0
+
+
+class _Flight(Generic[T]):
+    """A request in progress. ``outcome`` is the result in a tuple, or the error; ``None`` if it was cancelled."""
+
+    def __init__(self) -> None:
+        self.scope = anyio.CancelScope(shield=True)
+        self.landed = anyio.Event()
+        self.outcome: tuple[T] | Exception | None = None
+
+
+class SingleFlight:
+    """Requests in progress, by key. The first caller sends the request, and later callers wait for its result.
+
+    If the first caller is cancelled, the request goes on for the others. The number of requests at once is
+    bounded. Outside of ``running`` nothing is shared: each caller sends its own request.
+    """
+
+    def __init__(self, at_once: int = _AT_ONCE) -> None:
+        self._flights: dict[Hashable, _Flight[Any]] = {}
+        self._slots = anyio.Semaphore(at_once, fast_acquire=True)
+        self._is_running = False
+
+    @contextmanager
+    def running(self) -> Generator[None]:
+        """Share requests for the duration of the block. Its end cancels those in progress."""
+        self._is_running = True
+        try:
+            yield
+        finally:
+            self._is_running = False
+            for flight in self._flights.values():
+                flight.scope.cancel()
+
+    async def share(self, key: Hashable, fetch: Callable[[], Awaitable[T]]) -> T:
+        """The result of ``fetch``, or its error, for every caller with the same ``key``."""
+        flight = cast("_Flight[T] | None", self._flights.get(key))
+        if flight is None:
+            if not self._is_running:
+                return await fetch()
+            flight = self._flights[key] = _Flight[T]()
+            try:  # in the caller's task: a new task costs turns of the event loop
+                with flight.scope:
+                    async with self._slots:
+                        flight.outcome = (await fetch(),)
+            except Exception as error:  # every waiting caller gets it
+                flight.outcome = error
+            finally:
+                flight.landed.set()
+                self._flights.pop(key, None)
+            await lowlevel.checkpoint_if_cancelled()
+        else:
+            await flight.landed.wait()
+        if flight.outcome is None:
+            raise UpstreamError("gateway-closed", "the server is shutting down", "try again later")
+        if isinstance(flight.outcome, Exception):
+            raise flight.outcome
+        return flight.outcome[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,49 +187,44 @@ class ServerLink:
     ) -> None:
         self.label = label
         self.max_skills = max_skills
+        self.is_given = isinstance(source, SkillsClient)  # the caller opened the client
+        self.client = source if isinstance(source, SkillsClient) else None  # the connected client, if there is one
+        self.flights = SingleFlight()
         self.circuit = CircuitBreaker(
             first_pause=limits.first_rest_seconds, longest_pause=limits.longest_rest_seconds
         )
         self._limits = limits
-        self._given = source if isinstance(source, SkillsClient) else None
         self._target = source
         self._dialect: DialectName | None = dialect
-        self._client = self._given
         self._instructions = instructions  # whether skills in the server's instructions count as listed (I5)
         self._poll_seconds = poll_seconds
         self._has_news = anyio.Event()
 
-    @property
-    def is_given(self) -> bool:
-        """Whether the caller opened the client."""
-        return self._given is not None
-
-    @property
-    def client(self) -> SkillsClient | None:
-        """The connected client, if there is one."""
-        return self._client
-
     async def run(self, refresh: Callable[[], Awaitable[object]], lost: Callable[[SkillwireError], None]) -> None:
-        """Connect, call ``refresh``, and again after each change; reconnect when the connection is lost."""
-        attempt = 0
-        while True:
-            try:
-                async with self._open() as client:
-                    self._client = client
-                    await refresh()
-                    attempt = 0  # not earlier: a server that connects and then fails must get a pause
-                    self.circuit = self.circuit.succeeded()
-                    await self._keep_current(client, refresh)
-            except SkillwireError as error:
-                self._failed(error, lost)
-            except Exception:
-                log.exception("unexpected error in the connection to %r", self.label)
-                self._failed(self.away(), lost)
-            finally:
-                self._client = self._given
-            pause = max(self._limits.relist_seconds, pause_before(attempt, self._limits))
-            await anyio.sleep(max(pause, self.circuit.pause(time.monotonic())))
-            attempt = min(attempt + 1, _MAX_ATTEMPTS)
+        """Connect, call ``refresh``, and again after each change; reconnect when the connection is lost.
+
+        Callers share requests while this runs.
+        """
+        attempt, given = 0, self.client
+        with self.flights.running():
+            while True:
+                try:
+                    async with self._opened() as client:
+                        self.client = client
+                        await refresh()
+                        attempt = 0  # not earlier: a server that connects and then fails must get a pause
+                        self.circuit = self.circuit.succeeded()
+                        await self._keep_current(client, refresh)
+                except SkillwireError as error:
+                    self._failed(error, lost)
+                except Exception:
+                    log.exception("unexpected error in the connection to %r", self.label)
+                    self._failed(self.away(), lost)
+                finally:
+                    self.client = given
+                pause = max(self._limits.relist_seconds, pause_before(attempt, self._limits))
+                await anyio.sleep(max(pause, self.circuit.pause(time.monotonic())))
+                attempt = min(attempt + 1, _MAX_ATTEMPTS)
 
     def refresh_soon(self) -> None:
         """Refresh the listing soon: something may have changed."""
@@ -127,7 +238,12 @@ class ServerLink:
         try:
             async for entry in client.list_skills():
                 if len(entries) == self.max_skills:
-                    error = self._too_many()
+                    error = LimitError(
+                        "listing-too-long",
+                        f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
+                        f"raise max-skills of [upstream.{self.label}]",
+                        rule="B3",
+                    )
                     break
                 entries.append(entry)
         except SkillwireError as raised:
@@ -139,7 +255,7 @@ class ServerLink:
     async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
         """Call ``question`` with the client and return its result; an error while the circuit is open."""
         now = time.monotonic()
-        if self._given is None and not self.circuit.allows(now):
+        if not self.is_given and not self.circuit.allows(now):
             raise self.away()
         client = self._connected()
         client.connection.meter.start_over()
@@ -160,15 +276,15 @@ class ServerLink:
         name = f"the server {self.label!r}" if self.label else "the server"
         return UpstreamError("server-away", f"{name} does not respond", "try again later")
 
-    def _open(self) -> AbstractAsyncContextManager[SkillsClient]:
+    def _opened(self) -> AbstractAsyncContextManager[SkillsClient]:
         if isinstance(self._target, SkillsClient):
             return nullcontext(self._target)
         return connect(self._target, limits=self._limits, dialect=self._dialect, mine=self._instructions)
 
     def _connected(self) -> SkillsClient:
-        if self._client is None:
+        if self.client is None:
             raise self.away()
-        return self._client
+        return self.client
 
     def _record(self, *, responded: bool) -> None:
         self.circuit = self.circuit.succeeded() if responded else self.circuit.failed(time.monotonic())
@@ -211,11 +327,3 @@ class ServerLink:
                 self._has_news.set()
                 attempt = min(attempt + 1, _MAX_ATTEMPTS)
                 await anyio.sleep(max(self._limits.relist_seconds, pause_before(attempt, self._limits)))
-
-    def _too_many(self) -> LimitError:
-        return LimitError(
-            "listing-too-long",
-            f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
-            f"raise max-skills of [upstream.{self.label}]",
-            rule="B3",
-        )

@@ -26,15 +26,24 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import anyio
 
-from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog, DirectoryChild, Page, SkillFile
-from skillwire.catalog.cursor import DirectoryPages, children_in, page_of
-from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Catalog,
+    Change,
+    ChangeFeed,
+    ChangeStream,
+    DirectoryChild,
+    Page,
+    SkillFile,
+    no_directory,
+    no_file,
+    no_skill,
+)
+from skillwire.catalog.cursor import DirectoryPages, beginning_with, children_in, page_of
 from skillwire.client.dialects.contract import problem_of
 from skillwire.client.entry_table import EntryTable, is_same, root_of
 from skillwire.client.link import ServerLink
 from skillwire.client.relocation import Relocation, relabelled
-from skillwire.client.single_flight import SingleFlight
 from skillwire.client.skills import SkillsClient
 from skillwire.errors import (
     FormatError,
@@ -50,8 +59,8 @@ from skillwire.skill.approval import has_contents
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill
+from skillwire.store.content_cache import WriteBehind
 from skillwire.store.contract import SeenEntries
-from skillwire.store.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -120,7 +129,6 @@ class RemoteCatalog(Catalog):
         self._compared: dict[str, SkillEntry] = {}  # entries whose fields were compared with their SKILL.md (V4)
         self._feed = ChangeFeed()
         self._directories = DirectoryPages()
-        self._flights = SingleFlight()
         self._relocation = Relocation()
         self._cached = None if cache is None else WriteBehind(self.label, cache)
         self._refreshing = anyio.Lock()
@@ -154,7 +162,7 @@ class RemoteCatalog(Catalog):
             known = self._table.at(place.parent)
             if known is not None and not self._table.is_short(known):
                 return known
-        return await self._flights.share(("get", place), partial(self._get, place))
+        return await self._link.flights.share(("get", place), partial(self._get, place))
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """One entry, if it is in the table."""
@@ -176,7 +184,7 @@ class RemoteCatalog(Catalog):
                 raise
             if self._is_followed and error.reference == "file-unlisted":
                 raise no_file(uri) from error  # V2
-            fresh = await self._flights.share(("fresh", entry.uri), partial(self._fresh, entry, uri, error))
+            fresh = await self._link.flights.share(("fresh", entry.uri), partial(self._fresh, entry, uri, error))
             try:
                 file = await self.fetch(fresh, uri)
             except NotFoundError as missing:
@@ -202,7 +210,7 @@ class RemoteCatalog(Catalog):
 
         async def read() -> dict[str, DirectoryChild]:
             try:
-                children = await self._flights.share(
+                children = await self._link.flights.share(
                     ("directory", place), lambda: self._link.ask(lambda client: client.read_directory(uri))
                 )
             except (NotFoundError, ProtocolError) as error:
@@ -251,8 +259,7 @@ class RemoteCatalog(Catalog):
             async with anyio.create_task_group() as group:
                 if self._cached is not None:
                     group.start_soon(self._cached.run)
-                with self._flights.running():
-                    await self._link.run(self.refresh, self._lost)
+                await self._link.run(self.refresh, self._lost)
         finally:
             self._is_followed = not self._link.is_given
             self._settled.set()
@@ -519,7 +526,7 @@ class RemoteCatalog(Catalog):
                 self._cached.put(file)
             return file
 
-        file = await self._flights.share((entry.uri, expected.uri, expected.digest), download)
+        file = await self._link.flights.share((entry.uri, expected.uri, expected.digest), download)
         # The caller that downloaded it may have had an entry with other fields (V4).
         return file if is_ours else self._verified(entry, expected, file.data)
 
@@ -530,7 +537,7 @@ class RemoteCatalog(Catalog):
             return await self._link.ask(lambda client: self._relocation.read(client, entry, uri))
 
         try:
-            return await self._flights.share(("unverified", entry.uri, uri), read)
+            return await self._link.flights.share(("unverified", entry.uri, uri), read)
         except NotFoundError as error:
             raise no_file(uri) from error
 

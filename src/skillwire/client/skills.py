@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from mcp import Client
 
 from skillwire.client.connection import Connection
+from skillwire.client.dialects.contract import read_content
 from skillwire.client.dialects.detection import DIALECTS, detect_dialect
 from skillwire.client.dialects.extension import ExtensionDialect
-from skillwire.client.dialects.named import Activation, NativeDialect
-from skillwire.client.dialects.requests import read_content
-from skillwire.client.dialects.sep2076 import NamedSkill, Sep2076Dialect
+from skillwire.client.dialects.named import Activation, NamedSkill, NativeDialect, Sep2076Dialect
 from skillwire.client.entry_table import Refresh, compare
 from skillwire.client.shapes import as_list, as_object
 from skillwire.errors import (
@@ -127,11 +126,11 @@ class SkillsClient:
         Invalid entries are in ``problems``. An empty listing does not prove that there are no skills (L2).
         """
         self.problems.clear()
-        dialect = await self._detected_dialect()
-        if dialect is None:
+        await self.dialect()
+        if self._dialect is None:
             return
         seen: set[SkillUri] = set()
-        async for page in self._pages(dialect):
+        async for page in self._pages(self._dialect):
             for entry in page:
                 seen.add(parse_uri(entry.uri))
                 yield entry
@@ -325,20 +324,17 @@ class SkillsClient:
             return []
         return list(dict.fromkeys(self._extract(instructions)))[:_MAX_MINED]
 
-    async def _detected_dialect(self) -> Dialect | None:
-        await self.dialect()
-        return self._dialect
-
     async def _required_dialect(self) -> Dialect:
-        dialect = await self._detected_dialect()
-        if dialect is None:
+        if self._dialect is None:
+            await self.dialect()
+        if self._dialect is None:
             raise ProtocolError(
                 "no-skills",
                 "the server has no skills, as far as can be detected",
                 "set its dialect, if you know it",
                 rule="K2",
             )
-        return dialect
+        return self._dialect
 
     async def _as(self, kind: type[_D]) -> _D:
         dialect = await self._required_dialect()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 import anyio
 import httpx2
 
-from skillwire.client.failures import as_ours
+from skillwire.client.connection import as_ours
 from skillwire.client.http import bounded_client
 from skillwire.client.shapes import as_object
 from skillwire.client.stdio import each_line, running

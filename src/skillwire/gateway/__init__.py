@@ -4,11 +4,9 @@ For its upstreams it is a host: it lists, verifies and caches their skills, and 
 it is a server like any other. In between are only catalogs, each around the one before:
 
     RemoteCatalog         one server: its listing in memory, its bytes verified and cached (``client/remote.py``)
-    UpstreamCatalog       the same with safe errors, and with the provenance of each skill
     MaterializedCatalog   snapshots of skills without digests, if the policy selects them
     ApprovalGate          the skills that the policy allows and, in ``admit`` mode, that are approved
-    MappedCatalog         URIs of any scheme as ``skill://``, below the upstream's label (``catalog/mapped.py``)
-    FederatedCatalog      all upstreams
+    FederatedCatalog      all upstreams, each below its label, with errors that are safe to show to clients
 
 The gateway carries skills only, no tools or prompts of the upstreams.
 """

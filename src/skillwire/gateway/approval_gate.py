@@ -23,21 +23,32 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
+    Change,
+    ChangeFeed,
+    ChangeStream,
     DirectoryChild,
     Page,
     ReadyArchive,
     SkillFile,
+    no_directory,
+    no_file,
+    no_skill,
 )
-from skillwire.catalog.cursor import children_in, page_of
-from skillwire.catalog.snapshot import beginning_with, no_directory, no_file, no_skill
+from skillwire.catalog.cursor import beginning_with, children_in, page_of
 from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.client.entry_table import root_of
-from skillwire.errors import NotFoundError, SkillwireError, StoreError, VerificationError
-from skillwire.gateway.audit import content_name
-from skillwire.gateway.provenance import SNAPSHOT
+from skillwire.errors import (
+    FormatError,
+    NotFoundError,
+    ProtocolError,
+    SkillwireError,
+    StoreError,
+    VerificationError,
+)
+from skillwire.gateway.store_tasks import content_name
+from skillwire.gateway.upstream import SNAPSHOT
 from skillwire.skill.approval import agrees, covers
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.review import review_entry, with_text
@@ -48,10 +59,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.catalog.mapped import UriMap
-    from skillwire.gateway.approval_view import ApprovalView
-    from skillwire.gateway.audit import AuditLog
-    from skillwire.gateway.plan import Plan
+    from skillwire.catalog.uri_map import UriMap
+    from skillwire.gateway.config import Plan
+    from skillwire.gateway.store_tasks import ApprovalView, AuditLog
     from skillwire.host.approvals import Approvals
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
@@ -344,8 +354,7 @@ class ApprovalGate(GatedCatalog):
 
     async def problems(self) -> Sequence[Diagnostic]:
         """Problems of the source, and skills that wait for approval."""
-        await self._update()
-        return [*await self.inner.problems(), *self.admission.waiting_problems(self._waiting)]
+        return await self._problems(for_operator=False)
 
     async def ignored(self) -> Sequence[str]:
         """Paths that are not served because of their names."""
@@ -364,9 +373,13 @@ class ApprovalGate(GatedCatalog):
 
     async def problems_for_operator(self) -> Sequence[Diagnostic]:
         """The same as ``problems``, with commands that include the folders of files."""
+        return await self._problems(for_operator=True)
+
+    async def _problems(self, *, for_operator: bool) -> list[Diagnostic]:
         await self._update()
-        waiting = self.admission.waiting_problems(self._waiting, for_operator=True)
-        return [*await self.inner.problems(), *waiting]
+        # The state of the upstream reports a partial listing (``upstream.py``).
+        own = [problem for problem in await self.inner.problems() if problem.reference != "listing-partial"]
+        return [*own, *self.admission.waiting_problems(self._waiting, for_operator=for_operator)]
 
     async def waiting(self) -> Sequence[SkillEntry]:
         """Skills that the policy allows and that wait for approval."""
@@ -454,7 +467,7 @@ class ApprovalGate(GatedCatalog):
             return None
         try:
             full = await self.inner.get_skill(entry.uri)
-        except NotFoundError:
+        except (NotFoundError, ProtocolError, VerificationError, FormatError):  # missing or invalid
             return None
         return full if self.admission.admits(full) else None
 

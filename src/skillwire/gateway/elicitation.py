@@ -39,8 +39,7 @@ from mcp_types import INVALID_PARAMS
 from mcp_types.methods import INPUT_REQUIRED_METHODS
 
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError
-from skillwire.gateway.approval_queue import RequestedSkill
-from skillwire.gateway.audit import content_name
+from skillwire.gateway.store_tasks import RequestedSkill, content_name
 from skillwire.host.approvals import Answer, ApprovalRequest
 from skillwire.server.dialect import is_modern
 from skillwire.server.sdk_compat import connection_of
@@ -268,9 +267,10 @@ class Elicitation:
         for uri in await self._possible_uris(reference):
             try:
                 upstream = self._gateway.upstreams.get(parse_uri(uri).segments[0])
-                if upstream is None or not self._sees()(uri):
+                inner = None if upstream is None else upstream.uri_map().inner(uri)
+                if upstream is None or inner is None or not self._sees()(uri):
                     continue
-                entry = await upstream.gate.waiting_around(upstream.catalog.inner_uri(uri))
+                entry = await upstream.gate.waiting_around(inner)
             except (FormatError, NotFoundError):
                 continue
             if entry is not None:

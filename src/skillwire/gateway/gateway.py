@@ -15,45 +15,29 @@ import anyio
 from anyio import to_thread
 
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.catalog.mapped import MappedCatalog, UriMap
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import StoreError
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
-from skillwire.gateway.approval_queue import ApprovalQueue
-from skillwire.gateway.approval_view import ApprovalView
-from skillwire.gateway.audit import AuditLog
-from skillwire.gateway.federation import FederatedCatalog
-from skillwire.gateway.provenance import ORIGIN
+from skillwire.gateway.federation import FederatedCatalog, Upstream, uri_map_of
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
-from skillwire.gateway.upstream import UpstreamCatalog, prepare_entry
+from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
+from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.host.skill_host import check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Mapping
     from pathlib import Path
 
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.gateway.plan import Plan
-    from skillwire.gateway.policy import GatewayPolicy
+    from skillwire.gateway.config import GatewayPolicy, Plan
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
     from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
-
-
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """One upstream. ``catalog`` is ``gate`` under the URIs of the gateway."""
-
-    label: str
-    remote: RemoteCatalog | None  # None for a folder
-    gate: ApprovalGate
-    catalog: MappedCatalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +133,7 @@ class _Builder:
             for label in sorted({*plan.servers, *plan.folders})
         }
         return Gateway(
-            FederatedCatalog({label: upstream.catalog for label, upstream in upstreams.items()}),
+            FederatedCatalog(upstreams),
             upstreams,
             plan.policy,
             plan.is_public,
@@ -167,8 +151,7 @@ class _Builder:
 
         catalog = DirectoryCatalog(self._plan.folders[label], describe=describe)
         catalog.demand_root()
-        uri_map = UriMap(label, DEFAULT_SCHEME)
-        return self._upstream(label, None, catalog, lambda: uri_map)
+        return self._upstream(label, None, catalog)
 
     def _server(self, label: str) -> Upstream:
         settings, limits = self._plan.policy.upstream(label), self._limits
@@ -192,26 +175,23 @@ class _Builder:
             closed=self._plan.policy.mode == "admit" and not settings.materialize,
             prepare=prepare_entry,
         )
-        server = UpstreamCatalog(remote)
-        catalog: Catalog = server
-        if settings.materialize:
+        if not settings.materialize:
+            return self._upstream(label, remote, remote)
 
-            def is_selected(entry: SkillEntry) -> bool:
-                return self._plan.policy.materializes(label, server.uri_map().path(entry.uri))
+        def is_selected(entry: SkillEntry) -> bool:
+            return self._plan.policy.materializes(label, uri_map_of(label, remote).path(entry.uri))
 
-            saved = SnapshotStore(label, self._store, self._cache, ignores_saved=self._plan.renews_snapshots)
-            catalog = MaterializedCatalog(server, label, is_selected, saved, limits=self._limits)
-        return self._upstream(label, remote, catalog, server.uri_map)
+        saved = SnapshotStore(label, self._store, self._cache, ignores_saved=self._plan.renews_snapshots)
+        snapshots = MaterializedCatalog(remote, label, is_selected, saved, limits=self._limits)
+        return self._upstream(label, remote, snapshots)
 
-    def _upstream(
-        self, label: str, remote: RemoteCatalog | None, inner: Catalog, uri_map: Callable[[], UriMap]
-    ) -> Upstream:
+    def _upstream(self, label: str, remote: RemoteCatalog | None, inner: Catalog) -> Upstream:
         def seen_at() -> float | None:
             return None if remote is None else remote.seen_at
 
+        uri_map = partial(uri_map_of, label, remote)
         admission = Admission(label, self._plan, self._view, self._approvals, uri_map=uri_map, seen_at=seen_at)
-        gate = ApprovalGate(inner, admission, self._audit)
-        return Upstream(label, remote, gate, MappedCatalog(gate, uri_map))
+        return Upstream(label, remote, ApprovalGate(inner, admission, self._audit))
 
 
 async def _prune(cache: ContentCache) -> None:

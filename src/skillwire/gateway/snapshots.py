@@ -21,10 +21,18 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import to_thread
 
-from skillwire.catalog.changes import Change, ChangeFeed, ChangeStream
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, DirectoryChild, Page, SkillFile
+from skillwire.catalog.contract import (
+    DEFAULT_PAGE_SIZE,
+    Change,
+    ChangeFeed,
+    ChangeStream,
+    DirectoryChild,
+    Page,
+    SkillFile,
+    no_directory,
+    no_file,
+)
 from skillwire.catalog.cursor import children_in, page_of
-from skillwire.catalog.snapshot import no_directory, no_file
 from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.client.entry_table import is_same, root_of
 from skillwire.errors import (
@@ -36,7 +44,7 @@ from skillwire.errors import (
     UpstreamError,
     VerificationError,
 )
-from skillwire.gateway.provenance import SNAPSHOT, format_time
+from skillwire.gateway.upstream import SNAPSHOT, format_time, safe_error
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
@@ -44,8 +52,8 @@ from skillwire.skill.entry import Resource, SkillEntry
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri
 from skillwire.skill.verify import VerifiedFile, verify_file
+from skillwire.store.content_cache import read_cached
 from skillwire.store.contract import SeenEntries
-from skillwire.store.write_behind import read_cached
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -55,6 +63,8 @@ if TYPE_CHECKING:
     from skillwire.store.contract import Store
 
 _RETRY_SECONDS = 30.0
+# Errors whose messages contain nothing of the upstream.
+_OWN_ERRORS = (FormatError, NotFoundError, VerificationError)
 
 log = logging.getLogger("skillwire.gateway")
 
@@ -255,8 +265,9 @@ class MaterializedCatalog(WrapperCatalog):
                 return
             snapshot, files = await take_snapshot(self.inner, self._label, entry, self._limits)
             await self._saved.put_files(files)
-        except SkillwireError as error:
-            log.info("no snapshot of %s from %r: %s", entry.uri, self._label, error.message)
+        except SkillwireError as raised:
+            log.info("no snapshot of %s from %r: %s", entry.uri, self._label, raised.message)
+            error = raised if isinstance(raised, _OWN_ERRORS) else safe_error(raised, self._label, entry.uri)
             before, self._failed[root] = self._failed.get(root), (entry, error)
             if before is None or before[1].message != error.message:
                 self._feed.publish(Change(changed=frozenset({entry.uri})))  # so that problems are reported again

@@ -1,115 +1,55 @@
-"""One upstream of the gateway: a remote catalog whose errors are safe to show to clients.
+"""What clients may see of an upstream: its entries with their provenance, its errors, and its problems.
 
-Error messages of an upstream may contain addresses or the output of a process. They go to the operator's log and
-terminal. Clients and the page see the error's reference only. Entries get their provenance (``provenance.py``). An
-entry whose name breaks the format is reported and not published, in every dialect (F2, U3, P2).
+- ``prepare_entry`` adds the provenance of an entry: ``_meta`` with our own prefix (R4, O2). It is sent with the
+  resources of a skill, with the result of ``skills/get`` and with file contents, but never in an entry: a client
+  that refuses an entry because of an additional field refuses the whole page (docs/gateway.md). It contains no
+  secrets, and no address of an upstream. An entry whose name breaks the format is not published (F2, U3, P2).
+- Error messages of an upstream may contain addresses or the output of a process. They go to the operator's log and
+  terminal. Clients and the page see the error's reference only (``safe_error``).
 """
 
 from __future__ import annotations
 
 import logging
-from itertools import islice
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
-from skillwire.catalog.contract import DEFAULT_PAGE_SIZE
-from skillwire.catalog.mapped import UriMap
-from skillwire.catalog.snapshot import no_skill
-from skillwire.catalog.wrapper import WrapperCatalog
-from skillwire.errors import (
-    FormatError,
-    NotFoundError,
-    ProtocolError,
-    SkillwireError,
-    UpstreamError,
-    VerificationError,
-)
-from skillwire.gateway.provenance import format_time, with_provenance
+from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.entry import invalid_entry
 from skillwire.skill.frontmatter import description_problems, is_name
-from skillwire.skill.uri import DEFAULT_SCHEME, NAMED_SCHEME
+from skillwire.wire.meta import URI
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Iterator, Sequence
+    from collections.abc import Iterator
 
-    from skillwire.catalog.changes import Change
-    from skillwire.catalog.contract import DirectoryChild, Page, SkillFile
+    from skillwire.catalog.contract import Catalog
     from skillwire.client.remote import RemoteCatalog
-    from skillwire.skill import SkillEntry
+    from skillwire.skill import Json, SkillEntry
 
-T = TypeVar("T")
+_PREFIX = URI.rpartition("/")[0]
+ORIGIN = f"{_PREFIX}/origin"  # the label of the upstream
+UPSTREAM_URI = f"{_PREFIX}/upstream-uri"  # the upstream's URI of the SKILL.md
+DIALECT = f"{_PREFIX}/dialect"  # the dialect of the upstream
+STALE_SINCE = f"{_PREFIX}/stale-since"  # when the upstream was last listed; only while it is unavailable
+NOT_PROMISED = f"{_PREFIX}/not-promised"  # what the upstream did not promise, so that it cannot be verified
+SNAPSHOT = f"{_PREFIX}/snapshot-of"  # when the gateway took the snapshot; its digests are the gateway's own
 
 _MAX_DESCRIPTION_PROBLEMS = 1000
-# References of errors that the client makes itself: their messages contain nothing of the upstream.
-_SAFE_ERRORS = ("file-too-large", "directory-unsupported", "no-skills", "entry-other", "cursor-invalid")
+# References of errors that this program makes itself: their messages contain nothing of the upstream.
+_SAFE_ERRORS = (
+    "file-changing",
+    "skill-too-large",
+    "directory-unsupported",
+    "no-skills",
+    "entry-other",
+    "cursor-invalid",
+)
 _LISTING_ERRORS = ("listing-too-long", "cursor-repeats")
 _FIX_LISTING = "raise the limits of the upstream in the policy, or fix the upstream"
 
 log = logging.getLogger("skillwire.gateway")
-
-
-class UpstreamCatalog(WrapperCatalog):
-    """The part of ``remote`` that clients may see. Create ``remote`` with ``prepare=prepare_entry``."""
-
-    def __init__(self, remote: RemoteCatalog) -> None:
-        super().__init__(remote)
-        self.remote = remote
-        self._descriptions: list[Diagnostic] | None = None  # None after a change
-        self._watch = remote.changes()
-        self._watch.forward(self._forget)
-
-    def uri_map(self) -> UriMap:
-        """The map of the upstream's URIs to those of the gateway.
-
-        An upstream that knows its skills by name only has no URIs: the scheme that stands for them is not shown.
-        """
-        is_named = self.remote.schemes == frozenset({NAMED_SCHEME})
-        return UriMap(self.remote.label, NAMED_SCHEME if is_named else DEFAULT_SCHEME)
-
-    async def get_skill(self, uri: str) -> SkillEntry:
-        """One entry; an invalid one does not exist for clients."""
-        try:
-            return await self._answer(self.remote.get_skill(uri))
-        except (NotFoundError, ProtocolError, VerificationError, FormatError) as error:
-            raise no_skill(uri) from error
-
-    async def read_file(self, uri: str) -> SkillFile:
-        """One file."""
-        return await self._answer(self.remote.read_file(uri))
-
-    async def read_directory(
-        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
-    ) -> Page[DirectoryChild]:
-        """One page of a directory."""
-        return await self._answer(self.remote.read_directory(uri, cursor, limit))
-
-    async def problems(self) -> Sequence[Diagnostic]:
-        """The state of the upstream, entries that are not published, and invalid descriptions."""
-        remote = self.remote
-        if self._descriptions is None:
-            found = _description_problems([entry async for entry in remote.entries()])
-            self._descriptions = list(islice(found, _MAX_DESCRIPTION_PROBLEMS))
-        entries = [problem for problem in await remote.problems() if problem.reference != "listing-partial"]
-        return [*_state_problems(remote), *entries, *self._descriptions]
-
-    async def _answer(self, asked: Awaitable[T]) -> T:
-        """The upstream's answer. An error that may contain text of the upstream becomes ``upstream-away``."""
-        try:
-            return await asked
-        except (NotFoundError, VerificationError, FormatError):
-            raise
-        except SkillwireError as error:
-            if error.reference in _SAFE_ERRORS:
-                raise
-            log.info("upstream %r: %s [%s]", self.remote.label, error.message, error.reference)
-            raise UpstreamError(
-                "upstream-away",
-                f"the server of {self.remote.label!r} does not answer",
-                "try again later; files that were read before are still served from the cache",
-            ) from error
-
-    def _forget(self, change: Change) -> None:  # noqa: ARG002
-        self._descriptions = None
 
 
 def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
@@ -122,32 +62,75 @@ def prepare_entry(entry: SkillEntry, remote: RemoteCatalog) -> SkillEntry:
     if None in entry.arguments.values():
         needed = ", ".join(entry.arguments)
         raise invalid_entry(f"it needs arguments ({needed:.200}), which a gateway cannot forward", "P2")
-    since = remote.seen_at if remote.state == "stale" else None
-    return with_provenance(entry, remote.label, dialect=remote.dialect, stale_since=since)
+    meta: dict[str, Json] = {key: value for key, value in entry.meta.meta.items() if key != STALE_SINCE}
+    meta |= {ORIGIN: remote.label, UPSTREAM_URI: entry.uri}
+    if remote.dialect is not None:
+        meta[DIALECT] = remote.dialect
+    if remote.state == "stale" and remote.seen_at is not None:
+        meta[STALE_SINCE] = format_time(remote.seen_at)
+    if entry.gaps:
+        meta[NOT_PROMISED] = [*sorted(entry.gaps)]
+    return replace(entry, meta=replace(entry.meta, meta=meta))
 
 
-def _state_problems(remote: RemoteCatalog) -> list[Diagnostic]:
+def format_time(at: float) -> str:
+    """A time in the format of the protocol."""
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+
+
+def safe_error(error: SkillwireError, label: str, uri: str) -> SkillwireError:
+    """``error`` if its message contains nothing of the upstream ``label``, else an error that replaces it."""
+    if error.reference in _SAFE_ERRORS:
+        return error
+    if error.reference == "file-too-large":  # B1: the upstream's error has its own URI, and no key of the policy
+        return LimitError(
+            "file-too-large",
+            f"{uri!r:.300} is larger than this gateway accepts from {label!r}",
+            f"the operator of the gateway can raise max-file-bytes of [upstream.{label}]",
+            rule="B1",
+        )
+    log.info("upstream %r: %s [%s]", label, error.message, error.reference)
+    return UpstreamError(
+        "upstream-away",
+        f"the server of {label!r} does not answer",
+        "try again later; files that were read before are still served from the cache",
+    )
+
+
+async def upstream_problems(gate: Catalog, remote: RemoteCatalog | None) -> list[Diagnostic]:
+    """The state of an upstream, entries that are not published, and invalid descriptions."""
+    problems = await gate.problems()
+    if remote is None:
+        return [*problems]
+    entries = [entry async for entry in remote.entries()]
+    return [*_state_problems(remote), *problems, *_description_problems(entries)]
+
+
+def _state_problems(remote: RemoteCatalog) -> Iterator[Diagnostic]:
     label, error = remote.label, remote.error
     reason = "" if error is None else f" [{error.reference}]"
     if remote.state in ("unreachable", "connecting"):
         message = f"the upstream {label!r} is unavailable and was never listed{reason}"
-        return [Diagnostic("upstream-away", message, "check that it runs and how it is configured", file="")]
-    if remote.state == "stale":
+        yield Diagnostic("upstream-away", message, "check that it runs and how it is configured", file="")
+    elif remote.state == "stale":
         since = "" if remote.seen_at is None else f" since {format_time(remote.seen_at)}"
         is_listing_error = error is not None and error.reference in _LISTING_ERRORS
         what = "has not sent a complete listing" if is_listing_error else "has not answered"
         message = f"the upstream {label!r} {what}{since}; its last listing is served{reason}"
         hint = _FIX_LISTING if is_listing_error else "check that it runs"
-        return [Diagnostic("upstream-stale", message, hint, file="")]
-    if error is not None:
+        yield Diagnostic("upstream-stale", message, hint, file="")
+    elif error is not None:
         message = f"the upstream {label!r} did not list all of its skills{reason}"
-        return [Diagnostic("upstream-partial", message, _FIX_LISTING, file="")]
-    return []
+        yield Diagnostic("upstream-partial", message, _FIX_LISTING, file="")
 
 
-def _description_problems(entries: Sequence[SkillEntry]) -> Iterator[Diagnostic]:
+def _description_problems(entries: list[SkillEntry]) -> list[Diagnostic]:
     """F3, F7: skills with invalid descriptions are served and reported. Some dialects have no descriptions."""
+    found: list[Diagnostic] = []
     for entry in (each for each in entries if each.whole_frontmatter or each.description):
         for reference, message, hint in description_problems(entry.frontmatter):
             place = entry.name if entry.is_named else entry.uri
-            yield Diagnostic(reference, message, hint, file=place, skill=place)
+            found.append(Diagnostic(reference, message, hint, file=place, skill=place))
+        if len(found) >= _MAX_DESCRIPTION_PROBLEMS:
+            break
+    return found

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
-    from skillwire.catalog.changes import Change
+    from skillwire.catalog.contract import Change
     from skillwire.client.connect import ConnectTarget
     from skillwire.client.dialects.contract import Children
     from skillwire.client.remote import CatalogState

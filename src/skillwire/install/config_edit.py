@@ -24,18 +24,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError, StoreError
-from skillwire.install.agents import locate
-from skillwire.install.host_configs import find_config, has_only_ours
-from skillwire.install.places import shown
-from skillwire.install.transaction import replace_file
+from skillwire.install.agents import find_config, has_only_ours, locate, shown
+from skillwire.install.transaction import read_file, replace_file
+from skillwire.limits import MIB
 
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator, Sequence
 
-    from skillwire.install.host_configs import HostConfig
+    from skillwire.install.agents import HostConfig
     from skillwire.install.places import InstallScope
 
-_MAX_BYTES = 16 * 1024 * 1024
+_MAX_BYTES = 16 * MIB
 _MAX_BACKUPS = 1000
 _NO_FILE = b"There was no such file.\n"  # neither JSON nor TOML, so no file of a host has this content
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
@@ -122,15 +121,11 @@ def plan_undo(agent: str, name: str, scope: InstallScope) -> Edit:
                 f"'connect' did not write the entry {name!r:.80} in this form",
                 "remove it by hand",
             )
-        return _undoing(config, file, name, entry)
-
-
-def _undoing(config: HostConfig, file: _File, name: str, entry: dict[str, Any]) -> Edit:
-    for before in _kept(file.path, name):
-        with suppress(FormatError):
-            if _bytes(added(config, _text(before or b""), name, entry)) == file.data:
-                return Edit(file, name, before, is_restored=True)
-    return Edit(file, name, _bytes(removed(config, file.text, name, entry)))
+        for before in _kept(file.path, name):
+            with suppress(FormatError):
+                if _bytes(added(config, _text(before or b""), name, entry)) == file.data:
+                    return Edit(file, name, before, is_restored=True)
+        return Edit(file, name, _bytes(removed(config, file.text, name, entry)))
 
 
 def apply_edit(edit: Edit) -> Path | None:
@@ -143,10 +138,17 @@ def apply_edit(edit: Edit) -> Path | None:
             "nothing was written; run the command again",
         )
     backup = None if edit.is_restored else _keep(edit.file, edit.name)
-    if edit.new is None:
-        _remove(path)
-    else:
+    if edit.new is not None:
         replace_file(path, edit.new, mode=edit.file.mode)
+    else:
+        try:
+            path.unlink()
+        except OSError as error:
+            raise StoreError(
+                "write-failed",
+                f"{path.name!r} could not be removed: {error.strerror}",
+                "check the permissions of its folder",
+            ) from error
     if edit.is_restored:
         _forget(edit)
     return backup
@@ -181,8 +183,13 @@ def _find(agent: str, config: HostConfig, scope: InstallScope, *, by_hand: str) 
         raise NotFoundError(
             "config-unknown", f"{agent} has no known MCP configuration in a project", "use --global"
         )
-    found = [_located(label, scope) for label in labels]
-    path, label = next((each for each in found if os.path.exists(each[0])), found[0])
+    paths = [
+        locate(label, scope.home, scope.environment).path if is_private else scope.project / label
+        for label in labels
+    ]
+    path = next((each for each in paths if os.path.exists(each)), paths[0])
+    # A variable may have moved it out of the home, so its label is not always that of the table.
+    label = shown(path, scope.home) if is_private else labels[paths.index(path)]
     if config.format == "yaml":
         raise FormatError(
             "config-by-hand", f"{label} is YAML, which cannot be changed without losing its comments", by_hand
@@ -197,38 +204,8 @@ def _find(agent: str, config: HostConfig, scope: InstallScope, *, by_hand: str) 
     return _File(real, label, _read(real), is_private)
 
 
-def _located(label: str, scope: InstallScope) -> tuple[Path, str]:
-    """Return the path and its label; a variable may have moved it out of the home."""
-    if scope.kind == "project":
-        return scope.project / label, label
-    path = locate(label, scope.home, scope.environment).path
-    return path, shown(path, scope.home)
-
-
 def _read(path: Path) -> bytes | None:
-    try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
-    except FileNotFoundError:
-        return None
-    except OSError as error:
-        raise StoreError(
-            "config-unreadable", f"{path.name!r} cannot be read: {error.strerror}", "check its permissions"
-        ) from error
-    if len(data) > _MAX_BYTES:
-        raise FormatError("config-invalid", f"{path.name!r} is too large for a configuration", "check the file")
-    return data
-
-
-def _remove(path: Path) -> None:
-    try:
-        path.unlink()
-    except OSError as error:
-        raise StoreError(
-            "write-failed",
-            f"{path.name!r} could not be removed: {error.strerror}",
-            "check the permissions of its folder",
-        ) from error
+    return read_file(path, _MAX_BYTES, "config", repr(path.name))
 
 
 def _text(data: bytes) -> str:

@@ -52,21 +52,15 @@ def look(folder: Path, name: str, expected: Collection[str] = ()) -> Seen:
         if not place.is_dir():
             return Seen("other")
         with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
-            return Seen("folder", dict(_digests(root, expected)))
+            found = {
+                path: hash_file_at(inner, base, _MAX_BYTES).digest if is_file and path in expected else "not read"
+                for path, inner, base, is_file in _walk(root, expected)
+            }
+            return Seen("folder", found)
     except OSError as error:
         raise StoreError(
             "folder-unreadable", f"{name!r:.200} cannot be read: {error.strerror}", "check its permissions"
         ) from error
-
-
-def read_files(folder: Path, name: str, paths: Collection[str]) -> dict[str, bytes]:
-    """Read the existing files among ``paths`` of a skill."""
-    with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
-        return {
-            path: read_file_at(inner, base, _MAX_BYTES)[1]
-            for path, inner, base, is_file in _walk(root, paths)
-            if is_file and path in paths
-        }
 
 
 def compare(seen: Seen, files: Mapping[str, str]) -> tuple[str, ...]:
@@ -110,31 +104,23 @@ def check_free(folder: Path, name: str) -> None:
             )
 
 
-def _digests(root: int, expected: Collection[str]) -> Iterator[tuple[str, str]]:
-    for path, folder, name, is_file in _walk(root, expected):
-        is_read = is_file and path in expected
-        yield path, hash_file_at(folder, name, _MAX_BYTES).digest if is_read else "not read"
-
-
 def _walk(root: int, expected: Collection[str]) -> Iterator[tuple[str, int, str, bool]]:
     """Yield everything below ``root``: path, descriptor of its folder, its name, whether it is a regular file."""
     folders = {str(above) for path in expected for above in PurePosixPath(path).parents}
-    yield from _walk_folder(root, frozenset({*expected, *folders}), folders, "")
 
+    def visit(folder: int, prefix: str) -> Iterator[tuple[str, int, str, bool]]:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                path = prefix + entry.name
+                if path not in expected and path not in folders and _LITTER.fullmatch(entry.name):
+                    continue
+                if path in folders and entry.is_dir(follow_symlinks=False):
+                    with open_folder(folder, (entry.name,)) as below:
+                        yield from visit(below, f"{path}/")
+                else:
+                    yield path, folder, entry.name, entry.is_file(follow_symlinks=False)
 
-def _walk_folder(
-    folder: int, known: frozenset[str], folders: Collection[str], prefix: str
-) -> Iterator[tuple[str, int, str, bool]]:
-    with os.scandir(folder) as entries:
-        for entry in sorted(entries, key=lambda entry: entry.name):
-            path = prefix + entry.name
-            if path not in known and _LITTER.fullmatch(entry.name):
-                continue
-            if path in folders and entry.is_dir(follow_symlinks=False):
-                with open_folder(folder, (entry.name,)) as below:
-                    yield from _walk_folder(below, known, folders, f"{path}/")
-            else:
-                yield path, folder, entry.name, entry.is_file(follow_symlinks=False)
+    return visit(root, "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +163,13 @@ def installed_files(scope: InstallScope, skill: Installed) -> dict[str, bytes] |
     """Read the skill from a folder that matches the lock; ``None`` if no folder does."""
     for place in layout_of(scope, skill).copies:
         if not compare(look(place.folder, skill.name, skill.files), skill.files):
-            files = read_files(place.folder, skill.name, skill.files)
+            with open_root(str(place.folder)) as top, open_folder(top, (skill.name,)) as root:
+                files = {
+                    path: read_file_at(inner, base, _MAX_BYTES)[1]
+                    for path, inner, base, is_file in _walk(root, skill.files)
+                    if is_file and path in skill.files
+                }
+            # Hashed again: the files may have changed since the comparison.
             if {path: digest_of(data) for path, data in files.items()} == dict(skill.files):
                 return files
     return None

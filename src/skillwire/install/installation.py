@@ -1,8 +1,11 @@
-"""Adding, updating, removing, restoring and checking installed skills.
+"""Fetching, adding, updating, removing, restoring and checking installed skills.
 
-Works on fetched skills, the lock and folders. Nothing is printed and no user is asked here. Only content that the
-lock records byte for byte is overwritten; ``force`` overwrites other content after copying it.
+Nothing is printed and no user is asked here. Only content that the lock records byte for byte is overwritten;
+``force`` overwrites other content after copying it.
 
+- ``fetch`` reads and verifies every byte before the user is asked (V1, V2, V4). Exactly the shown bytes are
+  written; nothing is read twice. A skill without digests cannot be pinned and is refused (V7). So is content that
+  differs from the lock (V3).
 - A skill never replaces one from another origin (N1), or one whose name is equal on some disks (B5).
 - Before a verb changes anything, ``tidy_up`` settles what killed processes left, according to the lock. It looks
   into every folder that a verb could have written to: those of all known agents, of the lock, and of the command
@@ -18,28 +21,103 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from skillwire.catalog.export import check_tree
+from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, VerificationError
 from skillwire.install.agents import AGENTS
 from skillwire.install.drift import check_free, compare, installed_states, layout_of, look, states
-from skillwire.install.fetch import promised_digests
-from skillwire.install.lock import Installed, Lock, format_lock, parse_name
-from skillwire.install.lock_file import held_lock
+from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
 from skillwire.install.transaction import back_up, forget, open_swap, tidy, unfinished, was_put
+from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import fold
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.review import Review, review_entry, with_nested, with_text, with_unread
+from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.install.drift import PlaceState
-    from skillwire.install.fetch import Fetched
     from skillwire.install.lock import Mode, Server
     from skillwire.install.places import InstallScope, Layout, Place
     from skillwire.install.transaction import Swap
     from skillwire.skill import SkillEntry
 
+_SHOWN = 5  # differences in a message
 _REPLACES = "nothing was overwritten; to replace it and keep a copy, add --force"
 _REMOVES = "nothing was removed; to remove it and keep a copy, add --force"
+
+
+@dataclass(frozen=True, slots=True)
+class Fetched:
+    """A skill that was read and verified, with its review."""
+
+    entry: SkillEntry
+    files: Mapping[str, bytes]
+    review: Review
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return parse_name(self.entry.path.rpartition("/")[2])
+
+    @property
+    def digests(self) -> dict[str, str]:
+        """The digest of every file."""
+        return {path: digest_of(data) for path, data in self.files.items()}
+
+
+async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], None] | None = None) -> Fetched:
+    """Read and verify every file of ``entry``, and search it for hidden text (B6).
+
+    The review includes the requests of nested skills, because they are installed too (A3, A4).
+    """
+    files = await read_verified(catalog, entry, on_file=on_file)
+    review = review_entry(entry)
+    for path, data in files.items():
+        if len(data) > DEFAULT_LIMITS.max_checked_text:
+            review = with_unread(review, path)
+        else:
+            with suppress(UnicodeDecodeError):
+                review = with_text(review, path, data.decode())
+    for path in review.nested:
+        try:
+            fields = parse_skill_md(files[path]).frontmatter
+        except SkillwireError:
+            fields = None
+        review = with_nested(review, path, fields)
+    fetched = Fetched(entry, files, review)
+    check_tree(fetched.name, files)  # before the user is asked about files that cannot be written
+    return fetched
+
+
+def promised_digests(entry: SkillEntry) -> dict[str, str]:
+    """V7: return the digests of ``entry`` by path, which must cover every file."""
+    depth = len(skill_root(parse_uri(entry.uri)).segments)
+    found = {"/".join(parse_uri(file.uri).segments[depth:]): file.digest for file in entry.files}
+    digests = {path: digest for path, digest in found.items() if digest is not None}
+    if not entry.is_complete or len(digests) != len(entry.files):
+        raise VerificationError(
+            "skill-unverifiable",
+            f"{entry.uri!r:.300} does not state the digests of all files, so it cannot be pinned",
+            "ask the publisher to state the digests; a host can still load it, with an approval each time",
+            rule="V7",
+        )
+    return digests
+
+
+def check_pinned(skill: Installed, digests: Mapping[str, str], scope: InstallScope) -> None:
+    """V3: refuse served content that differs from the lock."""
+    if digests != skill.files:
+        paths = sorted(path for path in {*digests, *skill.files} if digests.get(path) != skill.files.get(path))
+        raise VerificationError(
+            "lock-differs",
+            f"{skill.uri!r:.300} differs from the lock: {', '.join(paths):.300}",
+            f"see the changes: {scope.command('update', skill.name)}",
+            rule="V3",
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,9 +144,9 @@ def add(
     """Write the skill into the folders of ``agents`` and into the lock."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
-        merged = merged_agents(lock.now, scope, server, fetched.entry, agents)
+        merged = _merged_agents(lock.now, scope, server, fetched.entry, agents)
         known = lock.now.skills.get(name)
-        check_same(known, digests, scope)
+        _check_same(known, digests, scope)
         layout = scope.layout(merged)
         ours = {place.folder for place in scope.layout({} if known is None else known.agents).places}
         for state in states(name, digests, layout):
@@ -228,13 +306,11 @@ def _lock_changed() -> FormatError:
 def _in_the_way(
     name: str, state: PlaceState, *, is_ours: bool, forcing: str = _REPLACES
 ) -> OriginError | VerificationError:
-    where, how = f"{state.place.label}/{name}", ", ".join(_first(state.details))
+    where, more = f"{state.place.label}/{name}", len(state.details) - _SHOWN
     if is_ours:
+        how = ", ".join((*state.details[:_SHOWN], *([f"and {more} more"] if more > 0 else [])))
         return VerificationError(
-            "skill-drifted",
-            f"{where!r:.300} does not match the lock: {how}",
-            forcing,
-            rule="V1",
+            "skill-drifted", f"{where!r:.300} does not match the lock: {how}", forcing, rule="V1"
         )
     return OriginError(
         "skill-foreign",
@@ -244,19 +320,13 @@ def _in_the_way(
     )
 
 
-def _first(words: tuple[str, ...], shown: int = 5) -> Iterator[str]:
-    yield from words[:shown]
-    if len(words) > shown:
-        yield f"and {len(words) - shown} more"
-
-
 def check_add(
     lock: Lock, scope: InstallScope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode], who: Signature
 ) -> None:
     """Refuse a skill that cannot be added or recorded, before anything is fetched and the user is asked."""
     name, digests = parse_name(entry.path.rpartition("/")[2]), promised_digests(entry)
-    merged, known = merged_agents(lock, scope, server, entry, agents), lock.skills.get(name)
-    check_same(known, digests, scope)
+    merged, known = _merged_agents(lock, scope, server, entry, agents), lock.skills.get(name)
+    _check_same(known, digests, scope)
     if known is not None:
         layout_of(scope, known)
     for place in scope.layout(merged).places:
@@ -266,7 +336,7 @@ def check_add(
     format_lock(lock.having(new))
 
 
-def merged_agents(
+def _merged_agents(
     lock: Lock, scope: InstallScope, server: Server, entry: SkillEntry, agents: Mapping[str, Mode]
 ) -> dict[str, Mode]:
     """Return all agents of the skill, including ``agents``; refuse the name of a skill of another origin (N1)."""
@@ -299,7 +369,7 @@ def merged_agents(
     return {**known.agents, **agents}
 
 
-def check_same(known: Installed | None, digests: Mapping[str, str], scope: InstallScope) -> None:
+def _check_same(known: Installed | None, digests: Mapping[str, str], scope: InstallScope) -> None:
     """Refuse content that differs from the installed one: that is an update, which needs its own approval (A2)."""
     if known is not None and known.files != digests:
         raise FormatError(
@@ -332,7 +402,13 @@ def tidy_up(scope: InstallScope, agents: Iterable[str], *, backups: Path, stamp:
         return kept
     with held_lock(scope.lock_path) as lock:
         named = {agent for skill in lock.now.skills.values() for agent in skill.agents}
-        for folder in _agent_folders(scope, {*AGENTS, *named, *agents}):
+        folders: set[Path] = set()
+        for agent in {*AGENTS, *named, *agents}:
+            with suppress(SkillwireError):  # an unusable folder was not written to
+                folders.add(scope.place_of(agent).folder)
+        with suppress(SkillwireError):
+            folders.add(scope.shared.folder)
+        for folder in folders:
 
             def keep(name: str, folder: Path = folder) -> None:
                 kept.append(back_up(folder, name, backups, stamp.replace(":", "")))
@@ -346,25 +422,14 @@ def tidy_up(scope: InstallScope, agents: Iterable[str], *, backups: Path, stamp:
 
 def _is_recorded(scope: InstallScope, lock: Lock, folder: Path, name: str, path: Path) -> bool:
     """Return whether ``path`` matches the record of the lock for ``name`` in ``folder``."""
+    skill = lock.skills.get(name)
+    if skill is None:
+        return False
     try:
-        return name in lock.skills and _is_as_recorded(scope, lock.skills[name], folder, path)
+        layout = scope.layout(skill.agents)
+        if any(place.folder == folder for place in layout.copies):
+            return not compare(look(path.parent, path.name, skill.files), skill.files)
+        links = [layout.link_to(name, place) for place in layout.links if place.folder == folder]
     except SkillwireError:  # a skill that cannot be placed or read does not match
         return False
-
-
-def _is_as_recorded(scope: InstallScope, skill: Installed, folder: Path, path: Path) -> bool:
-    layout = scope.layout(skill.agents)
-    if any(place.folder == folder for place in layout.copies):
-        return not compare(look(path.parent, path.name, skill.files), skill.files)
-    links = [layout.link_to(skill.name, place) for place in layout.links if place.folder == folder]
     return bool(links) and path.is_symlink() and os.readlink(path) == links[0]
-
-
-def _agent_folders(scope: InstallScope, agents: Iterable[str]) -> set[Path]:
-    found: set[Path] = set()
-    for agent in agents:
-        with suppress(SkillwireError):  # an unusable folder was not written to
-            found.add(scope.place_of(agent).folder)
-    with suppress(SkillwireError):
-        found.add(scope.shared.folder)
-    return found

@@ -1,29 +1,41 @@
 """``skills.lock.json``: the installed skills, their source, digests, time and user.
 
-Pure functions between bytes and values. Equal values give equal text: sorted keys, two spaces, one digest per
+``parse_lock`` and ``format_lock`` are pure. Equal values give equal text: sorted keys, two spaces, one digest per
 line, a final line break. So a change of one file is a change of one line. Unknown fields are kept. A newer
 version, an invalid value or a duplicate key is a ``FormatError``.
 
 The lock has no headers, tokens or values of variables, only what is needed to reach the server again.
+
+Only one process changes the file at a time: it locks the folder (``flock``), reads the file again, and replaces
+it by a rename. So the changes of two processes are both kept, and a killed process leaves the old file or the new
+one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import re
+import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypeAlias, cast
 
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError, StoreError
+from skillwire.install.agents import shown
+from skillwire.install.places import LOCK_NAME
+from skillwire.install.transaction import read_file, replace_file
+from skillwire.limits import MIB
 from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import fold
 from skillwire.skill.uri import SKILL_MD, parse_path, parse_uri, segment_problem, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Generator, Mapping
 
 VERSION = 1
-LOCK_NAME = "skills.lock.json"
 Mode: TypeAlias = Literal["copy", "link"]
 ServerKind: TypeAlias = Literal["url", "command", "folder", "label"]
 _KINDS: tuple[ServerKind, ...] = ("url", "command", "folder", "label")
@@ -33,6 +45,9 @@ _SKILL_FIELDS = frozenset({"agents", "at", "by", "files", "server", "tool", "uri
 _URL = re.compile(r"https?://[^/]", re.IGNORECASE)
 _DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
 _FIX = "correct it, or restore it from version control; nothing was changed"
+_MAX_BYTES = 64 * MIB
+_PATIENCE_SECONDS = 30.0
+_PAUSE = 0.02
 _RESOLVE = "resolve the merge conflict in it; nothing was changed"
 
 
@@ -293,3 +308,88 @@ def _invalid(reason: str) -> FormatError:
 
 def _refuse(reason: str) -> NoReturn:
     raise _invalid(reason)
+
+
+class LockFile:
+    """A lock that only this process may change; ``now`` is its content."""
+
+    def __init__(self, path: Path, now: Lock) -> None:
+        self._path = path
+        self.now = now
+
+    def write(self, lock: Lock) -> None:
+        """Replace the file if its content changes."""
+        if lock != self.now or not self._path.exists():
+            replace_file(self._path, format_lock(lock))
+            self.now = lock
+
+
+def read_lock(path: Path) -> Lock | None:
+    """Read the lock at ``path``; ``None`` if there is none."""
+    data = read_file(path, _MAX_BYTES, "lock", _called(path))
+    if data is None:
+        return None
+    try:
+        return parse_lock(data)
+    except FormatError as error:
+        error.message = _called(path) + error.message.removeprefix(LOCK_NAME)
+        raise
+
+
+def require_lock(path: Path) -> Lock:
+    """Read the lock at ``path``, which must exist."""
+    lock = read_lock(path)
+    if lock is None:
+        raise NotFoundError(
+            "lock-missing",
+            f"no {LOCK_NAME} here",
+            "add a skill first (skillwire add), or use --global or --project",
+        )
+    return lock
+
+
+@contextmanager
+def held_lock(path: Path, patience: float = _PATIENCE_SECONDS) -> Generator[LockFile]:
+    """Hold the lock at ``path`` for this process while the block runs."""
+    if path.is_symlink():
+        raise StoreError("lock-linked", f"{LOCK_NAME} is a symbolic link", "replace it by a file")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError as error:
+        raise StoreError(
+            "lock-unwritable",
+            f"the folder of {LOCK_NAME} cannot be used: {error.strerror}",
+            "check its permissions; nothing was written",
+        ) from error
+    try:
+        _wait_for(folder, patience)
+        yield LockFile(path, read_lock(path) or Lock())
+    finally:
+        os.close(folder)
+
+
+def _called(path: Path) -> str:
+    """Return which lock it is: that of a project, or that of the user."""
+    return f"./{path.name}" if path.parent == Path.cwd() else shown(path, Path.home())
+
+
+def _wait_for(folder: int, patience: float) -> None:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise StoreError(
+                    "lock-busy",
+                    f"another process is changing {LOCK_NAME}",
+                    "run the command again when it has ended",
+                ) from None
+            time.sleep(_PAUSE)
+        except OSError as error:
+            raise StoreError(
+                "lock-unwritable", f"{LOCK_NAME} cannot be locked: {error.strerror}", "use a local disk"
+            ) from error
+        else:
+            return

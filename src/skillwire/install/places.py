@@ -18,24 +18,15 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from skillwire.catalog.export import check_folder
 from skillwire.errors import FormatError, SkillwireError
-from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate
-from skillwire.install.lock import LOCK_NAME
+from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate, shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from skillwire.install.lock import Mode
 
+LOCK_NAME = "skills.lock.json"
 ScopeKind: TypeAlias = Literal["project", "global"]
-
-
-def _never(_folder: Path) -> bool:
-    return False
-
-
-def shown(path: Path, home: Path) -> str:
-    """Return a path for messages, with ``~`` for the home."""
-    return f"~/{path.relative_to(home)}" if path.is_relative_to(home) else str(path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +67,7 @@ class InstallScope:
     project: Path
     home: Path
     environment: Mapping[str, str]
-    is_typed: Callable[[Path], bool] = field(default=_never, compare=False)
+    is_typed: Callable[[Path], bool] = field(default=lambda _: False, compare=False)
 
     @property
     def lock_path(self) -> Path:

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.catalog.export import write_tree
 from skillwire.errors import StoreError
+from skillwire.limits import MIB
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
@@ -38,13 +39,37 @@ _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
 
 
+def read_file(path: Path, max_bytes: int, kind: str, label: str) -> bytes | None:
+    """Return the bytes of a small file; ``None`` if there is none. ``kind`` begins the reference of an error."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(max_bytes + 1)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problem, hint = f"cannot be read: {error.strerror}", "check its permissions"
+        raise StoreError(f"{kind}-unreadable", f"{label} {problem}", hint) from error
+    if len(data) > max_bytes:
+        problem = f"is larger than {max_bytes // MIB} MiB"
+        raise StoreError(f"{kind}-unreadable", f"{label} {problem}", "check the file, or restore an older one")
+    return data
+
+
 def replace_file(path: Path, data: bytes, *, mode: int | None = None) -> None:
     """Write ``data`` to ``path``. An existing file keeps its mode; a new one gets ``mode`` or the default."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         try:
-            _write_new(beside, data, _mode_of(path) or mode)
+            with suppress(FileNotFoundError):
+                mode = stat.S_IMODE(path.stat().st_mode)
+            descriptor = os.open(beside, _NEW, 0o666 if mode is None else 0o600)
+            with open(descriptor, "wb") as file:
+                file.write(data)
+                file.flush()
+                if mode is not None:
+                    os.fchmod(descriptor, mode)
+                os.fsync(descriptor)
             os.rename(beside, path)
         except BaseException:
             with suppress(OSError):
@@ -62,23 +87,6 @@ def unfinished(path: Path) -> list[Path]:
     """Return the unfinished files of killed processes for ``path``. No process may be writing it now."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]{{12}}\Z")
     return [each for each in path.parent.iterdir() if name.match(each.name) and each.is_file()]
-
-
-def _write_new(path: Path, data: bytes, mode: int | None) -> None:
-    descriptor = os.open(path, _NEW, 0o666 if mode is None else 0o600)
-    with open(descriptor, "wb") as file:
-        file.write(data)
-        file.flush()
-        if mode is not None:
-            os.fchmod(descriptor, mode)
-        os.fsync(descriptor)
-
-
-def _mode_of(path: Path) -> int | None:
-    try:
-        return stat.S_IMODE(path.stat().st_mode)
-    except FileNotFoundError:
-        return None
 
 
 @dataclass

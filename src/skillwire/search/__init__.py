@@ -1,7 +1,6 @@
 """Full-text search over the skills of any catalog.
 
 index   the public part: built on first use, kept current
-query   pure: turns input into words; no input is syntax
-text    pure: splits text into words in every script, and makes snippets
+text    pure: splits text and queries into words in every script, and makes snippets
 fts5    the engine: SQLite's full-text index, and the plan of a search; the only file here that uses SQLite
 """

@@ -23,17 +23,18 @@ from __future__ import annotations
 import sqlite3
 import threading
 from contextlib import contextmanager
+from dataclasses import dataclass
 from heapq import merge
+from itertools import accumulate
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from skillwire.errors import StoreError
-from skillwire.search.query import quoted
-from skillwire.search.text import LOOKED_AT, SEAM, make_snippet, name_key, seamed, split_humps, split_words
+from skillwire.search.text import LOOKED_AT, SEAM, make_snippet, name_key, quoted, seamed, split_humps, split_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 
-    from skillwire.search.query import Query, Term
+    from skillwire.search.text import Query, Term
 
 ROWS: Final = 600
 _FOLLOWERS = 4
@@ -73,6 +74,7 @@ _PUT = (
     " description = excluded.description, name_key = excluded.name_key"
 )
 _PUT_TEXTS = "INSERT OR REPLACE INTO texts (rowid, name, description, body) VALUES (?, ?, ?, ?)"
+_REMOVE_TEXTS = "DELETE FROM texts WHERE rowid IN (SELECT id FROM skills WHERE key = ?)"
 _COMPLETE = "SELECT word FROM vocabulary WHERE word > ? AND word < ? ORDER BY length(word), word LIMIT 64"
 
 
@@ -93,39 +95,21 @@ class Stage(NamedTuple):
 def plan_search(words: Sequence[Counted], total: int) -> Iterator[Stage]:
     """Yield the stages of a search; the caller stops when it has enough results."""
     known = sorted((word for word in words if word.skills), key=lambda word: word.skills)
-    count = _count_leading(known, total)
+    rows = accumulate(word.skills for word in known)
+    count = sum(min(each, total) <= ROWS for each in rows)
     leading, following = known[:count], known[count : count + _FOLLOWERS]
     if leading:
-        yield _lead(leading, [word for word in following if word.skills <= total * _TOO_COMMON])
-    if following:
-        yield from _widen(following[:_WIDENING])
-
-
-def _count_leading(known: Sequence[Counted], total: int) -> int:
-    rows = 0
-    for index, word in enumerate(known):
-        rows += word.skills
-        if min(rows, total) > ROWS:
-            return index
-    return len(known)
-
-
-def _lead(rare: Sequence[Counted], common: Sequence[Counted]) -> Stage:
-    """Match rare words; matches that also have a common word come first."""
-    anywhere = _any_of(rare)
-    if not common:
-        return Stage((anywhere,), is_small=True)
-    return Stage((f"{anywhere} AND {_any_of(common)}", anywhere), is_small=True)
-
-
-def _widen(common: Sequence[Counted]) -> Iterator[Stage]:
-    if len(common) > 1:
-        company = f"({common[0].expression} AND {_any_of(common[1:])})"
+        rare, common = _any_of(leading), [word for word in following if word.skills <= total * _TOO_COMMON]
+        # Matches that also have a common word come first.
+        yield Stage((f"{rare} AND {_any_of(common)}", rare) if common else (rare,), is_small=True)
+    others = following[:_WIDENING]
+    if len(others) > 1:
+        company = f"({others[0].expression} AND {_any_of(others[1:])})"
         yield Stage((f"{{name description}} : {company}",))
         yield Stage((company,))
-    anywhere = _any_of(common)
-    for columns in ("name : ", "{name description} : ", ""):
-        yield Stage((f"{columns}{anywhere}",))
+    if others:
+        for columns in ("name : ", "{name description} : ", ""):
+            yield Stage((f"{columns}{_any_of(others)}",))
 
 
 def _any_of(words: Sequence[Counted]) -> str:
@@ -142,8 +126,9 @@ class Document(NamedTuple):
     body: str
 
 
-class Match(NamedTuple):
-    """One found skill."""
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A found skill. ``score``: higher is better. ``snippet``: plain text, at most 200 characters."""
 
     uri: str
     name: str
@@ -171,31 +156,36 @@ class Engine:
         with self._using() as connection, _transaction(connection):
             self._counts.clear()
             words: set[str] = set()
-            for document in documents:
-                _put(connection, document)
-                words.update(split_words(f"{document.name} {document.description}".lower()))
+            for key, uri, name, description, body in documents:
+                names = name if split_humps(name) == name else f"{name} {split_humps(name)}"
+                values = (key, uri, _as_bytes(name), _as_bytes(description), name_key(name))
+                connection.execute(_PUT, values)
+                [number] = connection.execute("SELECT id FROM skills WHERE key = ?", (key,)).fetchone()
+                connection.execute(_PUT_TEXTS, (number, seamed(names), seamed(description), seamed(body)))
+                words.update(split_words(f"{name} {description}".lower()))
             new = ((word,) for word in words if len(word) <= _LONGEST_WORD)
             connection.executemany("INSERT OR IGNORE INTO vocabulary (word) VALUES (?)", new)
             for key in gone:
-                _remove(connection, key)
+                connection.execute(_REMOVE_TEXTS, (key,))
+                connection.execute("DELETE FROM skills WHERE key = ?", (key,))
 
     def optimize(self) -> None:
         """Make searches faster after many documents were added."""
         with self._using() as connection:
             connection.execute("INSERT INTO texts (texts) VALUES ('optimize')")
 
-    def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Match]:
+    def search(self, query: Query, limit: int, sees: Callable[[str], bool]) -> list[Hit]:
         """Return the best ``limit`` skills that ``sees`` accepts, best first."""
         with self._using() as connection:
             words = [Counted(word, self._count(word)) for word in self._expressions(query)]
-            chosen: dict[int, tuple[str, float]] = {}
+            chosen: dict[int, float] = {}
             for number, score in self._ranked(query, words):
                 if len(chosen) == limit:
                     break
-                uri = _uri(connection, number)
+                [uri] = connection.execute("SELECT uri FROM skills WHERE id = ?", (number,)).fetchone()
                 if number not in chosen and sees(uri):
-                    chosen[number] = uri, score
-            return [_found(connection, number, score, query) for number, (_, score) in chosen.items()]
+                    chosen[number] = score
+            return [self._hit(number, score, query) for number, score in chosen.items()]
 
     def close(self) -> None:
         """Close the index after a running call has ended; later calls fail."""
@@ -218,6 +208,14 @@ class Engine:
     def _matches(self, expression: str, is_small: bool) -> Iterator[tuple[float, int]]:
         beyond = None if is_small else self._connection.execute(_BEYOND, (expression, ROWS)).fetchone()
         return self._connection.execute(_RANKED, (expression, beyond[0] - 1 if beyond else _LAST_ROW))
+
+    def _hit(self, number: int, score: float, query: Query) -> Hit:
+        facts = self._connection.execute("SELECT uri, name, description FROM skills WHERE id = ?", (number,))
+        uri, *names = facts.fetchone()
+        texts = self._connection.execute(_TEXTS, (LOOKED_AT, number)).fetchone()
+        snippet = make_snippet(query.terms, *(text.replace(SEAM, "") for text in texts))
+        name, description = (data.decode(errors="surrogatepass") for data in names)
+        return Hit(uri, name, description, score, snippet)
 
     def _expressions(self, query: Query) -> list[str]:
         expressions = list(map(quoted, query.terms))
@@ -255,39 +253,8 @@ class Engine:
             yield self._connection
 
 
-def _put(connection: sqlite3.Connection, document: Document) -> None:
-    key, uri, name, description, body = document
-    names = name if split_humps(name) == name else f"{name} {split_humps(name)}"
-    values = (key, uri, _as_bytes(name), _as_bytes(description), name_key(name))
-    connection.execute(_PUT, values)
-    (number,) = connection.execute("SELECT id FROM skills WHERE key = ?", (key,)).fetchone()
-    connection.execute(_PUT_TEXTS, (number, seamed(names), seamed(description), seamed(body)))
-
-
-def _remove(connection: sqlite3.Connection, key: str) -> None:
-    for (number,) in connection.execute("SELECT id FROM skills WHERE key = ?", (key,)).fetchall():
-        connection.execute("DELETE FROM texts WHERE rowid = ?", (number,))
-        connection.execute("DELETE FROM skills WHERE id = ?", (number,))
-
-
-def _uri(connection: sqlite3.Connection, number: int) -> str:
-    return connection.execute("SELECT uri FROM skills WHERE id = ?", (number,)).fetchone()[0]
-
-
-def _found(connection: sqlite3.Connection, number: int, score: float, query: Query) -> Match:
-    facts = "SELECT uri, name, description FROM skills WHERE id = ?"
-    uri, name, description = connection.execute(facts, (number,)).fetchone()
-    texts = connection.execute(_TEXTS, (LOOKED_AT, number)).fetchone()
-    snippet = make_snippet(query.terms, *(text.replace(SEAM, "") for text in texts))
-    return Match(uri, _as_text(name), _as_text(description), score, snippet)
-
-
 def _as_bytes(text: str) -> bytes:
     return text.encode(errors="surrogatepass")  # a hostile server may use invalid Unicode in a name
-
-
-def _as_text(data: bytes) -> str:
-    return data.decode(errors="surrogatepass")
 
 
 @contextmanager

@@ -14,7 +14,7 @@ make an index for each ``VisibleCatalog``.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import anyio
@@ -23,31 +23,20 @@ from anyio import lowlevel, to_thread
 from skillwire.errors import NotFoundError, SkillwireError, StoreError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.search.fts5 import Document, Engine
-from skillwire.search.query import parse_query
+from skillwire.search.text import parse_query
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import parse_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Sequence, Set
 
-    from skillwire.catalog.changes import ChangeStream
-    from skillwire.catalog.contract import Catalog
+    from skillwire.catalog.contract import Catalog, ChangeStream
+    from skillwire.search.fts5 import Hit
     from skillwire.skill import SkillEntry
 
 _BATCH = 64
 _AT_ONCE = 8
 _MANY = 16  # from here on, reading the listing is cheaper than one request for each change
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A found skill. ``score``: higher is better. ``snippet``: plain text, at most 200 characters."""
-
-    uri: str
-    name: str
-    description: str
-    score: float
-    snippet: str
 
 
 def everything(uri: str) -> bool:  # noqa: ARG001 - the result is the same for all
@@ -74,7 +63,7 @@ class SearchIndex:
         if not parsed or limit < 1:
             return []
         engine = await self._current()
-        return [Hit(*found) for found in await to_thread.run_sync(engine.search, parsed, limit, sees)]
+        return await to_thread.run_sync(engine.search, parsed, limit, sees)
 
     def close(self) -> None:
         """Release everything. A running search may fail; later ones do."""
@@ -89,9 +78,8 @@ class SearchIndex:
             return engine
 
     async def _build(self) -> Engine:
-        self._changes = (
-            self._catalog.changes()
-        )  # before the listing, so that changes during the listing are not lost
+        # Before the listing, so that changes during the listing are not lost.
+        self._changes = self._catalog.changes()
         building = Engine()
         try:
             await self._fill(building, self._catalog.entries())
@@ -135,22 +123,15 @@ class SearchIndex:
             async for entry in self._catalog.entries():
                 if _key(entry.uri) in keys:
                     yield entry
-        else:
-            for key in sorted(keys):
-                entry = await self._listed_entry(key)
-                if entry is not None:
-                    yield entry
-
-    async def _listed_entry(self, uri: str) -> SkillEntry | None:
-        path = skill_root(parse_uri(uri)).path
-        try:
-            if path not in await self._catalog.suggest(
-                path, 1
-            ):  # suggestions are listed skills, and an exact path comes first
-                return None
-            return await self._catalog.peek_skill(uri)
-        except NotFoundError:
-            return None
+            return
+        for key in sorted(keys):
+            path, entry = skill_root(parse_uri(key)).path, None
+            with suppress(NotFoundError):
+                # Suggestions are listed skills, and an exact path comes first.
+                if path in await self._catalog.suggest(path, 1):
+                    entry = await self._catalog.peek_skill(key)
+            if entry is not None:
+                yield entry
 
     async def _fill(self, engine: Engine, entries: AsyncIterator[SkillEntry]) -> frozenset[str]:
         """Index ``entries`` in batches, and return their keys."""
@@ -181,16 +162,13 @@ class SearchIndex:
         self._refuse_if_closed()
 
     async def _document(self, entry: SkillEntry) -> Document:
-        body = await self._body(entry) if self._bodies and not entry.is_dynamic else ""
+        body = ""
+        if self._bodies and not entry.is_dynamic:
+            with suppress(SkillwireError):
+                file = await self._catalog.read_file(entry.uri)
+                body = parse_skill_md(file.data, self._limits).body
         bound = self._limits.max_indexed_text
         return Document(_key(entry.uri), entry.uri, entry.name[:bound], entry.description[:bound], body[:bound])
-
-    async def _body(self, entry: SkillEntry) -> str:
-        try:
-            file = await self._catalog.read_file(entry.uri)
-            return parse_skill_md(file.data, self._limits).body
-        except SkillwireError:
-            return ""
 
 
 def _key(uri: str) -> str:

@@ -1,8 +1,12 @@
-"""How text is split into words and shown as a snippet. Pure.
+"""Words: how text is split, how a query is read, and how a snippet shows the match. Pure.
 
 Scripts without spaces between words (Chinese, Japanese, Korean, Thai and their neighbours) are indexed character
 by character: the invisible ``SEAM``, which SQLite treats as a separator, is added after each character. Control
 characters and invalid Unicode become spaces, so that no text can end early or imitate a mark of ours.
+
+No query is syntax or an error: letters and digits form words, everything else separates them. Stop words ("how do
+I", "please") are dropped unless there are no others. Only the beginning of a very long query counts
+(``Limits.max_query_length``, ``max_query_words``).
 
 The engine decides why a skill matches. A snippet only looks for words that begin like a searched word, which shows
 the reason in most cases. If there is none, the snippet is the beginning of the description.
@@ -12,12 +16,16 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import TYPE_CHECKING, Final, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+from skillwire.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from skillwire.search.query import Term
+Term: TypeAlias = tuple[str, ...]
+"""One word in all its spellings: ``("github", "git hub")``."""
 
 SEAM: Final = "\u200b"
 
@@ -37,6 +45,23 @@ _WINDOW = MAX_SNIPPET - 2 * _BEFORE
 _SHORTEST_STEM = 4
 _ENDING = 2  # letters at the end of a word that may differ
 _OCCURRENCES = 8
+
+_STOP_WORDS = """
+a about after again all also always am an and another any anybody anyone anything are aren as at be
+because been before being between both but by can cannot could couldn d did didn do does doesn doing
+don done dont each either else every everything few for from get gets getting give given gives go
+goes going gonna got had hadn has hasn have haven having he hello help her here hers hey hi him his
+how however i if im in instead into is isn it its itself just keep know let lets like ll looking lot
+m many may maybe me might mine more most much must my myself need needed needing needs never no nor
+not now of off oh ok okay on once one ones only or other others ought our ours out over own per
+perhaps please put quite rather re really right s same shall she should shouldn so some somebody
+somehow someone something soon still such sure t take takes tell than thank thanks that the their
+theirs them then there these they thing things this those through to together too trying two under
+until up upon us use used using ve very via want wanted wanting wants was wasn way ways we well were
+weren what whatever when where whether which while who whole whom whose why will with within without
+won would wouldn yes yet you your yours
+"""
+STOP_WORDS: Final = frozenset(_STOP_WORDS.split())
 
 
 def seamed(text: str) -> str:
@@ -73,6 +98,42 @@ def _pairs(run: str) -> Iterator[str]:
         yield from (run[start : start + 2] for start in range(len(run) - 1))
 
 
+@dataclass(frozen=True, slots=True)
+class Query:
+    """``terms``: find any of them. ``name``: the whole query as a name. ``unfinished``: the last term may be."""
+
+    name: str = ""
+    terms: tuple[Term, ...] = ()
+    unfinished: bool = False
+
+    def __bool__(self) -> bool:
+        return bool(self.terms)
+
+
+def parse_query(text: str, limits: Limits = DEFAULT_LIMITS) -> Query:
+    """Return the words of ``text`` to search for. Never raises."""
+    text = text[: limits.max_query_length]
+    words = list(dict.fromkeys(split_words(text)))
+    telling = [word for word in words if word.lower() not in STOP_WORDS] or words
+    terms = dict.fromkeys(map(_term, telling[: limits.max_query_words]))
+    ends_in = words[-1] if words and text.endswith(words[-1]) else None
+    unfinished = ends_in is not None and ends_in.isalpha() and telling[-1] == ends_in
+    return Query(name_key(text), tuple(terms), unfinished and len(telling) <= limits.max_query_words)
+
+
+def quoted(term: Iterable[str]) -> str:
+    """Return ``term`` for FTS5 as quoted strings, which are never syntax."""
+    ways = ['"{}"'.format(seamed(way).replace('"', '""')) for way in term]
+    return ways[0] if len(ways) == 1 else f"({' OR '.join(ways)})"
+
+
+def _term(word: str) -> Term:
+    parts = split_humps(word).lower()
+    if " " not in parts or not STOP_WORDS.isdisjoint(parts.split()):  # a phrase of common words is slow
+        return (word.lower(),)
+    return word.lower(), parts
+
+
 class _Place(NamedTuple):
     words: int = 0  # the number of different words
     begin: int = 0
@@ -80,15 +141,12 @@ class _Place(NamedTuple):
 
 def make_snippet(terms: Iterable[Term], description: str, body: str) -> str:
     """Return the part of ``body`` or ``description`` with most of ``terms``, up to ``MAX_SNIPPET`` characters."""
-    stems = list(dict.fromkeys(_stem(way) for term in terms for way in term))
+    ways = (way for term in terms for way in term)
+    stems = list(dict.fromkeys(way[: max(_SHORTEST_STEM, len(way) - _ENDING)] for way in ways))
     in_body, in_description = _densest(stems, body[:LOOKED_AT]), _densest(stems, description[:LOOKED_AT])
     if in_body.words and in_body.words >= in_description.words:
         return _piece(body, in_body.begin)
     return _piece(description, in_description.begin)
-
-
-def _stem(word: str) -> str:
-    return word[: max(_SHORTEST_STEM, len(word) - _ENDING)]
 
 
 def _densest(stems: Sequence[str], text: str) -> _Place:

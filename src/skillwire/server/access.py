@@ -29,21 +29,18 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from anyio import to_thread
-from mcp.server.auth.middleware.auth_context import get_access_token
 from mcp.server.auth.provider import AccessToken
 
-from skillwire.catalog.visibility import VisibleCatalog, is_under
+from skillwire.catalog.visibility import EVERYTHING
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.server.notifications import everything
-from skillwire.skill.uri import parse_path, parse_uri
+from skillwire.skill.uri import parse_path
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
     from pathlib import Path
 
-    from skillwire.catalog.contract import Catalog
+    from skillwire.server.callers import Caller
 
-EVERYTHING = "*"
 JWT = "jwt:"  # the prefix of the subjects of JSON web tokens
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
 _URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?\Z")
@@ -77,6 +74,10 @@ class Access:
     def prefixes(self, subject: str | None) -> tuple[str, ...]:
         """The prefixes that a subject may see; none for an unknown subject."""
         return self.see.get(subject or "", ())
+
+    def visible(self, caller: Caller) -> tuple[str, ...]:
+        """The prefixes that a caller may see, for ``Skills(visible=…)``."""
+        return self.prefixes(caller.subject)
 
 
 def new_token() -> tuple[str, str]:
@@ -218,38 +219,6 @@ class Verifier:
             )
         except jwt.PyJWTError:
             return None
-
-
-class CallerViews:
-    """The catalog that each caller sees. Callers with the same prefixes share one view."""
-
-    def __init__(self, access: Access) -> None:
-        self._access = access
-        self._views: dict[tuple[str, ...], Catalog] = {}
-
-    def catalog(self, catalog: Catalog) -> Catalog:
-        """The part of ``catalog`` that the caller of the current request may see."""
-        return self.view(catalog, self._prefixes())
-
-    def view(self, catalog: Catalog, prefixes: tuple[str, ...]) -> Catalog:
-        """The part of ``catalog`` under ``prefixes``."""
-        if EVERYTHING in prefixes:
-            return catalog
-        view = self._views.get(prefixes)
-        if view is None:
-            view = self._views[prefixes] = VisibleCatalog(catalog, prefixes)
-        return view
-
-    def sees(self) -> Callable[[str], bool]:
-        """Whether the caller of the current request may see a URI."""
-        prefixes = self._prefixes()
-        if EVERYTHING in prefixes:
-            return everything
-        return lambda uri: is_under(prefixes, parse_uri(uri).path)
-
-    def _prefixes(self) -> tuple[str, ...]:
-        token = get_access_token()
-        return self._access.prefixes(token.subject if token else None)
 
 
 def _invalid(message: str) -> FormatError:

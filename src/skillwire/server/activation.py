@@ -22,7 +22,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 from skillwire.errors import ProtocolError
 from skillwire.limits import KIB
 from skillwire.server.dialect import is_modern
-from skillwire.server.scopes import Bindings, Bound, canonical_key
+from skillwire.server.scopes import canonical_key
 from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import skill_md_uri
 from skillwire.wire.meta import ACTIVATION
@@ -32,7 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.dialect import Context, Served
+    from skillwire.server.dialect import Context, ServedSkills
+    from skillwire.server.scopes import Bindings, Bound
     from skillwire.skill import SkillEntry
     from skillwire.wire.native import Kind
 
@@ -129,10 +130,12 @@ class Activations:
 class ActiveSkills:
     """Decides what is hidden. With ``keep_listed`` only items of invisible skills are hidden (M5)."""
 
-    def __init__(self, served: Served, activations: Activations, *, keep_listed: bool) -> None:
+    def __init__(
+        self, served: ServedSkills, bindings: Bindings, activations: Activations, *, keep_listed: bool
+    ) -> None:
         self._served = served
         self._activations = activations
-        self.bindings = Bindings(served)
+        self.bindings = bindings
         self.keep_listed = keep_listed
 
     async def live(self, ctx: Context) -> frozenset[str]:

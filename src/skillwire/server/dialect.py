@@ -1,54 +1,69 @@
-"""The base of all dialects: the skills that are served, and a table of handlers by method.
+"""What all dialects share: the served skills, the form of a dialect, and files of skills as resources (R1, P4).
 
-A ``DialectHandlers`` handles the requests of one dialect. It stands in front of the server's own handlers, as a
-middleware. A handler gets the request and ``call_next``, which passes a request on to the next dialect and finally
-to the server. It answers by itself, adds to the server's response, or passes the request on. Several dialects in a
-row make one endpoint (``endpoints.py``); they do not know each other.
+A dialect is a table of handlers by method. The handlers stand in front of the server's own ones, as a middleware
+(``endpoints.py``). A handler gets the request and ``call_next``, which passes a request on to the server. It
+answers by itself, adds to the server's response, or passes the request on.
 
 The SDK checks requests and completes responses only for handlers that are registered on the server. For ours
-``Served`` does the same: it refuses requests before the handshake, validates the parameters, turns our errors into
-JSON-RPC errors, and adds the fields that every result of the stateless era has.
+``ServedSkills`` does the same: it refuses requests before the handshake, validates the parameters, turns our
+errors into JSON-RPC errors, and adds the fields that every result of the stateless era has.
 """
 
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
 from weakref import WeakKeyDictionary
 
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
-from mcp_types import INVALID_PARAMS, SERVER_INFO_META_KEY
+from mcp_types import INVALID_PARAMS, SERVER_INFO_META_KEY, PaginatedRequestParams, ReadResourceRequestParams
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel
 
 from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
+from skillwire.catalog.cursor import bad_cursor
 from skillwire.catalog.names import SkillNames
-from skillwire.errors import SkillwireError
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.scopes import Scopes
 from skillwire.server.sdk_compat import connection_of
-from skillwire.skill.uri import DEFAULT_SCHEME
-from skillwire.wire.errors import to_rpc_error
-from skillwire.wire.extension import Freshness
+from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
+from skillwire.wire.errors import resource_unknown, to_rpc_error
+from skillwire.wire.extension import Freshness, read_result
+from skillwire.wire.templates import matches_template
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
-
-    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
 
-    from skillwire.server.skill_tools import SkillSearch
+    from skillwire.catalog.contract import ChangeStream
+    from skillwire.server.fallback import SkillSearch
     from skillwire.skill import SkillEntry
 
-    Context: TypeAlias = ServerRequestContext[Any, Any]
-    Handler: TypeAlias = Callable[[Context, CallNext], Awaitable[HandlerResult]]
-
+Context: TypeAlias = ServerRequestContext[Any, Any]
+Handler: TypeAlias = Callable[[Context, CallNext], Awaitable[HandlerResult]]
 Answer: TypeAlias = dict[str, Any]
 P = TypeVar("P", bound=BaseModel)
+
 _OWN_CURSOR = "skillwire."
+_RESOURCE_LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
 
 log = logging.getLogger("skillwire.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """The meaning of requests on one endpoint of a server. Methods without a handler are the server's own."""
+
+    handlers: Mapping[str, Handler]
+    # Whether the caller may be notified of changes of a URI.
+    may_subscribe: Callable[[Context, CallNext, str], Awaitable[bool]]
+    # Whether the client sees skills as prompts.
+    has_prompts: Callable[[Context], bool] = lambda _: False
+    # Refuses a request, whatever its method is, by raising an error.
+    check: Callable[[Context], None] = lambda _: None
 
 
 def is_modern(ctx: Context) -> bool:
@@ -56,15 +71,10 @@ def is_modern(ctx: Context) -> bool:
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
 
 
-def check_initialized(ctx: Context) -> None:
-    """Refuse a request before the handshake, exactly as the SDK does."""
-    if not connection_of(ctx.session).initialize_accepted:
-        raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters", data="")
-
-
 def validated(ctx: Context, params_type: type[P]) -> P:
-    """The parameters of a request that this server answers itself."""
-    check_initialized(ctx)
+    """The parameters of a request that this server answers itself. Refused before the handshake, as by the SDK."""
+    if not is_modern(ctx) and not connection_of(ctx.session).initialize_accepted:
+        raise MCPError(code=INVALID_PARAMS, message="Invalid request parameters", data="")
     return params_type.model_validate(ctx.params or {}, by_name=False)
 
 
@@ -74,33 +84,72 @@ def meta_only(ctx: Context) -> dict[str, Any]:
     return {} if meta is None else {"_meta": meta}
 
 
-@dataclass(frozen=True, slots=True)
-class Served:
-    """The skills that the dialects serve on a server. The catalog may differ from caller to caller."""
+def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:
+    """Handlers that let ``declare`` change the capabilities of the server, in place."""
 
-    server: Server[Any]
-    whole: Callable[[], Catalog]  # everything, for all callers
-    visible: Callable[[], Catalog]  # the part that the caller of the current request may see
-    sees: Callable[[], Callable[[str], bool]]  # whether the caller of the current request may see a URI
-    search: SkillSearch
-    scheme: str = DEFAULT_SCHEME
-    page_size: int = DEFAULT_PAGE_SIZE
-    freshness: Freshness = field(default_factory=Freshness)
-    scopes: Scopes = field(default_factory=Scopes)  # what skills bind in code
-    _names: WeakKeyDictionary[Catalog, SkillNames] = field(
-        default_factory=WeakKeyDictionary["Catalog", "SkillNames"]
-    )
-    _warned: set[str] = field(default_factory=set[str])
+    async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
+        result = cast("Answer", await call_next(ctx))
+        capabilities = dict(result.get("capabilities") or {})
+        declare(ctx, capabilities)
+        return {**result, "capabilities": capabilities}
 
-    def has(self, method: str) -> bool:
-        """Whether the server has a handler for ``method``."""
-        return self.server.get_request_handler(method) is not None
+    return {"initialize": handle, "server/discover": handle}
 
-    def warn(self, message: str) -> None:
-        """Log a warning about the skills. Each message is logged once."""
-        if message not in self._warned and len(self._warned) < DEFAULT_LIMITS.max_page_size:
-            self._warned.add(message)
-            log.warning("%s", message)
+
+class ServedSkills:
+    """The skills on one server, and how responses about them are made.
+
+    ``catalog`` has everything. It is replaced when a skill is declared for the first time (``replace_catalog``).
+    ``view`` returns the part of it that the caller of the current request may see, and ``sees`` a function that
+    tells whether this caller may see a URI.
+    """
+
+    def __init__(
+        self,
+        server: Server[Any],
+        catalog: Catalog,
+        search: SkillSearch,
+        *,
+        view: Callable[[Catalog], Catalog] | None = None,
+        sees: Callable[[], Callable[[str], bool]],
+        scheme: str = DEFAULT_SCHEME,
+        page_size: int = DEFAULT_PAGE_SIZE,
+        freshness: Freshness | None = None,
+    ) -> None:
+        self.server = server
+        self.catalog = catalog
+        self.search = search
+        self.sees = sees
+        self.scheme = scheme
+        self.page_size = page_size
+        self.freshness = freshness or Freshness()
+        self._view = view
+        self._names: WeakKeyDictionary[Catalog, SkillNames] = WeakKeyDictionary()
+        self._warned: set[str] = set()
+        self._version = 0
+        self._changes: ChangeStream | None = None
+
+    def replace_catalog(self, catalog: Catalog) -> None:
+        """Serve another catalog from now on."""
+        self.catalog = catalog
+        self._version += 1
+        if self._changes is not None:
+            self._changes.close()
+            self._changes = None
+
+    def version(self) -> int:
+        """A number that grows with every change of the skills, so that a copy is recognised as outdated."""
+        if self._changes is None:
+            self._changes = self.catalog.changes()
+            self._changes.forward(self._count_change)
+        return self._version
+
+    def _count_change(self, change: object) -> None:  # noqa: ARG002 - every change outdates all copies
+        self._version += 1
+
+    def visible(self) -> Catalog:
+        """The part of the catalog that the caller of the current request may see."""
+        return self.catalog if self._view is None else self._view(self.catalog)
 
     def names(self) -> SkillNames:
         """The skills by name, as far as the caller may see them."""
@@ -114,6 +163,16 @@ class Served:
         """The name of a skill for the caller."""
         return await self.names().label(entry)
 
+    def warn(self, message: str) -> None:
+        """Log a warning about the skills. Each message is logged once."""
+        if message not in self._warned and len(self._warned) < DEFAULT_LIMITS.max_page_size:
+            self._warned.add(message)
+            log.warning("%s", message)
+
+    def has(self, method: str) -> bool:
+        """Whether the server has its own handler for ``method``."""
+        return self.server.get_request_handler(method) is not None
+
     def answering(
         self,
         params_type: type[P],
@@ -125,7 +184,7 @@ class Served:
         """A handler that validates the parameters and returns the completed result of ``answer``."""
         kept = (freshness or self.freshness) if cacheable else None
 
-        async def handle(ctx: Context, call_next: CallNext) -> Answer:  # noqa: ARG001 - the shape of a handler
+        async def handle(ctx: Context, call_next: CallNext) -> Answer:  # noqa: ARG001 - the form of a handler
             params = validated(ctx, params_type)
             try:  # not ``rpc_errors``: this is on the path of every request
                 result = await answer(params)
@@ -136,13 +195,12 @@ class Served:
         return handle
 
     def complete(self, ctx: Context, result: Answer, freshness: Freshness | None = None) -> Answer:
-        """``result`` with the fields of the era, and with ``freshness`` if it is cacheable."""
+        """``result`` with the fields of the stateless era, and with ``freshness`` if it is cacheable."""
         if not is_modern(ctx):
             return result
-        completed = result if freshness is None else {**result, **freshness.fields(ctx.protocol_version)}
-        meta: Answer = {**(result.get("_meta") or {})}
-        meta.setdefault(SERVER_INFO_META_KEY, self.server.server_info_stamp)
-        return {**completed, "resultType": "complete", "_meta": meta}
+        cached = {} if freshness is None else {"ttlMs": freshness.ttl_ms, "cacheScope": freshness.scope}
+        meta: Answer = {SERVER_INFO_META_KEY: self.server.server_info_stamp, **(result.get("_meta") or {})}
+        return {**result, **cached, "resultType": "complete", "_meta": meta}
 
     def appended(self, field: str, ours: Handler) -> Handler:
         """A handler for a listing: the server's pages, then ours. Our cursors have a prefix."""
@@ -151,15 +209,19 @@ class Served:
             cursor = (ctx.params or {}).get("cursor")
             if isinstance(cursor, str) and cursor.startswith(_OWN_CURSOR):
                 own = _with_cursor(ctx, cursor.removeprefix(_OWN_CURSOR))
-                return _marked(cast("Answer", await ours(own, call_next)))
+                return _with_own_cursor(cast("Answer", await ours(own, call_next)))
             if not self.has(ctx.method):  # then a foreign cursor is unknown, and ours to refuse
-                return _marked(cast("Answer", await ours(ctx, call_next)))
+                return _with_own_cursor(cast("Answer", await ours(ctx, call_next)))
             theirs = cast("Answer", await call_next(ctx))
             if theirs.get("nextCursor"):
                 return theirs
-            page = _marked(cast("Answer", await ours(_with_cursor(ctx, None), call_next)))
+            page = _with_own_cursor(cast("Answer", await ours(_with_cursor(ctx, None), call_next)))
+            result = {**theirs, **page, field: [*theirs.get(field, ()), *page[field]]}
+            if "ttlMs" in page:  # the shorter lifetime and the narrower scope of both
+                result["ttlMs"] = min(int(theirs.get("ttlMs", 0)), int(page["ttlMs"]))
+                if theirs.get("cacheScope") == "private":
+                    result["cacheScope"] = "private"
             meta: Answer = {**(theirs.get("_meta") or {}), **(page.get("_meta") or {})}
-            result = {**theirs, **_strictest(theirs, page), field: [*theirs.get(field, ()), *page[field]]}
             return {**result, "_meta": meta} if meta else result
 
         return handle
@@ -179,46 +241,118 @@ class Served:
         return items
 
 
-class DialectHandlers:
-    """One dialect on a server. A subclass fills ``handlers``."""
-
-    def __init__(self, served: Served) -> None:
-        self.served = served
-        self.handlers: dict[str, Handler] = {"initialize": self._declare, "server/discover": self._declare}
-
-    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """Handle one request."""
-        handler = self.handlers.get(ctx.method)
-        return await (call_next(ctx) if handler is None else handler(ctx, call_next))
-
-    def declare(self, ctx: Context, capabilities: Answer) -> None:
-        """Add to the capabilities of the server, in place."""
-
-    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool | None:  # noqa: ARG002
-        """Whether the caller may be notified of changes of ``uri``; ``None`` if the dialect does not know it."""
-        return None
-
-    async def _declare(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        result = cast("Answer", await call_next(ctx))
-        capabilities = dict(result.get("capabilities") or {})
-        self.declare(ctx, capabilities)
-        return {**result, "capabilities": capabilities}
-
-
 def _with_cursor(ctx: Context, cursor: str | None) -> Context:
     params = {key: value for key, value in (ctx.params or {}).items() if key != "cursor"}
     return replace(ctx, params=params if cursor is None else {**params, "cursor": cursor})
 
 
-def _strictest(theirs: Answer, ours: Answer) -> Answer:
-    """Our result with the shorter lifetime and the narrower scope of both sides."""
-    if "ttlMs" not in ours:
-        return ours
-    private = "private" in (theirs.get("cacheScope"), ours["cacheScope"])
-    ttl = min(int(theirs.get("ttlMs", 0)), int(ours["ttlMs"]))
-    return {**ours, "ttlMs": ttl, "cacheScope": "private" if private else "public"}
-
-
-def _marked(result: Answer) -> Answer:
+def _with_own_cursor(result: Answer) -> Answer:
     cursor = result.get("nextCursor")
     return {**result, "nextCursor": _OWN_CURSOR + cursor} if cursor else result
+
+
+class SkillFiles:
+    """Files of skills among the resources of a server. ``handlers`` are for a dialect that does not list files.
+
+    A ``resources/read`` of a file of a skill is answered here, and every other one by the server. The same lookup
+    decides whether a caller may subscribe to a resource.
+    """
+
+    def __init__(self, served: ServedSkills) -> None:
+        self._served = served
+        self._read_own = served.answering(ReadResourceRequestParams, self._read_file)
+        self._list_nothing = {
+            method: served.answering(PaginatedRequestParams, _empty_list(field))
+            for method, field in _RESOURCE_LISTS.items()
+        }
+        self.handlers: dict[str, Handler] = {
+            "resources/read": self.read,
+            **dict.fromkeys(_RESOURCE_LISTS, self.list_resources),
+        }
+
+    async def has(self, uri: str) -> bool:
+        """Whether a ``resources/read`` of ``uri`` is answered here: a visible skill lists the file."""
+        return await lists_file(self._served.visible(), uri, self._served.scheme)
+
+    def has_scheme(self, uri: object) -> bool:
+        """Whether ``uri`` has the scheme of the skills."""
+        return isinstance(uri, str) and uri.lower().startswith(f"{self._served.scheme}:")
+
+    async def read(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Answer ``resources/read``."""
+        uri = (ctx.params or {}).get("uri")
+        if not isinstance(uri, str):
+            return await call_next(ctx)
+        is_ours = self.has_scheme(uri)
+        if not self._served.has(ctx.method) or (is_ours and await self.has(uri)):
+            return await self._read_own(ctx, call_next)
+        try:
+            return await call_next(ctx)
+        except MCPError:
+            if not is_ours:
+                raise
+        return await self._read_own(ctx, call_next)  # our error explains more than the server's
+
+    async def _read_file(self, params: ReadResourceRequestParams) -> Answer:
+        uri = str(params.uri)
+        try:
+            return read_result(await self._served.visible().read_file(uri))
+        except NotFoundError as error:
+            raise resource_unknown(error, uri) from error
+
+    async def list_resources(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """P4: files are in no listing. A server without resources has an empty listing."""
+        if self._served.has(ctx.method):
+            return await call_next(ctx)
+        return await self._list_nothing[ctx.method](ctx, call_next)
+
+    async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool:
+        """Whether the caller may subscribe to ``uri``: a visible file of a skill, or a resource of the server."""
+        if await self.has(uri):
+            return True
+        if self.has_scheme(uri):
+            with suppress(FormatError):  # not a URI of a skill
+                if not self._served.sees()(uri):
+                    return False
+        if self._served.has("resources/subscribe"):  # then the server decides
+            return True
+        for method, field in _RESOURCE_LISTS.items():
+            for item in await self._served.server_items(ctx, call_next, method, field):
+                if item.get("uri") == uri or matches_template(str(item.get("uriTemplate") or ""), uri):
+                    return True
+        return False
+
+
+def _empty_list(field: str) -> Callable[[PaginatedRequestParams], Awaitable[Answer]]:
+    async def answer(params: PaginatedRequestParams) -> Answer:
+        if params.cursor is not None:  # there is only one page, so every cursor is invalid
+            raise bad_cursor()
+        return {field: []}
+
+    return answer
+
+
+async def lists_file(catalog: Catalog, uri: str, scheme: str) -> bool:
+    """Whether a skill of ``catalog`` lists the file at ``uri``."""
+    try:
+        parsed = parse_uri(uri)
+    except FormatError:
+        return False
+    if parsed.scheme != scheme:
+        return False
+    entry = await skill_around(catalog, parsed.parent.path, scheme)
+    if entry is None:
+        return False
+    wanted = format_uri(parsed.path, scheme)
+    return entry.is_dynamic or any(file.uri == wanted for file in entry.files)
+
+
+async def skill_around(catalog: Catalog, path: str, scheme: str) -> SkillEntry | None:
+    """The innermost skill at or around ``path`` that the catalog knows already."""
+    while path:
+        with suppress(FormatError):  # a completion may contain an incomplete path
+            entry = await catalog.peek_skill(skill_md_uri(path, scheme))
+            if entry is not None:
+                return entry
+        path = path.rpartition("/")[0]
+    return None

@@ -1,4 +1,4 @@
-"""The endpoints of a server: which dialects answer on which endpoint, and how a request gets to its endpoint.
+"""The endpoints of a server: which dialect answers on which endpoint, and how a request gets to its endpoint.
 
 ``skills/list`` has a different meaning in three dialects, and strict clients reject additional fields. So each
 endpoint has one meaning. Over HTTP each of these dialects has its own path (``DialectPaths``). On other transports
@@ -13,21 +13,17 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from skillwire.errors import FormatError
 from skillwire.server.activation import DEFAULT_SECONDS, MIN_KEY_BYTES
-from skillwire.server.extension import ExtensionHandlers
-from skillwire.server.fallback import FallbackDialect
-from skillwire.server.index import IndexHandlers
-from skillwire.server.native import NativeHandlers
+from skillwire.server.callers import current_request
 from skillwire.server.notifications import check_subscriptions
-from skillwire.server.sep2076 import Sep2076Handlers
 from skillwire.wire.errors import rpc_errors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from mcp.server.context import CallNext, HandlerResult
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from skillwire.server.dialect import Context, DialectHandlers, Served
+    from skillwire.server.dialect import Context, Dialect
     from skillwire.server.notifications import Notifier
 
 Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
@@ -77,43 +73,34 @@ class Dialects:
 
 
 class Endpoints:
-    """The middleware that gives each request to the dialects of its endpoint."""
+    """The middleware that gives each request to the dialect of its endpoint."""
 
-    def __init__(self, served: Served, notifier: Notifier, options: Dialects) -> None:
+    def __init__(self, dialects: Mapping[Endpoint, Dialect], notifier: Notifier, default: Endpoint) -> None:
+        self._dialects = dialects
         self._notifier = notifier
-        self._default = options.default
-        extension: list[DialectHandlers] = [IndexHandlers(served, notifier), ExtensionHandlers(served, notifier)]
-        if options.fallback != "never":
-            extension.insert(0, FallbackDialect(served, notifier, always=options.fallback == "always"))
-        self._dialects: dict[Endpoint, Sequence[DialectHandlers]] = {
-            "extension": extension,
-            "sep-2076": [Sep2076Handlers(served)],
-            "native": [NativeHandlers(served, notifier, options)],
-        }
+        self._default = default
 
     async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """Handle one message."""
         if ctx.request_id is None:
             return await call_next(ctx)
+        current_request.set(ctx)  # each request has its own task
         scope: Mapping[str, Any] = getattr(ctx.request, "scope", None) or {}
         endpoint: Endpoint = scope.get(_SCOPE_KEY, self._default)
-        dialects = self._dialects[endpoint]
-        call = call_next
+        dialect = self._dialects[endpoint]
+        dialect.check(ctx)
         if ctx.method == "subscriptions/listen":
-            ctx = await _without_refused_files(ctx, call_next, dialects)
-            call = partial(self._notifier.listen, call_next=call_next)
-        for dialect in reversed(dialects):
-            call = partial(dialect, call_next=call)
-        result = await call(ctx)
+            ctx = await _allowed_subscriptions(ctx, call_next, dialect)
+            call_next = partial(self._notifier.listen, call_next=call_next, prompts=dialect.has_prompts(ctx))
+        handler = dialect.handlers.get(ctx.method)
+        result = await (call_next(ctx) if handler is None else handler(ctx, call_next))
         if ctx.method == "initialize":
-            self._notifier.add_session(ctx.session, endpoint)
+            self._notifier.add_session(ctx.session, endpoint, prompts=dialect.has_prompts(ctx))
         return result
 
 
-async def _without_refused_files(
-    ctx: Context, call_next: CallNext, dialects: Sequence[DialectHandlers]
-) -> Context:
-    """A ``subscriptions/listen`` without the files that ``resources/subscribe`` would refuse (M3).
+async def _allowed_subscriptions(ctx: Context, call_next: CallNext, dialect: Dialect) -> Context:
+    """A ``subscriptions/listen`` without the files that the caller may not subscribe to (M3).
 
     The response to it contains the remaining files. The bus of a server sends its events to every listener, so a
     caller must not subscribe to a file that it may not see.
@@ -123,39 +110,23 @@ async def _without_refused_files(
     uris: object = cast("dict[str, Any]", wanted).get(_SUBSCRIPTIONS) if isinstance(wanted, dict) else None
     if not isinstance(uris, list):
         return ctx
-    uris = cast("list[object]", uris)
-    with rpc_errors():  # too many files, or an invalid activation token
-        check_subscriptions(len(uris))
-        cached = _cached(call_next)
-        kept = [uri for uri in uris if await _may_subscribe(ctx, cached, dialects, uri)]
-    params["notifications"] = {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: kept}
-    return replace(ctx, params=params)
+    pages: dict[tuple[str, object], HandlerResult] = {}
 
-
-def _cached(call_next: CallNext) -> CallNext:
-    """``call_next`` that reads each page of a list once, however many URIs are compared with it."""
-    results: dict[tuple[str, object], HandlerResult] = {}
-
-    async def call(ctx: Context) -> HandlerResult:
+    async def call_once(ctx: Context) -> HandlerResult:
+        """``call_next``, but each page of a list is read once, however many URIs are compared with it."""
         key = (ctx.method, (ctx.params or {}).get("cursor"))
-        if key not in results:
-            results[key] = await call_next(ctx)
-        return results[key]
+        if key not in pages:
+            pages[key] = await call_next(ctx)
+        return pages[key]
 
-    return call
-
-
-async def _may_subscribe(
-    ctx: Context, call_next: CallNext, dialects: Sequence[DialectHandlers], uri: object
-) -> bool:
-    """The decision of the first dialect that knows the URI."""
-    if not isinstance(uri, str):
-        return True  # the SDK refuses the request
-    for dialect in dialects:
-        may = await dialect.may_subscribe(ctx, call_next, uri)
-        if may is not None:
-            return may
-    return False
+    uris = cast("list[object]", uris)
+    with rpc_errors():
+        check_subscriptions(len(uris))
+        allowed = [  # what is not text stays: the SDK refuses such a request
+            uri for uri in uris if not isinstance(uri, str) or await dialect.may_subscribe(ctx, call_once, uri)
+        ]
+    params["notifications"] = {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: allowed}
+    return replace(ctx, params=params)
 
 
 class DialectPaths:

@@ -1,45 +1,64 @@
 """The ``fallback``: skills as plain tools and prompts, for clients that do not support skills (X1, X2).
 
-For a client that declares the extension they do not exist, unless they are enabled for all clients: they are
+For a client that declares the extension they do not exist, unless they are offered to all clients: they are
 neither listed nor declared, and a call fails as for an unknown tool. The server's own tools and prompts come first
 and take precedence over ours of the same name. An invalid call of a tool returns an error result that the model
 can read; an invalid use of a prompt is ``-32602``.
+
+A path never leaves its skill, in any spelling (U6, U7). The bytes are the catalog's, so they are the same as those
+of the extension.
 """
 
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from mcp_types import CallToolRequestParams, CompleteRequestParams, GetPromptRequestParams, PaginatedRequestParams
 
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireError
-from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.dialect import Answer, DialectHandlers, meta_only
-from skillwire.server.notifications import with_prompt_events
-from skillwire.server.skill_tools import SkillTools
+from skillwire.limits import DEFAULT_LIMITS, MIB
+from skillwire.server.dialect import meta_only
+from skillwire.skill.hidden import encode_hidden
+from skillwire.skill.model import text_for_model
+from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, resolve_reference, segment_problem
 from skillwire.wire import fallback as wire
 from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import EXTENSION_ID, Freshness, completion_result
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.server.dialect import Context, Handler, Served
-    from skillwire.server.notifications import Notifier
+    from skillwire.catalog.contract import Catalog, SkillFile
+    from skillwire.search.fts5 import Hit
+    from skillwire.search.index import SearchIndex
+    from skillwire.server.dialect import Answer, Context, Handler, ServedSkills
+    from skillwire.skill import SkillEntry
+
+    Block: TypeAlias = dict[str, Any]
+
+_MAX_INDEXES = 16
+_MAX_LISTED = 100  # a model reads every line
+_MAX_FILE = MIB
+_SIMILAR_FILES = 3
+_MAX_COMPARED = 512  # files of a skill that are compared with an unknown path
 
 log = logging.getLogger("skillwire.server")
 
 
-class FallbackDialect(DialectHandlers):
+class Fallback:
     """Tools and prompts beside the server's own; for all clients if ``always``."""
 
-    def __init__(self, served: Served, notifier: Notifier, *, always: bool) -> None:
-        super().__init__(served)
-        self._notifier = notifier
+    def __init__(self, served: ServedSkills, *, always: bool) -> None:
+        self._served = served
         self._always = always
         self._tools = SkillTools(served)
         self._server_tools = _ServerNames(served, "tools/list", "tools")
@@ -50,36 +69,43 @@ class FallbackDialect(DialectHandlers):
         prompts = served.answering(PaginatedRequestParams, self._list_prompts, freshness=freshness)
         self._call_own = served.answering(CallToolRequestParams, self._call_tool, cacheable=False)
         self._get_own = served.answering(GetPromptRequestParams, self._get_prompt, cacheable=False)
-        self._complete_own = served.answering(CompleteRequestParams, _complete_nothing, cacheable=False)
-        self.handlers = {
-            "initialize": self._declare_and_note,
-            "server/discover": self._declare_and_note,
-            "tools/list": self._listing(served.appended("tools", tools), self._server_tools),
+        self.complete_nothing = served.answering(CompleteRequestParams, _no_completions, cacheable=False)
+        self.handlers: dict[str, Handler] = {
+            "tools/list": self.unshared(self._listing(served.appended("tools", tools), self._server_tools)),
             "tools/call": self._call,
-            "prompts/list": self._listing(served.appended("prompts", prompts), self._server_prompts),
+            "prompts/list": self.unshared(
+                self._listing(served.appended("prompts", prompts), self._server_prompts)
+            ),
             "prompts/get": self._get,
-            "completion/complete": self._complete,
-            "subscriptions/listen": self._listen,
         }
+
+    def is_offered(self, ctx: Context) -> bool:
+        """Whether the client sees the tools and prompts."""
+        return self._always or not declares_extension(ctx)
 
     def declare(self, ctx: Context, capabilities: Answer) -> None:
         """Declare tools and prompts for the clients that see them."""
-        if self._is_seen(ctx):
+        if self.is_offered(ctx):
             capabilities["tools"] = {**(capabilities.get("tools") or {})}
             capabilities["prompts"] = {**(capabilities.get("prompts") or {}), "listChanged": True}
 
-    def _is_seen(self, ctx: Context) -> bool:
-        return self._always or not declares_extension(ctx)
+    def unshared(self, handler: Handler) -> Handler:
+        """``handler`` for results that differ from client to client, so that no cache shares them."""
 
-    def _not_shared(self, result: HandlerResult) -> HandlerResult:
-        answer = cast("Answer", result)
-        return {**answer, "cacheScope": "private"} if not self._always and "cacheScope" in answer else answer
+        async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
+            result = cast("Answer", await handler(ctx, call_next))
+            if not self._always and "cacheScope" in result:
+                return {**result, "cacheScope": "private"}
+            return result
 
-    async def _declare_and_note(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        result = await self._declare(ctx, call_next)
-        if ctx.method == "initialize" and self._is_seen(ctx):
-            self._notifier.add_prompts(ctx.session)
-        return self._not_shared(result)
+        return handle
+
+    async def has_prompt(self, ctx: Context, call_next: CallNext, name: object) -> bool:
+        """Whether ``name`` is one of our prompts. Its argument is free text, but hosts ask for completions."""
+        if not isinstance(name, str) or not self.is_offered(ctx) or not await self._is_skill(name):
+            return False
+        await self._server_prompts.read(ctx, call_next)
+        return name not in self._server_prompts
 
     def _listing(self, appended: Handler, names: _ServerNames) -> Handler:
         """A handler for a listing: the server's own, whose names are added to ``names``, then ours."""
@@ -90,31 +116,31 @@ class FallbackDialect(DialectHandlers):
                 names.add(result)
                 return result
 
-            if not self._is_seen(ctx):
-                return self._not_shared(await call_next(ctx))
+            if not self.is_offered(ctx):
+                return await call_next(ctx)
             await names.read(ctx, call_next)
-            return self._not_shared(await appended(ctx, noted))
+            return await appended(ctx, noted)
 
         return handle
 
     async def _call(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         name = (ctx.params or {}).get("name")
-        if not isinstance(name, str) or not self._is_seen(ctx):
+        if not isinstance(name, str) or not self.is_offered(ctx):
             return await call_next(ctx)
         if name in wire.TOOLS:
             await self._server_tools.read(ctx, call_next)
             if not self._server_tools.omits(name):
                 return await self._call_own(ctx, call_next)
-        elif not self.served.has(ctx.method):
+        elif not self._served.has(ctx.method):
             raise to_rpc_error(NotFoundError("tool-unknown", f"no tool is named {name!r:.100}", "list the tools"))
         return await call_next(ctx)
 
     async def _get(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         name = (ctx.params or {}).get("name")
-        if not isinstance(name, str) or not self._is_seen(ctx):
+        if not isinstance(name, str) or not self.is_offered(ctx):
             return await call_next(ctx)
         await self._server_prompts.read(ctx, call_next)
-        theirs = self.served.has(ctx.method) and (name in self._server_prompts or not await self._is_skill(name))
+        theirs = self._served.has(ctx.method) and (name in self._server_prompts or not await self._is_skill(name))
         return await (call_next(ctx) if theirs else self._get_own(ctx, call_next))
 
     async def _is_skill(self, name: str) -> bool:
@@ -126,19 +152,6 @@ class FallbackDialect(DialectHandlers):
         except SkillwireError:
             return True
         return True
-
-    async def _complete(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """The request in a prompt cannot be completed; but hosts try to, so it is not an error."""
-        name = _mapping((ctx.params or {}).get("ref")).get("name")
-        if isinstance(name, str) and self._is_seen(ctx) and await self._is_skill(name):
-            await self._server_prompts.read(ctx, call_next)
-            if name not in self._server_prompts:
-                return await self._complete_own(ctx, call_next)
-        return await call_next(ctx)
-
-    async def _listen(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        with with_prompt_events(self._is_seen(ctx)):
-            return await call_next(ctx)
 
     async def _list_tools(self, params: PaginatedRequestParams) -> Answer:
         if params.cursor is not None:  # there is only one page, so every cursor is invalid
@@ -153,8 +166,8 @@ class FallbackDialect(DialectHandlers):
             return wire.error_result(wire.refusal_text(error))
 
     async def _list_prompts(self, params: PaginatedRequestParams) -> Answer:
-        page = await self.served.visible().list_skills(params.cursor, self.served.page_size)
-        labelled = [(await self.served.label(entry), entry) for entry in page.items]
+        page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
+        labelled = [(await self._served.label(entry), entry) for entry in page.items]
         prompts = [wire.prompt_definition(*item) for item in labelled if not self._server_prompts.omits(item[0])]
         more: Answer = {} if page.next_cursor is None else {"nextCursor": page.next_cursor}
         return {"prompts": prompts, **more}
@@ -173,7 +186,7 @@ class FallbackDialect(DialectHandlers):
         return wire.prompt_result(entry, blocks, given.get(wire.REQUEST, ""))
 
 
-async def _complete_nothing(params: CompleteRequestParams) -> Answer:  # noqa: ARG001 - the shape of an answer
+async def _no_completions(params: CompleteRequestParams) -> Answer:  # noqa: ARG001 - the form of an answer
     return completion_result([])
 
 
@@ -184,7 +197,7 @@ class _ServerNames:
     So a call needs no listing.
     """
 
-    def __init__(self, served: Served, method: str, field: str) -> None:
+    def __init__(self, served: ServedSkills, method: str, field: str) -> None:
         self._served = served
         self._method = method
         self._field = field
@@ -243,3 +256,153 @@ def declares_extension(ctx: Context) -> bool:
 def _mapping(value: object) -> Mapping[str, Any]:
     """``value`` if it is a mapping. Parameters of the handshake are not validated yet."""
     return cast("Mapping[str, Any]", value) if isinstance(value, Mapping) else {}
+
+
+class SkillTools:
+    """The four tools over the served skills."""
+
+    def __init__(self, served: ServedSkills) -> None:
+        self._served = served
+        self._server = served.server.name
+
+    async def call(self, tool: str, given: Mapping[str, Any]) -> Answer:
+        """The result of one tool. Raises our errors."""
+        arguments = wire.read_arguments(tool, given)
+        match tool:
+            case wire.LIST:
+                return await self._list(arguments.get("cursor") or None)
+            case wire.SEARCH:
+                return await self._search(arguments["query"], int(arguments.get("limit", wire.DEFAULT_HITS)))
+            case wire.LOAD:
+                return wire.tool_result(await self.load(await self.find(arguments["skill"])))
+            case _:
+                entry = await self.find(arguments["skill"])
+                return wire.tool_result(await self._read(entry, arguments["path"]))
+
+    async def find(self, skill: str) -> SkillEntry:
+        """The skill with this name, path or URI. A URI may omit ``SKILL.md``."""
+        named = skill.strip()
+        if "://" in named and not named.endswith(f"/{SKILL_MD}"):
+            named = f"{named.rstrip('/')}/{SKILL_MD}"
+        try:
+            return await self._served.names().find(named)
+        except (NotFoundError, FormatError) as error:
+            raise NotFoundError(error.reference, error.message, wire.find_hint(error.hint)) from error
+
+    async def load(self, entry: SkillEntry) -> list[Block]:
+        """X2: the source of the skill and its other files, then its ``SKILL.md``."""
+        file = await self._file(entry, entry.uri)
+        label = await self._served.label(entry)
+        return [wire.text_block(wire.loaded_text(self._server, label, entry)), wire.file_block(file)]
+
+    async def _list(self, cursor: str | None) -> Answer:
+        limit = min(self._served.page_size, _MAX_LISTED)
+        page = await self._served.visible().list_skills(cursor, limit)
+        labels = [await self._served.label(entry) for entry in page.items]
+        lines = [wire.skill_line(label, entry) for label, entry in zip(labels, page.items, strict=True)]
+        text = wire.listed_text(self._server, lines, page.next_cursor)
+        return wire.skills_result(text, _as_data(labels, page.items), wire.LOAD_NEXT, page.next_cursor)
+
+    async def _search(self, query: str, limit: int) -> Answer:
+        found = await self._served.search.search(self._served.visible(), query, limit)
+        entries = [entry for _, entry in found]
+        labels = [await self._served.label(entry) for entry in entries]
+        lines = [wire.skill_line(label, entry) for label, entry in zip(labels, entries, strict=True)]
+        text = wire.found_text(self._server, query, lines)
+        next_step = wire.LOAD_NEXT if lines else wire.SEARCH_AGAIN
+        return wire.skills_result(text, _as_data(labels, entries), next_step, None)
+
+    async def _read(self, entry: SkillEntry, path: str) -> list[Block]:
+        label = await self._served.label(entry)
+        for place in _meanings(entry, path, label):
+            inside = wire.relative_path(entry, str(place))
+            with suppress(NotFoundError):
+                file = await self._file(entry, str(place))
+                return [wire.text_block(wire.file_text(self._server, label, inside, file)), wire.file_block(file)]
+            with suppress(NotFoundError):
+                return [wire.text_block(await self._folder(label, inside, str(place)))]
+        similar = get_close_matches(path[:200], _paths(entry), _SIMILAR_FILES)
+        raise NotFoundError(
+            "file-unknown", f"the skill {label!r:.100} has no file {path!r:.100}", wire.file_hint(label, similar)
+        )
+
+    async def _folder(self, label: str, path: str, uri: str) -> str:
+        page = await self._served.visible().read_directory(uri, None, DEFAULT_LIMITS.max_page_size)
+        return wire.folder_text(self._server, label, path, page.items, more=page.next_cursor is not None)
+
+    async def _file(self, entry: SkillEntry, uri: str) -> SkillFile:
+        known = entry.resource(uri)
+        if known is not None and known.size is not None:
+            _check_size(known.size, uri)
+        file = await self._served.visible().read_file(uri)
+        _check_size(len(file.data), uri)
+        return file
+
+
+def _as_data(labels: Sequence[str], entries: Sequence[SkillEntry]) -> list[dict[str, Any]]:
+    return [
+        {"name": label, "description": text_for_model(entry.description), "uri": encode_hidden(entry.uri)}
+        for label, entry in zip(labels, entries, strict=True)
+    ]
+
+
+def _paths(entry: SkillEntry) -> list[str]:
+    return [wire.relative_path(entry, file.uri) for file in entry.files[:_MAX_COMPARED]]
+
+
+def _meanings(entry: SkillEntry, path: str, label: str) -> list[SkillUri]:
+    """The URIs that ``path`` may mean in the skill: as a path, or as a link in its ``SKILL.md``."""
+    skill_md = parse_uri(entry.uri)
+    root = skill_md.parent
+    places: list[SkillUri | None] = []
+    if "://" in path:
+        places.append(parse_uri(path))
+    else:
+        segments = tuple(segment for segment in path.split("/") if segment not in ("", "."))
+        if not path.startswith("/") and not any(map(segment_problem, segments)):
+            places.append(SkillUri(root.scheme, root.segments + segments))
+        with suppress(FormatError):
+            places.append(resolve_reference(root, skill_md, path))
+    inside = [place for place in places if place is not None and (place == root or is_within(root, place))]
+    if not inside:
+        raise FormatError(
+            "path-outside", f"the path {path!r:.100} leaves the skill {label!r:.100}", wire.file_hint(label, ())
+        )
+    return list(dict.fromkeys(inside))
+
+
+def _check_size(size: int, uri: str) -> None:
+    if size > _MAX_FILE:
+        raise LimitError(
+            "file-too-large",
+            f"{uri} has {size:,} bytes, more than a tool can return",
+            "read it as a resource, with resources/read; if that is not possible, continue without it",
+        )
+
+
+class SkillSearch:
+    """Search in the skills that a caller may see: one index for each view, built by the first search in it.
+
+    An index contains only what its callers may see, so that not even the order of results depends on the rest. The
+    most recently used indexes are cached, up to a limit.
+    """
+
+    def __init__(self) -> None:
+        self._indexes: OrderedDict[Catalog, SearchIndex] = OrderedDict()  # the most recently used one is last
+
+    async def search(self, catalog: Catalog, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
+        """The best matches for ``query`` in ``catalog``, best first."""
+        from skillwire.search.index import SearchIndex  # late: only the first search needs it
+
+        index = self._indexes.pop(catalog, None) or SearchIndex(catalog)
+        self._indexes[catalog] = index
+        while len(self._indexes) > _MAX_INDEXES:
+            self._indexes.popitem(last=False)[1].close()
+        hits = await index.search(query, limit)
+        found = [(hit, await catalog.peek_skill(hit.uri)) for hit in hits]
+        return [(hit, entry) for hit, entry in found if entry is not None]
+
+    def close(self) -> None:
+        """Close all indexes."""
+        while self._indexes:
+            self._indexes.popitem()[1].close()

@@ -29,7 +29,8 @@ from starlette.routing import Route
 
 from skillwire.errors import UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
-from skillwire.server.access import Access, CallerViews, Verifier
+from skillwire.server.access import Access, Verifier
+from skillwire.server.callers import CallerViews
 from skillwire.server.endpoints import DialectPaths
 from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, network_of
 from skillwire.server.metrics import Metrics
@@ -237,7 +238,7 @@ def _everything(headers: Headers) -> Callable[[Catalog], Catalog]:  # noqa: ARG0
 
 def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] | None]:
     """The views of the holders of static tokens."""
-    policy = CallerViews(access)
+    policy = CallerViews(access.visible)
 
     def view_of(headers: Headers) -> Callable[[Catalog], Catalog] | None:
         subject = access.holder(headers)

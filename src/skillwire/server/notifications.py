@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
@@ -41,7 +41,7 @@ from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from mcp.server.context import CallNext, HandlerResult
     from mcp.server.lowlevel import Server
@@ -49,8 +49,7 @@ if TYPE_CHECKING:
     from mcp.server.subscriptions import ServerEvent
     from mcp_types import ServerNotification
 
-    from skillwire.catalog.changes import Change
-    from skillwire.catalog.contract import Catalog
+    from skillwire.catalog.contract import Catalog, Change, ChangeStream
     from skillwire.server.dialect import Context
     from skillwire.server.endpoints import Endpoint
     from skillwire.wire.native import Kind
@@ -68,17 +67,8 @@ _SKILLS, _RESOURCES = "skillsListChanged", "resourcesListChanged"
 ListKind: TypeAlias = Literal["tools", "prompts", "resources", "skills"]
 
 log = logging.getLogger("skillwire.server")
+# Whether the stream that opens gets events about prompts (X2). The SDK calls ``subscribe`` without this.
 _prompt_events: ContextVar[bool] = ContextVar("skillwire_prompt_events", default=False)
-
-
-@contextmanager
-def with_prompt_events(enabled: bool) -> Generator[None]:
-    """A stream that opens inside this block gets events about prompts, or does not (X2)."""
-    token = _prompt_events.set(enabled)
-    try:
-        yield
-    finally:
-        _prompt_events.reset(token)
 
 
 def everything(uri: str) -> bool:  # noqa: ARG001 - without a policy
@@ -132,7 +122,7 @@ class NotificationBus:
 class _Session:
     session: ServerSession
     sees: Sees
-    endpoint: Endpoint
+    endpoint: Endpoint = "extension"
     prompts: bool = False
     uris: dict[str, None] = field(default_factory=dict[str, None])
 
@@ -140,8 +130,11 @@ class _Session:
 class Notifier:
     """Notifies streams and sessions of changes."""
 
-    def __init__(self, server: Server[Any], sees: Callable[[], Sees]) -> None:
+    def __init__(self, server: Server[Any], catalog: Catalog, sees: Callable[[], Sees]) -> None:
         """A ``server`` without ``subscriptions/listen`` gets a handler for it."""
+        self._catalog = catalog
+        self._changes: ChangeStream | None = None
+        self._turn = anyio.Lock()
         self._bus = NotificationBus(sees)
         self._server = server
         self._handler = ListenHandler(self._bus)
@@ -152,13 +145,13 @@ class Notifier:
         self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
         self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # the kinds of items that skills bind (native)
 
-    def add_prompts(self, session: ServerSession) -> None:
-        """Note that a session of the handshake era sees skills as prompts."""
-        self._session(session).prompts = True
+    def add_session(self, session: ServerSession, endpoint: Endpoint, *, prompts: bool) -> None:
+        """Add a session of the handshake era, when its client initialises it.
 
-    def add_session(self, session: ServerSession, endpoint: Endpoint) -> None:
-        """Add a session of the handshake era, when its client initialises it."""
-        self._session(session, endpoint)
+        ``prompts``: whether it sees skills as prompts.
+        """
+        added = self._session(session)
+        added.endpoint, added.prompts = endpoint, prompts
 
     def subscribe(self, session: ServerSession, uri: str) -> None:
         """Notify ``session`` when the file at ``uri`` changes."""
@@ -170,11 +163,12 @@ class Notifier:
         """Stop notifying ``session`` of changes of ``uri``."""
         self._session(session).uris.pop(uri, None)
 
-    async def listen(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+    async def listen(self, ctx: Context, call_next: CallNext, *, prompts: bool) -> HandlerResult:
         """Serve ``subscriptions/listen``: our events beside those of the server's own handler.
 
         The acknowledgement of the server's handler is the first message of the stream, so our events wait for it.
         """
+        _prompt_events.set(prompts)  # every request runs in its own context
         entry = self._server.get_request_handler(_LISTEN)
         if entry is None or entry.handler is self._handler:
             return await call_next(ctx)
@@ -219,24 +213,39 @@ class Notifier:
             raise MCPError(INTERNAL_ERROR, "too many unread events; listen again")
         return result
 
-    async def run(self, catalog: Catalog, *, watch: bool) -> None:
-        """Send notifications until cancelled. Without ``watch`` a change is noticed by the next read."""
-        with catalog.changes() as changes:
-            async with anyio.create_task_group() as group:
-                if watch:
-                    group.start_soon(_follow, catalog)
-                async for change in changes:
-                    try:
-                        await self.notify(catalog, change)
-                    except Exception:  # a failed notification must not stop the server
-                        log.exception("a notification of a change failed")
+    def replace_catalog(self, catalog: Catalog) -> None:
+        """Notify of changes of another catalog from now on."""
+        if self._changes is not None:
+            old, self._changes = self._changes, catalog.changes()
+            old.close()
+        self._catalog = catalog
 
-    async def notify(self, catalog: Catalog, change: Change) -> None:
+    async def run(self, sources: Sequence[Catalog]) -> None:
+        """Watch ``sources``, and send notifications of changes, until cancelled.
+
+        In memory each connection runs the server. One of these runs sends notifications; the others wait.
+        """
+        async with self._turn, anyio.create_task_group() as group:
+            for source in sources:
+                group.start_soon(_follow, source)
+            self._changes = self._catalog.changes()
+            try:
+                while True:
+                    async for change in self._changes:  # ends when the catalog is replaced
+                        try:
+                            await self.notify(change)
+                        except Exception:  # a failed notification must not stop the server
+                            log.exception("a notification of a change failed")
+            finally:
+                self._changes.close()
+                self._changes = None
+
+    async def notify(self, change: Change) -> None:
         """Send the notifications for one change."""
         files = set(change.changed | change.removed)
         for uri in change.changed:
             with suppress(SkillwireError):  # it may be removed again
-                files |= {file.uri for file in (await catalog.get_skill(uri)).files}
+                files |= {file.uri for file in (await self._catalog.get_skill(uri)).files}
         for uri in sorted(files):
             await self._bus.publish(ResourceUpdated(uri=uri))
         await self._bus.list_changed(change.uris, self.index_uris)
@@ -268,14 +277,14 @@ class Notifier:
             kinds.extend(self.scoped_kinds())
         return dict.fromkeys(kinds)
 
-    def _session(self, session: ServerSession, endpoint: Endpoint = "extension") -> _Session:
+    def _session(self, session: ServerSession) -> _Session:
         connection = connection_of(session)
         key = id(connection)
         known = self._sessions.get(key)
         if known is not None:
             self._sessions.move_to_end(key)
         else:
-            known = self._sessions[key] = _Session(session, self._sees(), endpoint)
+            known = self._sessions[key] = _Session(session, self._sees())
             # Without this, sessions that have ended would take the places of open ones.
             connection.exit_stack.callback(self._sessions.pop, key, None)
             while len(self._sessions) > _MAX_SESSIONS:

@@ -31,9 +31,8 @@ from skillwire.wire.templates import canonical_uri, is_template, matches_templat
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from skillwire.catalog.changes import Change, ChangeStream
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.dialect import Served
+    from skillwire.server.dialect import ServedSkills
     from skillwire.skill import SkillEntry
 
 F = TypeVar("F", bound="Callable[..., Any]")
@@ -189,14 +188,13 @@ class Bound:
 
 
 class Bindings:
-    """The current bindings of all skills of ``served``."""
+    """The current bindings of all skills of ``served``, in code (``scopes``) and in frontmatter."""
 
-    def __init__(self, served: Served) -> None:
+    def __init__(self, served: ServedSkills, scopes: Scopes) -> None:
         self._served = served
-        self._watched: tuple[Catalog, ChangeStream] | None = None
+        self._scopes = scopes
         self._warned_paths: set[str] = set()
         self._has_warned = False
-        self._generation = 0
         self._turn = anyio.Lock()
         self._known: tuple[tuple[int, int], Bound] | None = None
         self.kinds: frozenset[Kind] = frozenset()  # the kinds of which items are bound, as far as they are known
@@ -204,7 +202,7 @@ class Bindings:
     async def keys_of(self, entry: SkillEntry, kind: Kind) -> frozenset[str]:
         """The items that one skill binds and that are hidden because of it (M3). URIs are canonical."""
         bound, declared = await self.current(), bound_in(entry.frontmatter).get(kind, ())
-        keys = {canonical_key(kind, key) for key in (*self._served.scopes.bound_by(entry.path, kind), *declared)}
+        keys = {canonical_key(kind, key) for key in (*self._scopes.bound_by(entry.path, kind), *declared)}
         own = frozenset(key for key in keys if entry.path in bound.skills_of(kind, key))
         if own < keys and not self._has_warned:
             self._has_warned = True
@@ -222,23 +220,21 @@ class Bindings:
     async def current(self) -> Bound:
         """All bindings. After a change they are collected again."""
         async with self._turn:
-            bound: Bound | None = None
             for _ in range(_ATTEMPTS):
-                catalog, mark = self._watch(), self._mark()
+                mark = (self._served.version(), self._scopes.version)
                 if self._known is not None and self._known[0] == mark:
                     return self._known[1]
-                bound = await self._collect(catalog)
+                bound = await self._collect(self._served.catalog)
                 self._known = (mark, bound)
                 self.kinds = frozenset(kind for kind in KINDS if bound.skills[kind])
-            return bound or await self._collect(self._watch())  # for a catalog that changes all the time
+            return await self._collect(self._served.catalog)  # it changes all the time
 
     async def _collect(self, catalog: Catalog) -> Bound:
-        scopes = self._served.scopes
         skills: dict[Kind, dict[str, Paths]] = {kind: {} for kind in KINDS}
-        for path in scopes.paths:
+        for path in self._scopes.paths:
             await self._warn_if_missing(catalog, path)
             for kind in KINDS:
-                _add(skills[kind], kind, scopes.bound_by(path, kind), path)
+                _add(skills[kind], kind, self._scopes.bound_by(path, kind), path)
         for entry in await catalog.unlisted():
             _add_declared(skills, entry)
         count = 0
@@ -257,22 +253,6 @@ class Bindings:
         ):
             self._warned_paths.add(path)
             log.warning("code binds items to the skill %r, which does not exist: they stay hidden", path)
-
-    def _watch(self) -> Catalog:
-        catalog = self._served.whole()
-        if self._watched is None or self._watched[0] is not catalog:
-            if self._watched is not None:  # more skills were declared in the meantime
-                self._watched[1].close()
-            self._watched = (catalog, catalog.changes())
-            self._watched[1].forward(self._forget)
-            self._generation += 1
-        return catalog
-
-    def _forget(self, change: Change) -> None:  # noqa: ARG002 - any change may change bindings
-        self._generation += 1
-
-    def _mark(self) -> tuple[int, int]:
-        return self._generation, self._served.scopes.version
 
 
 def canonical_key(kind: Kind, key: str) -> str:

@@ -34,7 +34,7 @@ from skillwire.skill.uri import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from skillwire.skill.frontmatter import Json
 
@@ -253,6 +253,15 @@ def fold(path: str) -> str:
     if path.isascii():
         return path.lower()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
+
+
+def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """Pairs of paths that are equal on file systems that ignore case and Unicode form (B5)."""
+    seen: dict[str, str] = {}
+    for path in paths:
+        first = seen.setdefault(fold(path), path)
+        if first is not path:
+            yield first, path
 
 
 def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_LIMITS) -> SkillEntry:

@@ -1,9 +1,10 @@
 """Finds characters that people do not see and models read (B6), and makes them visible.
 
 Unicode tag characters spell invisible ASCII. Control characters and bidirectional controls change how text is
-displayed. Zero-width characters and variation selectors, in a run or spread over ordinary letters, can encode
-bits. Each find is reported with its kind and its text, so the person who approves a skill has read it too. Hidden
-parts of HTML: ``hidden_html.py``. Hidden parts of Markdown: ``markdown.py``.
+displayed. Zero-width characters and variation selectors can encode bits, in a run or spread over a text. A list
+states where scripts and emoji use them; all others of a text are counted together. Each find is reported with its
+kind and its text, so the person who approves a skill has read it too. Hidden parts of HTML: ``hidden_html.py``.
+Hidden parts of Markdown: ``markdown.py``.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class HiddenKind(StrEnum):
     ZERO_WIDTH = "zero-width", "a run of zero-width characters"
     SCATTERED = "scattered-characters", "invisible characters between ordinary letters"
     SINGLE = "invisible-character", "an invisible character"
-    BLANKS = "mixed-blanks", "different blanks at the end of a line"
+    BLANKS = "trailing-blanks", "blanks at the end of lines"
     COMMENT = "html-comment", "an HTML comment"
     DECLARATION = "html-declaration", "an HTML declaration"
     INSTRUCTION = "processing-instruction", "a processing instruction"
@@ -52,11 +53,12 @@ class HiddenKind(StrEnum):
     TITLE = "link-title", "the title of a link"
     EMPTY_LINK = "empty-link", "a link without text"
     LINK_WORDS = "link-words", "words in the address or the label of a link"
-    ALT = "alt-text", "a long text in place of an image"
+    ALT = "alt-text", "many words in place of images"
     FAR = "far-text", "text far to the right"
     LOST_CELL = "lost-cell", "table cells beyond the last column"
     CODE_INFO = "code-info", "words after the language of a code block"
     YAML_COMMENT = "yaml-comment", "a comment in the frontmatter"
+    LINKS = "more-links", "more links than a review lists: look at the files"
     UNREAD = "unread", "too large or too deeply nested to find all hidden text"
     MORE = "more", "more hidden text: look at the whole skill"
 
@@ -99,12 +101,16 @@ _BIDI = "\u061c\u202a-\u202e\u2066-\u2069"
 _SELECTORS = "\u180b-\u180d\u180f\ufe00-\ufe0f\U000e0100-\U000e01ef"
 _FILLERS = "\u115f\u1160\u17b4\u17b5\u3164\uffa0"
 _JOINERS = "\u200c\u200d"
-_WIDTHLESS = (  # without the joiners; U+2800 has a width and no dots
-    f"{_FILLERS}\u00ad\u034f\u180e\u200b\u200e\u200f\u2060-\u2065\u206a-\u206f\u2800\ufeff\ufff0-\ufff8"
+_HYPHEN = "\u00ad"
+_MARKS = "\u200e\u200f"
+# Without the characters above. U+2800 has a width and no dots.
+_IGNORED = (
+    "\u034f\u180e\u200b\u2060-\u2065\u206a-\u206f\u2800\ufeff\ufff0-\ufff8"
     "\U0001107f\U00013430-\U0001345f\U00016fe4\U0001bca0-\U0001bca3\U0001d159\U0001d173-\U0001d17a"
-    # Unassigned planes, unassigned code points beside the tags, and the private-use planes.
-    "\U00040000-\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U0010ffff"
+    "\U000e0000\U000e0080-\U000e00ff\U000e01f0-\U000e0fff"
 )
+# With unassigned and private-use planes, which have a glyph in special fonts.
+_WIDTHLESS = f"{_FILLERS}{_HYPHEN}{_MARKS}{_IGNORED}\U00040000-\U000dffff\U000e1000-\U0010ffff"
 # These join letters of certain scripts. After other letters, most fonts draw nothing.
 _STACKERS = (
     "\u1039\u17d2\u1a60\u2d7f\U00010a3f\U00011133\U000113d0\U0001193e\U00011a47\U00011a99\U00011d45"
@@ -127,27 +133,36 @@ _PATTERN = re.compile(
     f"|(?P<filler>[{_FILLERS}])"
     f"|(?P<unassigned>[{_UNASSIGNED}]+)"
     f"|(?P<private>[{_PRIVATE}]{{2,}})"
-    # Alternating tabs and spaces can encode bits. Editors leave only tabs before spaces, or spaces before tabs.
-    r"|(?P<blanks>(?<![^\S\r\n])(?!(?: *+\t*+|\t*+ *+)(?:[\r\n]|\Z))[^\S\r\n]{3,}+(?=[\r\n]|\Z))"
 )
-# Positions in which no script and no emoji uses them: joiners after letters of an alphabet that does not join
-# (Latin, Greek, Cyrillic, Armenian, Georgian) or at the start of a line, and selectors after characters without
-# variants. A digit has a selector in a keycap. Soft hyphens and the two direction marks are legitimate there.
-_LATIN = (
-    " -~\u00a0-\u02af\u0370-\u058f\u10a0-\u10ff\u1c80-\u1cbf\u1d00-\u1dbf\u1e00-\u1fff"
-    "\u2c60-\u2d2f\ua640-\ua69d\ua720-\ua7ff"
+# Alternating tabs and spaces can encode bits. Editors leave only tabs before spaces, or spaces before tabs.
+_BLANKS = re.compile(r"[^\S\r\n]{3,}+")
+_EDITED = re.compile(r" *+\t*+|\t*+ *+")
+# Scripts whose letters take joiners, marks or invisible breaks: Hebrew to Burmese, Khmer, Mongolian and others.
+_SHAPED = (
+    "\u0590-\u109f\u1780-\u18af\u1900-\u1c7f\u1cd0-\u1cff\u2d30-\u2d7f\ua800-\uabff\ufb1d-\ufdff\ufe70-\ufefc"
+    "\U00010800-\U00011fff\U00013000-\U0001345f\U00018b00-\U00018cff\U0001bc00-\U0001bcaf"
+    "\U0001d100-\U0001d1ff\U0001d800-\U0001daaf"
 )
-_STRAY = (
-    f"(?<![^{_LATIN}\\n\\t])(?:[{_JOINERS}{_STACKERS}\u034f\u180b-\u180f\u200b\u2060-\u2064\u206a-\u206f\u2800\ufe00-\ufe0d]"
-    "|(?<![\u00a9\u00ae])(?:\ufe0e|\ufe0f(?!\u20e3))|\ufeff)"
-    "|[\ufe00-\ufe0d\U000e0100-\U000e01ef]"  # a few select glyphs of ideographs and symbols; many encode bits
+_SYMBOLS = "\u00a9\u00ae\u2010-\u2027\u2030-\u205e\u20a0-\u2bff\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
+# Where an invisible character has a purpose. Everywhere else it is stray.
+_USED = (
+    f"(?<=[{_SHAPED}])[{_JOINERS}{_STACKERS}{_IGNORED}\u180b-\u180f]"
+    f"|(?<=[{_SYMBOLS}])[\ufe0e\ufe0f]|(?<=[{_SYMBOLS}\ufe0f])\u200d|(?<=[0-9#*])\ufe0f(?=\u20e3)"
+    f"|(?<=[^\\W\\d_]{{2}}){_HYPHEN}(?=[^\\W\\d_]{{2}})"
+    r"|\A\ufeff"
 )
+_STRAY = f"(?!{_USED})[{_JOINERS}{_STACKERS}{_IGNORED}{_SELECTORS}{_HYPHEN}]"
 _SCATTERED = re.compile(f"(?:{_STRAY})(?![{_SELECTORS}{_WIDTHLESS}{_JOINERS}])")
 _FEW = 3
+_MOST_HYPHENS = 20
+_RIGHT_TO_LEFT = re.compile(
+    "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]{2,}"
+)
 # A single one is often harmless, so checks do not report it, but displayed text marks it. Joiners and selectors
 # that emoji and many scripts need are not included.
 _ANY = re.compile(f"{_PATTERN.pattern}|(?P<single>[{_WIDTHLESS}{_OTHERS}]|{_STRAY})")
 _UNSEEN = re.compile(f"[{_TAGS}{_CONTROLS}{_BIDI}{_SELECTORS}{_WIDTHLESS}{_JOINERS}{_OTHERS}]")
+_SUSPECT = re.compile(f"{_UNSEEN.pattern[:-1]}{_STACKERS}]")  # a quick test: the patterns find nothing else
 _KINDS = {
     "tag": HiddenKind.TAG_CHARACTERS,
     "control": HiddenKind.CONTROL,
@@ -158,7 +173,6 @@ _KINDS = {
     "filler": HiddenKind.SINGLE,
     "unassigned": HiddenKind.CONTROL,
     "private": HiddenKind.SINGLE,
-    "blanks": HiddenKind.BLANKS,
     "single": HiddenKind.SINGLE,
 }
 # The flags of England, Scotland and Wales are a black flag, five tag letters and a cancel tag: visible.
@@ -172,12 +186,19 @@ def find_hidden_characters(text: str) -> Iterator[HiddenText]:
     """Find invisible and reordering characters in any text."""
     for run in _runs(_PATTERN, text):
         yield HiddenText(run.kind, run.start, run.text)
-    if text.isascii():
+    if text.isascii() or not _SUSPECT.search(text):
         return
-    strays = list(_SCATTERED.finditer(text))
+    strays = [match.start() for match in _SCATTERED.finditer(text)]
+    # Good positions do not excuse great numbers: hyphens everywhere, and marks in text that needs none.
+    if text.count(_HYPHEN) > _MOST_HYPHENS:
+        strays += [match.start() for match in re.finditer(_HYPHEN, text)]
+    marks = [match.start() for match in re.finditer(f"[{_MARKS}]", text)]
+    if len(marks) >= _FEW + len(_RIGHT_TO_LEFT.findall(text)) // 4:
+        strays += marks
+    strays = sorted(set(strays))
     if len(strays) >= _FEW:
-        says = _spell("single", "".join(match[0] for match in strays))
-        yield HiddenText(HiddenKind.SCATTERED, strays[0].start(), f"{len(strays)} of them: {says}")
+        spelled = _spell("single", "".join(text[at] for at in strays))
+        yield HiddenText(HiddenKind.SCATTERED, strays[0], f"{len(strays)} of them: {spelled}")
 
 
 def find_hidden_runs(text: str) -> Iterator[HiddenRun]:
@@ -228,13 +249,16 @@ def one_line(text: str) -> str:
 def _runs(pattern: re.Pattern[str], text: str) -> Iterator[HiddenRun]:
     if text.isascii() and text.isprintable():
         return
-    for match in pattern.finditer(_FLAG.sub(_blank, text)):
-        kind = match.lastgroup or ""
-        yield HiddenRun(_KINDS[kind], *match.span(), _spell(kind, match.group()))
-
-
-def _blank(match: re.Match[str]) -> str:
-    return " " * len(match.group())
+    found = [
+        HiddenRun(HiddenKind.BLANKS, *match.span(), _spell("blanks", match[0]))
+        for match in _BLANKS.finditer(text)
+        if text[match.end() : match.end() + 1] in ("", "\r", "\n") and not _EDITED.fullmatch(match[0])
+    ]
+    if _SUSPECT.search(text):
+        for match in pattern.finditer(_FLAG.sub(lambda flag: " " * len(flag[0]), text)):
+            kind = match.lastgroup or ""
+            found.append(HiddenRun(_KINDS[kind], *match.span(), _spell(kind, match[0])))
+    yield from sorted(found, key=lambda run: run.start)
 
 
 def _spell(kind: str, characters: str) -> str:

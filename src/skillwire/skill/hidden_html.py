@@ -1,13 +1,15 @@
 """Finds text in HTML that a browser does not show (B6).
 
 The tables below list what is certainly shown: elements, attributes with their values, and style declarations.
-Everything else is reported with its kind and its text. Hidden characters: ``hidden.py``. Hidden parts of Markdown:
-``markdown.py``.
+Everything else is reported with its kind and its text. A few words that are not shown are normal in the texts of
+images and in tags for models, so these are counted over the whole text. Hidden characters: ``hidden.py``. Hidden
+parts of Markdown: ``markdown.py``.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from html import unescape
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import unquote
@@ -99,7 +101,8 @@ _FEW_WORDS = 2
 _MANY_WORDS = 3
 _MORE_WORDS = 4
 _MANY_NAMES = 6
-_MOST_ALT_WORDS = 8
+_MOST_ALT_WORDS = 8  # of all images of a text
+_MOST_TAG_WORDS = 16  # of all tags that browsers do not know
 _MOST_ADDRESS_WORDS = 8
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ADDRESS_PART = re.compile(r"[/?#&=;:]")
@@ -138,15 +141,26 @@ _HARMLESS = re.compile(
     re.VERBOSE,
 )
 _BLANKS = re.compile(r"\s*([:,;])\s*|\s+")
+# Sizes of text, relative to the usual 16 pixels. Elements inside each other multiply them; absolute sizes do not.
+_SMALLER = {"small": 0.83, "sub": 0.83, "sup": 0.83, "h5": 0.83, "h6": 0.67, "rt": 0.7}
+_FONT_SIZES = {"1": 0.63, "2": 0.81, "-1": 0.81} | {f"-{size}": 0.63 for size in range(2, 8)}
+_FONT_SIZE = re.compile(r"font-size\s*:\s*(?:(\d*\.?\d+)(px|pt|rem|em|%)|(smaller|small)\b)")
+_UNITS = {"px": 1 / 16, "pt": 1 / 12, "rem": 1.0, "em": 1.0, "%": 0.01}
+_READABLE = 0.6  # three elements that make text smaller
 
 
-def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[HiddenText]:
+def find_hidden_html(
+    pieces: Iterable[tuple[int, str]], text: str, alts: Iterable[tuple[int, str]] = ()
+) -> Iterator[HiddenText]:
     """Find text that a browser does not display in ``pieces`` of HTML, each with its offset in ``text``.
 
     A hidden element may begin in one piece and end in another. Hidden text inside it is not reported again.
+    ``alts`` are the texts of other images, which count with those in HTML.
     """
     hiding: _Hiding | None = None
     rows = _Rows(text)
+    sizes = _Sizes()
+    alts = list(alts)
     for piece in pieces:
         offset, html = piece
         for match in _MARKUP.finditer(html):
@@ -156,6 +170,10 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
                 continue
             tag = _read_tag(match, offset)
             kind = None if tag.closes else _hiding_kind(tag)
+            if sizes.after(tag) < _READABLE:
+                kind = kind or HiddenKind.HIDDEN_STYLE
+            if tag.name == "img" and "alt" in tag.attributes:
+                alts.append((tag.start, one_line(tag.attributes["alt"])))
             if not match["end"]:
                 yield HiddenText(HiddenKind.UNCLOSED_TAG, tag.start, one_line(match[0]))
             elif tag.closes or HiddenKind.UNRENDERED not in (kind, hiding and hiding.kind):  # reported as a whole
@@ -172,8 +190,13 @@ def find_hidden_html(pieces: Iterable[tuple[int, str]], text: str) -> Iterator[H
             elif kind is not None:
                 hiding = _Hiding(kind, tag, piece, match.end())
     yield from rows.report()
+    yield from rows.report_totals()
     if hiding is not None:
         yield from hiding.report(text, (len(text), ""), 0)
+    alts.sort()
+    words = list(dict.fromkeys(alt for _, alt in alts if alt))
+    if sum(map(count_words, words)) > _MOST_ALT_WORDS:
+        yield HiddenText(HiddenKind.ALT, alts[0][0], " | ".join(words))
 
 
 def count_words(text: str) -> int:
@@ -195,11 +218,6 @@ def has_address_words(address: str) -> bool:
 def count_name_parts(name: str) -> int:
     """The number of words in an identifier, including words in camel case."""
     return len(_NAME_PART.findall(name))
-
-
-def is_long_alt(words: str) -> bool:
-    """Whether the alternative text of an image is longer than a name."""
-    return count_words(words) > _MOST_ALT_WORDS
 
 
 class _Tag(NamedTuple):
@@ -241,9 +259,10 @@ class _Hiding(NamedTuple):
 
 
 class _Rows:
-    """Text in consecutive tags with nothing displayed between them.
+    """Words in tags: the names of unknown tags, identifiers and addresses.
 
-    One such tag is a placeholder or an anchor. Many of them can form sentences.
+    One such tag is a placeholder or a marker. Many of them can form sentences: with nothing displayed between
+    them, or spread over the text.
     """
 
     def __init__(self, text: str) -> None:
@@ -251,21 +270,35 @@ class _Rows:
         self._start = self._end = -1
         self._words: list[str] = []  # of unknown tags
         self._names: list[str] = []  # identifiers and addresses
+        self._at = self._shown = 0  # the end of the last tag, and the number of words displayed before it
+        self._open: dict[str, list[tuple[str, int]]] = {}  # words, and the number before the tag, by name
+        self._starts: dict[str, int] = {}  # of unknown tags, by their words
+        self._empty: set[str] = set()  # closed without a word inside
+        self._reported: set[str] = set()
 
     def after(self, tag: _Tag, end: int) -> Iterator[HiddenText]:
+        self._shown += count_words(self._text[self._at : tag.start])
+        self._at = end
         if self._end >= 0 and (tag.name == "img" or self._text[self._end : tag.start].strip()):
             yield from self.report()
         is_known = tag.name in _SHOWN or tag.name in ("http:", "https:") or "@" in tag.name
         if tag.closes or (is_known and not tag.pairs):
             self._end = end if self._end >= 0 else -1
+            if self._open.get(tag.name):
+                words, shown = self._open[tag.name].pop()
+                if shown == self._shown:
+                    self._empty.add(words)
             return
         if self._end < 0:
             self._start = tag.start
         self._end = end
         if is_known:
             self._names += [value for name, value in tag.pairs if name in _NAMES or name in ("href", "cite")]
-        else:
-            self._words.append(" ".join((tag.name, *(name for name, _ in tag.pairs))))
+            return
+        words = " ".join((tag.name, *(name for name, _ in tag.pairs)))
+        self._words.append(words)
+        self._starts.setdefault(words, tag.start)
+        self._open.setdefault(tag.name, []).append((words, self._shown))
 
     def report(self) -> Iterator[HiddenText]:
         words, names = self._words, self._names
@@ -274,8 +307,50 @@ class _Rows:
         one_tag = any(len(tag.split()) >= _MANY_WORDS for tag in words)
         if one_tag or len(words) >= _MORE_WORDS or count_words(sentence) > _MORE_WORDS:
             yield HiddenText(HiddenKind.TAG_WORDS, self._start, sentence)
+            self._reported.update(words)
         if len(names) >= _MANY_NAMES:
             yield HiddenText(HiddenKind.ATTRIBUTE, self._start, one_line(" ".join(names)))
+
+    def report_totals(self) -> Iterator[HiddenText]:
+        """Report three different tags around nothing, or too many words in all tags."""
+        around_nothing = self._empty.union(words for tags in self._open.values() for words, _ in tags)
+        found = [words for words in self._starts if words not in self._reported and count_words(words)]
+        alone = [words for words in found if words in around_nothing]
+        if sum(map(count_words, found)) <= _MOST_TAG_WORDS:
+            found = alone if len(alone) >= _MANY_WORDS else []
+        if found:
+            yield HiddenText(HiddenKind.TAG_WORDS, self._starts[found[0]], " ".join(found))
+
+
+class _Sizes:
+    """The size of text inside the open elements."""
+
+    def __init__(self) -> None:
+        self._stack: list[tuple[str, float]] = []
+        self._names: Counter[str] = Counter()
+
+    def after(self, tag: _Tag) -> float:
+        """The size of text in the element that ``tag`` opens."""
+        outer = self._stack[-1][1] if self._stack else 1.0
+        if tag.closes:
+            while self._names[tag.name]:
+                name, _ = self._stack.pop()
+                self._names[name] -= 1
+                if name == tag.name:
+                    break
+            return 1.0
+        size = outer * _SMALLER.get(tag.name, 1.0)
+        if tag.name == "font":
+            size = _FONT_SIZES.get(tag.attributes.get("size", "").strip(), size)
+        for number, unit, word in _FONT_SIZE.findall(tag.attributes.get("style", "").lower()):
+            if number:
+                size = float(number) * _UNITS[unit] * (outer if unit in ("em", "%") else 1.0)
+            else:
+                size = 0.81 if word == "small" else outer * 0.83
+        if tag.name not in _VOID and (size != outer or self._names[tag.name]):
+            self._stack.append((tag.name, size))
+            self._names[tag.name] += 1
+        return size
 
 
 def _read_tag(match: re.Match[str], offset: int) -> _Tag:
@@ -300,8 +375,7 @@ def _hidden_attributes(tag: _Tag) -> Iterator[HiddenText]:
         if name in seen or tag.closes:  # a browser ignores both
             found.append(_format_attribute((name, value)))
         elif name == "alt" and tag.name == "img":
-            if is_long_alt(value):
-                yield HiddenText(HiddenKind.ALT, tag.start, one_line(value))
+            pass  # counted with those of other images
         elif name in _ADDRESSES:
             if any(map(has_address_words, _addresses(name, value))):
                 yield HiddenText(HiddenKind.LINK_WORDS, tag.start, one_line(unquote(value)))

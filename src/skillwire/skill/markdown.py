@@ -8,9 +8,12 @@ with regular expressions, and this is reported, so that deep nesting cannot hide
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import Counter
+from dataclasses import dataclass, field
 from functools import cache
 from html import unescape
+from html.entities import html5
 from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import unquote
 
@@ -28,7 +31,6 @@ from skillwire.skill.hidden_html import (
     count_words,
     find_hidden_html,
     has_address_words,
-    is_long_alt,
 )
 from skillwire.skill.uri import SKILL_MD
 
@@ -50,7 +52,19 @@ _MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # begins a link, or something that can
 _NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
 _NOTE_START = re.compile(r"^(?=\[\^[^\]\s]{1,99}\]:)", re.MULTILINE)
 _NOTE_PIECES = {"softbreak": "\n", "hardbreak": "\n", "link_open": "[", "link_close": "]"}
-_FAR = re.compile(r"(?<![^\S\n])[^\S\n]{100,}+(?=\S)[^\n]{1,400}")  # text beyond the right edge of every window
+_BLANK_CODES = [code for code in range(0x3001) if chr(code).isspace()]
+_BLANK_ENTITIES = "|".join(
+    (
+        *(name.removesuffix(";") for name, value in html5.items() if value.isspace()),
+        *(f"#0*{code}|#[xX]0*(?i:{code:x})" for code in _BLANK_CODES),
+    )
+)
+# Blanks, and text behind them that may be beyond the right edge of every window.
+_FAR = re.compile(rf"(?<![^\S\n])(?:[^\S\n]|&(?:{_BLANK_ENTITIES});){{100,}}+([^\n]{{0,400}})")
+# Blanks at the end of a line, and lines of one blank, which no editor leaves. Two blanks are a line break.
+_LINE_ENDS = re.compile(r"(?:(?<=\S)(?!  \r?$)(?P<after>[^\S\r\n]++)|^[ \t])(?=\r?$)", re.MULTILINE)
+_FEW_ENDS = 3
+_MANY_ENDS = 20
 _COLUMNS = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
 _CELL_END = re.compile(r"(?<!\\)\|")
 _MANY_WORDS = 3
@@ -106,7 +120,9 @@ def read_text(file: str, text: str) -> MarkdownFacts:
         for offset, comment in find_comments(text[start:end]):
             facts.hidden.append(HiddenText(HiddenKind.YAML_COMMENT, start + offset, one_line(comment)))
         for match in _FAR.finditer(text):
-            facts.hidden.append(HiddenText(HiddenKind.FAR, match.start(), one_line(match[0])))
+            if match[1].strip():
+                facts.hidden.append(HiddenText(HiddenKind.FAR, match.start(), one_line(match[1])))
+        facts.hidden.extend(_line_ends(text))
     facts.hidden.extend(find_hidden_characters(text))
     facts.hidden.sort(key=lambda item: item.offset)
     return facts
@@ -123,9 +139,7 @@ def read_markdown(text: str) -> MarkdownFacts:
     if any(token.level >= _MAX_NESTING - 2 for token in tokens):
         return _search_plainly(text)
     starts = [0, *(match.end() for match in _LINE_END.finditer(text)), len(text), len(text)]
-    facts = MarkdownFacts([], [])
-    html: list[tuple[int, str]] = []
-    used: set[str] = set()
+    found = _Found()
     notes = _Notes(env.get("references", {}))
     for token in tokens:
         if token.map is None:
@@ -135,23 +149,37 @@ def read_markdown(text: str) -> MarkdownFacts:
             # Without the markers of enclosing quotes and lists, which would end a tag.
             written = text[start:end]
             is_plain = _LINE_END.sub("\n", written).strip() == token.content.strip()
-            html.append((start, written if is_plain else token.content))
-            facts.hidden.extend(_entities(start, token.content))
+            found.html.append((start, written if is_plain else token.content))
+            if "&" in token.content:
+                found.decoded.append((start, unescape(token.content)))
         elif token.type == "fence":
-            facts.hidden.extend(_info(start, token.info))
+            found.hidden.extend(_info(start, token.info))
         elif token.type == "inline":
-            _Inline(text, start, end, facts, html, used).read(token.children or ())
-            facts.hidden.extend(_lost_cells(start, token.content))
+            _Inline(text, start, end, found).read(token.children or ())
+            found.hidden.extend(_lost_cells(start, token.content))
             notes.read(start, token)
-    facts.hidden.extend(notes.unseen())
-    facts.hidden.extend(find_hidden_html(html, text))
+    found.hidden.extend(notes.unseen())
+    found.hidden.extend(find_hidden_html(found.html, text, found.alts))
+    found.hidden.extend(_entities(found.decoded, text))
     for label, definition in _definitions(env):
         first, last = definition["map"]
-        if label not in used:
+        if label not in found.used:
             words = one_line(text[starts[first] : starts[last]])
-            facts.hidden.append(HiddenText(HiddenKind.DEFINITION, starts[first], words))
-    facts.hidden.sort(key=lambda item: item.offset)
-    return facts
+            found.hidden.append(HiddenText(HiddenKind.DEFINITION, starts[first], words))
+    found.hidden.sort(key=lambda item: item.offset)
+    return MarkdownFacts(found.links, found.hidden)
+
+
+@dataclass
+class _Found:
+    """What was found in a text. The last four are judged when the whole text is read."""
+
+    links: list[Link] = field(default_factory=list[Link])
+    hidden: list[HiddenText] = field(default_factory=list[HiddenText])
+    html: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    alts: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])
+    decoded: list[tuple[int, str]] = field(default_factory=list[tuple[int, str]])  # text with entities
+    used: set[str] = field(default_factory=set[str])  # labels of definitions
 
 
 def _definitions(env: dict[str, Any]) -> Iterator[tuple[str | None, dict[str, Any]]]:
@@ -213,29 +241,24 @@ class _Notes:
 class _Inline:
     """Reads the tokens of one block, and advances through the text with them to find their offsets."""
 
-    def __init__(
-        self, text: str, start: int, end: int, facts: MarkdownFacts, html: list[tuple[int, str]], used: set[str]
-    ) -> None:
+    def __init__(self, text: str, start: int, end: int, found: _Found) -> None:
         self._text = text
         self._at = start
         self._end = end
-        self._facts = facts
-        self._html = html
-        self._used = used  # labels of definitions
+        self._found = found
 
     def read(self, pieces: Sequence[Token]) -> None:
         closing: list[tuple[Token, list[str]]] = []
         for piece in pieces:
             if piece.type == "html_inline":
-                self._html.append((self._find(piece.content), piece.content))
+                self._found.html.append((self._find(piece.content), piece.content))
                 if closing and piece.content.lower().startswith(("<img", "<svg", "<picture")):
                     closing[-1][1].append(_IMAGE)
             elif piece.type == "image":
                 self.read(piece.children or ())
                 self._link(str(piece.attrGet("src") or ""), piece.content)
                 self._refer(piece, "src", piece.content)
-                if is_long_alt(piece.content):
-                    self._hide(HiddenKind.ALT, piece.content)
+                self._found.alts.append((self._at, one_line(piece.content)))
                 if closing:
                     closing[-1][1].append(piece.content or _IMAGE)
             elif piece.type == "link_open":
@@ -249,8 +272,7 @@ class _Inline:
                     self._hide(HiddenKind.EMPTY_LINK, target)
             elif piece.type in ("text", "code_inline") and piece.content:
                 if self._find(piece.content, missing=-1) < 0 and piece.type == "text":
-                    for item in find_hidden_characters(piece.content):  # written as entities
-                        self._hide(item.kind, item.text)
+                    self._found.decoded.append((self._at, piece.content))
                 if closing:
                     closing[-1][1].append(piece.content)
             elif piece.type in ("softbreak", "hardbreak") and closing:
@@ -263,13 +285,13 @@ class _Inline:
         found = self._text.find(target, self._at, self._end)
         if found >= 0:
             self._at = found + len(target)
-        self._facts.links.append(Link(target, found if found >= 0 else self._at, words))
+        self._found.links.append(Link(target, found if found >= 0 else self._at, words))
 
     def _refer(self, piece: Token, address: str, words: str) -> None:
         """Check title, address and label. A page shows the first two only on hover, and the label never."""
         label = piece.meta.get("label", "")
         if label:
-            self._used.add(label)
+            self._found.used.add(label)
             many = len(label.split()) >= _MANY_WORDS or count_words(label) >= _MORE_WORDS
             if many and _letters(label) != _letters(words):
                 self._hide(HiddenKind.LINK_WORDS, label)
@@ -282,7 +304,7 @@ class _Inline:
             self._hide(HiddenKind.LINK_WORDS, unquote(target))
 
     def _hide(self, kind: HiddenKind, says: str) -> None:
-        self._facts.hidden.append(HiddenText(kind, self._at, one_line(says)))
+        self._found.hidden.append(HiddenText(kind, self._at, one_line(says)))
 
     def _find(self, content: str, missing: int | None = None) -> int:
         found = self._text.find(content, self._at, self._end)
@@ -300,14 +322,27 @@ def _info(offset: int, info: str) -> Iterator[HiddenText]:
         yield HiddenText(HiddenKind.CODE_INFO, offset, one_line(info))
 
 
-def _entities(offset: int, html: str) -> Iterator[HiddenText]:
-    """Hidden characters that are written as entities."""
-    plain = unescape(html) if "&" in html else html
-    if plain != html:
-        written = {(item.kind, item.text) for item in find_hidden_characters(html)}
-        for item in find_hidden_characters(plain):
-            if (item.kind, item.text) not in written:
-                yield HiddenText(item.kind, offset, item.text)
+def _entities(decoded: list[tuple[int, str]], text: str) -> Iterator[HiddenText]:
+    """Hidden characters that are written as entities in ``text``, counted over all ``decoded`` parts."""
+    starts: list[int] = []
+    length = 0
+    for _, part in decoded:
+        starts.append(length)
+        length += len(part) + 1
+    found = list(find_hidden_characters("\n".join(part for _, part in decoded)))
+    written = {item._replace(offset=0) for item in find_hidden_characters(text if found else "")}
+    for item in found:
+        if item._replace(offset=0) not in written:
+            yield item._replace(offset=decoded[bisect_right(starts, item.offset) - 1][0])
+
+
+def _line_ends(text: str) -> Iterator[HiddenText]:
+    """Blanks at the ends of lines that can encode text: a few with tabs, or many."""
+    ends = list(_LINE_ENDS.finditer(text))
+    tabs = [match for match in ends if (match["after"] or "").strip(" ")]
+    found = ends if len(ends) >= _MANY_ENDS else tabs if len(tabs) >= _FEW_ENDS else []
+    if found:
+        yield HiddenText(HiddenKind.BLANKS, found[0].start(), f"in {len(found)} lines")
 
 
 def _letters(words: str) -> str:
@@ -355,5 +390,5 @@ def _search_plainly(text: str) -> MarkdownFacts:
     )
     unread = HiddenText(HiddenKind.UNREAD, 0, "")
     hidden = [unread, *find_hidden_html([(0, text)], text), *definitions, *empty]
-    hidden += [*_hidden_info(text), *_entities(0, text)]
+    hidden += [*_hidden_info(text), *_entities([(0, unescape(text))], text)]
     return MarkdownFacts(links, hidden)

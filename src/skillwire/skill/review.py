@@ -1,24 +1,30 @@
 """The facts about a skill that a person sees before approving it (A3–A5, B6).
 
 The entry has the files, which of them are scripts, the requested tools, and hidden text in fields and names. Files
-that the caller has read add the hidden text in them.
+that the caller has read add the hidden text and the external links in them.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, TypeAlias
+from urllib.parse import unquote
 
+from skillwire.errors import FormatError
 from skillwire.skill.approval import tool_grant
 from skillwire.skill.hidden import HiddenFind, HiddenKind, find_hidden_characters
 from skillwire.skill.markdown import read_text
-from skillwire.skill.uri import SKILL_MD, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, parse_uri, reference_kind, resolve_reference, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from skillwire.skill.entry import SkillEntry
     from skillwire.skill.frontmatter import Json
+    from skillwire.skill.markdown import Link
+
+LinkKind: TypeAlias = Literal["web", "machine", "outside"]
 
 _RUNNABLE = (
     ".py", ".sh", ".bash", ".zsh", ".fish", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".ps1", ".bat",
@@ -31,12 +37,32 @@ _WIDENING = frozenset(
 )
 _MAX_FINDS = 50
 _EXCERPT = 160
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`\\)\]}|]+", re.IGNORECASE)
+_MAX_LINKS = 200
+_MAX_PLACES = 5
+_ORDER: dict[LinkKind, int] = {"machine": 0, "outside": 1, "web": 2}
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalLink:
+    """A link that leaves the skill: to the web, to a file of the machine, or out of its folder."""
+
+    target: str
+    kind: LinkKind
+    places: tuple[str, ...] = ()
+    count: int = 0
+
+    @property
+    def decoded(self) -> str:
+        """The target with its percent-encoded characters, which a model can read, decoded."""
+        return unquote(self.target)
 
 
 @dataclass(frozen=True, slots=True)
 class Review:
     """Facts about one skill, for a person."""
 
+    uri: str
     name: str
     description: str
     files: tuple[tuple[str, int | None], ...]
@@ -47,6 +73,7 @@ class Review:
     nested: tuple[str, ...]
     hidden: tuple[HiddenFind, ...]
     gaps: tuple[str, ...]
+    links: tuple[ExternalLink, ...] = ()
     text: str | None = None  # the source of ``SKILL.md``, if it was read for the review
 
 
@@ -55,6 +82,7 @@ def review_entry(entry: SkillEntry) -> Review:
     root = skill_root(parse_uri(entry.uri))
     paths = [("/".join(parse_uri(f.uri).segments[len(root.segments) :]), f.size) for f in entry.files]
     return Review(
+        uri=entry.uri,
         name=entry.name,
         description=entry.description,
         files=tuple(paths),
@@ -69,13 +97,26 @@ def review_entry(entry: SkillEntry) -> Review:
 
 
 def with_text(review: Review, path: str, text: str) -> Review:
-    """The review with the hidden text in one of the skill's files, and with the source of ``SKILL.md``."""
+    """The review with the hidden text and links in one of the skill's files, and the source of ``SKILL.md``."""
     finds: list[HiddenFind] = []
-    for item in read_text(path, text).hidden[: _MAX_FINDS + 1]:
+    facts = read_text(path, text)
+    for item in facts.hidden[: _MAX_FINDS + 1]:
         line = text.count("\n", 0, item.offset) + 1
         finds.append(HiddenFind(item.kind, f"{path}:{line}", _excerpt(item.text)))
-    source = text if path == SKILL_MD else review.text
-    return replace(review, hidden=_bounded([*review.hidden, *finds]), text=source)
+    links = {link.target: link for link in review.links}
+    for target, kind, offset in _external_links(review.uri, facts.links, text):
+        link = links.get(target, ExternalLink(target, kind))
+        if not link.count and len(links) >= _MAX_LINKS:
+            finds.insert(0, HiddenFind(HiddenKind.LINKS, path))
+            break
+        place = (f"{path}:{text.count(chr(10), 0, offset) + 1}",) if link.count < _MAX_PLACES else ()
+        links[target] = replace(link, places=link.places + place, count=link.count + 1)
+    return replace(
+        review,
+        hidden=_bounded([*review.hidden, *finds]),
+        links=tuple(sorted(links.values(), key=lambda link: (_ORDER[link.kind], link.target))),
+        text=text if path == SKILL_MD else review.text,
+    )
 
 
 def with_nested(review: Review, path: str, fields: Mapping[str, Json] | None) -> Review:
@@ -126,6 +167,35 @@ def _is_script(path: str) -> bool:
 
 def _is_widening(key: str) -> bool:
     return key.replace("-", "").replace("_", "").lower() in _WIDENING
+
+
+def _external_links(skill: str, links: Iterable[Link], text: str) -> Iterator[tuple[str, LinkKind, int]]:
+    """The links of a text that leave the skill, and every other URL in it, with offsets."""
+    seen: set[str] = set()
+    for link in links:
+        kind = _link_kind(skill, link.target)
+        if kind is not None:
+            seen.add(link.target)
+            yield link.target, kind, link.offset
+    own = f"{parse_uri(skill).scheme}:"
+    for match in _URL.finditer(text):
+        address = match.group().rstrip(".,;:!?*_")
+        if address not in seen and not address.lower().startswith(own):
+            yield address, "machine" if address.lower().startswith("file:") else "web", match.start()
+
+
+def _link_kind(skill: str, target: str) -> LinkKind | None:
+    kind = reference_kind(target)
+    if kind == "machine":
+        return "machine"
+    if kind == "elsewhere":
+        return None if not target.strip() or target.strip().startswith("#") else "web"
+    uri = parse_uri(skill)
+    try:
+        resolve_reference(skill_root(uri), uri, target)
+    except FormatError:
+        return "outside"
+    return None
 
 
 def _bounded(finds: list[HiddenFind]) -> tuple[HiddenFind, ...]:

@@ -18,7 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack
 
 from skillwire.limits import MIB
 from skillwire.skill.approval import fingerprint_of
@@ -91,6 +91,20 @@ class LogLine:
     at: float
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     number: int = 0
+
+
+class LogFilter(TypedDict, total=False):
+    """Which lines of the log: of an origin, a skill, these kinds, with a number below ``before``.
+
+    ``by`` and ``about`` are substrings of ``LogLine.by`` and of the URI; case does not matter.
+    """
+
+    origin: str | None
+    uri: str | None
+    what: Collection[str] | None
+    by: str
+    about: str
+    before: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,21 +230,8 @@ class Store(ABC):
         """
 
     @abstractmethod
-    async def lines(
-        self,
-        *,
-        limit: int = 100,
-        origin: str | None = None,
-        uri: str | None = None,
-        what: Collection[str] | None = None,
-        by: str = "",
-        about: str = "",
-        before: int | None = None,
-    ) -> Sequence[LogLine]:
-        """The newest lines, newest first: of an origin, a skill, these kinds, with a number below ``before``.
-
-        ``by`` and ``about`` are substrings of ``LogLine.by`` and of the URI; case does not matter.
-        """
+    async def lines(self, *, limit: int = 100, **wanted: Unpack[LogFilter]) -> Sequence[LogLine]:
+        """The newest of the wanted lines, newest first."""
 
     @abstractmethod
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
@@ -281,20 +282,20 @@ class Store(ABC):
         """Close files and connections."""
 
 
-async def log_pages(
-    store: Store, *, before: int | None = None, **filters: Any
-) -> AsyncGenerator[Sequence[LogLine]]:
-    """All lines that ``Store.lines`` finds with these filters, newest first, page by page. No page is empty."""
-    while lines := await store.lines(limit=LOG_PAGE, before=before, **filters):
+async def log_pages(store: Store, **wanted: Unpack[LogFilter]) -> AsyncGenerator[Sequence[LogLine]]:
+    """All wanted lines, newest first, page by page. No page is empty."""
+    while lines := await store.lines(limit=LOG_PAGE, **wanted):
         yield lines
         if len(lines) < LOG_PAGE:
             return
-        before = lines[-1].number
+        wanted["before"] = lines[-1].number
 
 
-async def newest_line(store: Store, fits: Callable[[LogLine], bool], **filters: Any) -> LogLine | None:
-    """The newest line that ``Store.lines`` finds with these filters and that fits."""
-    async with aclosing(log_pages(store, **filters)) as pages:
+async def newest_line(
+    store: Store, fits: Callable[[LogLine], bool], **wanted: Unpack[LogFilter]
+) -> LogLine | None:
+    """The newest of the wanted lines that fits."""
+    async with aclosing(log_pages(store, **wanted)) as pages:
         async for lines in pages:
             for line in lines:
                 if fits(line):

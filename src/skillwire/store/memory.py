@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
 from skillwire.skill.approval import fingerprint
 from skillwire.store.contract import (
@@ -17,6 +17,7 @@ from skillwire.store.contract import (
     KEPT_SECONDS,
     MOST_QUESTIONS,
     Answered,
+    LogFilter,
     LogLine,
     Question,
     SeenEntries,
@@ -26,7 +27,7 @@ from skillwire.store.contract import (
 from skillwire.store.documents import question_to_text, too_many_questions
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, Contents
@@ -138,29 +139,21 @@ class MemoryStore(Store):
                 await self.log(line)
         return len(self._log) - before
 
-    async def lines(
-        self,
-        *,
-        limit: int = 100,
-        origin: str | None = None,
-        uri: str | None = None,
-        what: Collection[str] | None = None,
-        by: str = "",
-        about: str = "",
-        before: int | None = None,
-    ) -> Sequence[LogLine]:
-        """The newest lines, newest first."""
-        wanted = (
+    async def lines(self, *, limit: int = 100, **wanted: Unpack[LogFilter]) -> Sequence[LogLine]:
+        """The newest of the wanted lines, newest first."""
+        what, before = wanted.get("what"), wanted.get("before")
+        by, about = wanted.get("by", "").casefold(), wanted.get("about", "").casefold()
+        found = (
             line
             for line in reversed(self._log)
-            if origin in (None, line.origin)
-            and uri in (None, line.uri)
+            if wanted.get("origin") in (None, line.origin)
+            and wanted.get("uri") in (None, line.uri)
             and (what is None or line.what in what)
             and (before is None or line.number < before)
-            and by.casefold() in line.by.casefold()
-            and about.casefold() in line.uri.casefold()
+            and by in line.by.casefold()
+            and about in line.uri.casefold()
         )
-        return [_copy_of_line(line) for line in islice(wanted, max(0, min(limit, len(self._log))))]
+        return [_copy_of_line(line) for line in islice(found, max(0, min(limit, len(self._log))))]
 
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
         """The newest decision about each skill, sorted by origin and URI."""

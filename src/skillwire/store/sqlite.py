@@ -16,21 +16,20 @@ import json
 import sys
 from dataclasses import replace
 from os.path import basename
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
 
 from anyio import CancelScope, CapacityLimiter, to_thread
 
 from skillwire.errors import StoreError
 from skillwire.skill.approval import fingerprint
 from skillwire.store import documents
-from skillwire.store.contract import DECISIONS, KEPT_SECONDS, MOST_QUESTIONS, Answered, Store
-from skillwire.store.migrations import read_version, transaction
-from skillwire.store.sqlite_file import decoding_rows, open_file, translated_errors
+from skillwire.store.contract import DECISIONS, KEPT_SECONDS, MOST_QUESTIONS, Answered, LogFilter, Store
+from skillwire.store.sqlite_file import decoding_rows, open_file, read_version, transaction, translated_errors
 
 if TYPE_CHECKING:
     import os
     import sqlite3
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Callable, Sequence
 
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, Contents
@@ -207,27 +206,17 @@ class SqliteStore(Store):
 
         return await self._change(work)
 
-    async def lines(
-        self,
-        *,
-        limit: int = 100,
-        origin: str | None = None,
-        uri: str | None = None,
-        what: Collection[str] | None = None,
-        by: str = "",
-        about: str = "",
-        before: int | None = None,
-    ) -> Sequence[LogLine]:
-        """The newest lines, newest first."""
-        wanted = {
-            "origin = ?": origin,
-            "uri = ?": uri,
-            "number < ?": before,
-            "holds(who, ?)": by or None,
-            "holds(uri, ?)": about or None,
+    async def lines(self, *, limit: int = 100, **wanted: Unpack[LogFilter]) -> Sequence[LogLine]:
+        """The newest of the wanted lines, newest first."""
+        conditions = {
+            "origin = ?": wanted.get("origin"),
+            "uri = ?": wanted.get("uri"),
+            "number < ?": wanted.get("before"),
+            "holds(who, ?)": wanted.get("by") or None,
+            "holds(uri, ?)": wanted.get("about") or None,
         }
-        given = {test: value for test, value in wanted.items() if value is not None}
-        tests, values = list(given), list[Any](given.values())
+        given = {test: value for test, value in conditions.items() if value is not None}
+        tests, values, what = list(given), list[Any](given.values()), wanted.get("what")
         if what is not None:
             tests += [f"what IN ({', '.join('?' * len(what))})"]
             tests += [DECIDING] if set(what) <= set(DECISIONS) else []

@@ -19,7 +19,6 @@ from starlette.routing import Route
 
 from skillwire import __version__
 from skillwire.amounts import counted, size_of
-from skillwire.web.headers import PAGE_HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,6 +28,22 @@ if TYPE_CHECKING:
     from markupsafe import Markup
     from starlette.requests import Request
 
+PAGE_POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+# A page loads only scripts and styles of this program, none inline and none from other servers.
+PAGE_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": PAGE_POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # Not "no-referrer": browsers would then send "Origin: null" with our own forms, which could not be checked.
+    # Other sites receive no referrer either way.
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
 _HERE = Path(__file__).parent
 _TYPES = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml", ".png": "image/png"}
 _IMMUTABLE = "public, max-age=31536000, immutable"

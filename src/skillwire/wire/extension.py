@@ -1,7 +1,6 @@
 """The ``extension`` dialect (SEP-2640, final): names, parameters, and results as they go over the wire.
 
-Results are plain dictionaries in wire form. In the stateless era (2026-07-28) cacheable results contain their
-lifetime and their scope; the handshake era has no such fields.
+Results are plain dictionaries in wire form, without the fields that every result of the stateless era has.
 """
 
 from __future__ import annotations
@@ -12,14 +11,12 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 from mcp_types import PaginatedRequestParams, RequestParams
-from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import SKILL_MD
-from skillwire.wire.media import DIRECTORY, media_type
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from skillwire.catalog.contract import DirectoryChild, Page, SkillFile, SkillTemplate
     from skillwire.skill import SkillEntry
@@ -30,7 +27,45 @@ SKILLS_LIST = "skills/list"
 SKILLS_GET = "skills/get"
 DIRECTORY_READ = "resources/directory/read"
 
+DIRECTORY = "inode/directory"
+UNKNOWN = "application/octet-stream"
+
 _SUPPORTING_PRIORITY = 0.5
+
+# Media types by suffix and by name (R1). Python's own table knows too few text formats. The bytes of a file decide
+# whether it is sent as text or base64, not its media type.
+_BY_SUFFIX = {
+    "md": "text/markdown", "markdown": "text/markdown", "mdx": "text/markdown",
+    "txt": "text/plain", "text": "text/plain", "log": "text/plain", "rst": "text/x-rst",
+    "csv": "text/csv", "tsv": "text/tab-separated-values",
+    "html": "text/html", "htm": "text/html", "css": "text/css", "xml": "application/xml",
+    "json": "application/json", "jsonl": "application/jsonl", "ndjson": "application/jsonl",
+    "json5": "application/json5", "ipynb": "application/x-ipynb+json",
+    "yaml": "application/yaml", "yml": "application/yaml", "toml": "application/toml",
+    "ini": "text/plain", "cfg": "text/plain", "conf": "text/plain", "properties": "text/plain",
+    "py": "text/x-python", "pyi": "text/x-python", "sh": "application/x-sh", "bash": "application/x-sh",
+    "zsh": "application/x-sh", "fish": "application/x-sh", "ps1": "text/plain", "bat": "text/plain",
+    "js": "text/javascript", "mjs": "text/javascript", "cjs": "text/javascript", "jsx": "text/javascript",
+    "ts": "text/typescript", "tsx": "text/typescript", "vue": "text/plain", "svelte": "text/plain",
+    "go": "text/x-go", "rs": "text/x-rust", "java": "text/x-java", "kt": "text/x-kotlin", "swift": "text/x-swift",
+    "c": "text/x-c", "h": "text/x-c", "cc": "text/x-c++", "cpp": "text/x-c++", "hpp": "text/x-c++",
+    "cs": "text/x-csharp", "rb": "text/x-ruby", "php": "text/x-php", "pl": "text/x-perl", "lua": "text/x-lua",
+    "r": "text/x-r", "jl": "text/x-julia", "sql": "application/sql", "graphql": "application/graphql",
+    "proto": "text/x-protobuf", "tex": "text/x-tex", "diff": "text/x-diff", "patch": "text/x-diff",
+    "jinja": "text/plain", "j2": "text/plain", "tmpl": "text/plain", "template": "text/plain",
+    "svg": "image/svg+xml", "png": "image/png", "jpg": "image/jpeg", "jpeg": "image/jpeg", "gif": "image/gif",
+    "webp": "image/webp", "avif": "image/avif", "ico": "image/x-icon", "bmp": "image/bmp", "tiff": "image/tiff",
+    "pdf": "application/pdf", "zip": "application/zip", "gz": "application/gzip", "tar": "application/x-tar",
+    "woff": "font/woff", "woff2": "font/woff2", "ttf": "font/ttf", "otf": "font/otf",
+    "mp3": "audio/mpeg", "wav": "audio/wav", "ogg": "audio/ogg", "mp4": "video/mp4", "webm": "video/webm",
+    "docx": "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    "pptx": "application/vnd.openxmlformats-officedocument.presentationml.presentation",
+}  # fmt: skip
+_BY_NAME = {
+    "makefile": "text/x-makefile", "dockerfile": "text/plain", "license": "text/plain", "readme": "text/plain",
+    "notice": "text/plain", "changelog": "text/plain", ".gitignore": "text/plain", ".editorconfig": "text/plain",
+}  # fmt: skip
 
 
 class ListSkillsParams(PaginatedRequestParams):
@@ -51,21 +86,15 @@ class ReadDirectoryParams(PaginatedRequestParams):
 
 @dataclass(frozen=True, slots=True)
 class Freshness:
-    """How long a result may be cached, and whether callers may share it."""
+    """How long a result may be cached, and whether callers may share it. Only in the stateless era."""
 
     ttl_ms: int = 0
     scope: Literal["private", "public"] = "private"
 
-    def fields(self, protocol_version: str) -> dict[str, Any]:
-        """The fields of a cacheable result in this era."""
-        if protocol_version not in MODERN_PROTOCOL_VERSIONS:
-            return {}
-        return {"ttlMs": self.ttl_ms, "cacheScope": self.scope, "resultType": "complete"}
-
 
 def list_result(page: Page[SkillEntry]) -> dict[str, Any]:
     """L1: the result of ``skills/list``."""
-    return _paged("skills", [entry.to_json() for entry in page.items], page.next_cursor)
+    return paged("skills", [entry.to_json() for entry in page.items], page.next_cursor)
 
 
 def get_result(entry: SkillEntry) -> dict[str, Any]:
@@ -76,12 +105,12 @@ def get_result(entry: SkillEntry) -> dict[str, Any]:
 
 def directory_result(page: Page[DirectoryChild], meta: SkillMeta = DEFAULT_META) -> dict[str, Any]:
     """D1: the result of ``resources/directory/read`` in a skill with the metadata ``meta``."""
-    return _paged("resources", [_child(child, meta) for child in page.items], page.next_cursor)
+    return paged("resources", [_child(child, meta) for child in page.items], page.next_cursor)
 
 
 def resources_result(page: Page[SkillEntry]) -> dict[str, Any]:
     """R1: the ``SKILL.md`` of every listed skill in ``resources/list``."""
-    return _paged("resources", [skill_resource(entry) for entry in page.items], page.next_cursor)
+    return paged("resources", [skill_resource(entry) for entry in page.items], page.next_cursor)
 
 
 def skill_resource(entry: SkillEntry) -> dict[str, Any]:
@@ -112,6 +141,15 @@ def read_result(file: SkillFile) -> dict[str, Any]:
     if file.meta:
         content["_meta"] = dict(file.meta)
     return {"contents": [content]}
+
+
+def media_type(name: str) -> str:
+    """The media type of a file with this name."""
+    lowered = name.lower()
+    if lowered in _BY_NAME:
+        return _BY_NAME[lowered]
+    _, dot, suffix = lowered.rpartition(".")
+    return _BY_SUFFIX.get(suffix, UNKNOWN) if dot else UNKNOWN
 
 
 def templates_result(scheme: str, templates: Sequence[SkillTemplate] = ()) -> dict[str, Any]:
@@ -165,5 +203,7 @@ def resource_annotations(name: str, modified: float | None, meta: SkillMeta) -> 
     return values
 
 
-def _paged(field: str, items: list[dict[str, Any]], next_cursor: str | None) -> dict[str, Any]:
-    return {field: items} if next_cursor is None else {field: items, "nextCursor": next_cursor}
+def paged(field: str, items: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
+    """One page of a listing."""
+    more = {} if next_cursor is None else {"nextCursor": next_cursor}
+    return {field: list(items), **more}

@@ -18,8 +18,7 @@ from skillwire.errors import FormatError
 from skillwire.skill.hidden import encode_hidden, without_hidden
 from skillwire.skill.model import text_for_model
 from skillwire.skill.uri import parse_uri
-from skillwire.wire.extension import read_result
-from skillwire.wire.media import media_type
+from skillwire.wire.extension import media_type, read_result
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 from mcp_types import PaginatedRequestParams, RequestParams
 
 from skillwire.skill.uri import SKILL_MD, parse_uri
-from skillwire.wire.extension import resource_annotations, skill_resource
-from skillwire.wire.media import media_type
-from skillwire.wire.meta import DIGEST, SIZE, URI
+from skillwire.wire.extension import media_type, paged, resource_annotations, skill_resource
+from skillwire.wire.meta import URI, file_meta
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,9 +22,7 @@ if TYPE_CHECKING:
 
 SKILLS_ACTIVATE = "skills/activate"
 SKILLS_DEACTIVATE = "skills/deactivate"
-ACTIVATION_INVALID = (
-    "activation-invalid"  # the reference of the error for an invalid token; clients drop the token then
-)
+ACTIVATION_INVALID = "activation-invalid"  # the reference for an invalid token; clients drop the token then
 
 Kind: TypeAlias = Literal["tools", "prompts", "resources"]
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -59,15 +56,13 @@ def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
     """M1: a skill in the listing: its name and description."""
     title = entry.frontmatter.get("title", _metadata(entry.frontmatter).get("title"))
     titled = {"title": title} if isinstance(title, str) else {}
-    own = entry.resource(entry.uri)
-    meta = {URI: entry.uri, **({} if own is None else _promised(own))}
+    meta = {URI: entry.uri, **file_meta(entry.resource(entry.uri))}
     return {"name": label, **titled, "description": entry.description, "_meta": meta}
 
 
 def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
     """M1: the result of ``skills/list``."""
-    more = {} if next_cursor is None else {"nextCursor": next_cursor}
-    return {"skills": list(skills), **more}
+    return paged("skills", skills, next_cursor)
 
 
 def activate_result(entry: SkillEntry, body: str, nested: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -109,15 +104,9 @@ def _metadata(frontmatter: Mapping[str, Any]) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", metadata) if isinstance(metadata, dict) else {}
 
 
-def _promised(file: Resource) -> dict[str, Any]:
-    """The digest and size of a file, which a client needs to verify it (E3)."""
-    known = {DIGEST: file.digest, SIZE: file.size}
-    return {key: value for key, value in known.items() if value is not None}
-
-
 def _file(entry: SkillEntry, file: Resource) -> dict[str, Any]:
     """A file of a skill as a resource, with its digest and size (E3)."""
-    meta = {**entry.meta.meta, **_promised(file)}
+    meta = {**entry.meta.meta, **file_meta(file)}
     if file.uri == entry.uri:
         return {**skill_resource(entry), "_meta": meta}
     path = parse_uri(file.uri).path.removeprefix(f"{entry.path}/")

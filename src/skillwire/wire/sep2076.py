@@ -17,7 +17,7 @@ from skillwire.skill.declarations import Dependencies, read_declared
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_uri, resolve_reference, skill_root
 from skillwire.wire import meta
-from skillwire.wire.media import media_type
+from skillwire.wire.extension import media_type, paged
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class GetNamedParams(RequestParams):
 
 def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
     """P1: the result of ``skills/list``."""
-    return {"skills": list(skills), **({} if next_cursor is None else {"nextCursor": next_cursor})}
+    return paged("skills", skills, next_cursor)
 
 
 def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
@@ -142,21 +142,13 @@ def _file(
     fields["uri"] = format_uri(f"{root.path}/{path}", root.scheme) if file is None else file.uri
     fields["mimeType"] = media_type(path.rpartition("/")[2])
     fields["required"] = required
-    promised = _promised(file)
+    promised = meta.file_meta(file)
     return {**fields, "_meta": promised} if promised else fields
 
 
 def _about(entry: SkillEntry) -> dict[str, Any]:
     """R4: the server's metadata of a skill, its URI in the extension, and the digest of its ``SKILL.md``."""
-    return {**entry.meta.meta, meta.URI: entry.uri, **_promised(entry.resource(entry.uri))}
-
-
-def _promised(file: Resource | None) -> dict[str, Any]:
-    """The digest and size of a file, for clients that verify it."""
-    if file is None:
-        return {}
-    promised = {meta.DIGEST: file.digest, meta.SIZE: file.size}
-    return {name: value for name, value in promised.items() if value is not None}
+    return {**entry.meta.meta, meta.URI: entry.uri, **meta.file_meta(entry.resource(entry.uri))}
 
 
 def _argument(argument: Argument) -> dict[str, Any]:

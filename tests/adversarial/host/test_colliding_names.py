@@ -13,7 +13,7 @@ from host.stage import ALLOW, NO, Person, StagedHost
 from rules import rule
 from skillwire import FormatError
 from skillwire.catalog.export import write_skill
-from skillwire.catalog.skill_content import read_verified
+from skillwire.catalog.verification import read_verified
 from skillwire.client.remote import RemoteCatalog
 from trees import skill_md, write_tree
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rules import rule
-from skillwire.catalog.changes import Change, ChangeFeed
+from skillwire.catalog.contract import Change, ChangeFeed
 
 STATES = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 2))
 

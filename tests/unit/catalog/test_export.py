@@ -11,7 +11,7 @@ import pytest
 from rules import rule
 from skillwire import MemoryCatalog, Skill
 from skillwire.catalog.export import write_skill, write_tree
-from skillwire.catalog.skill_content import read_verified
+from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, VerificationError
 from skillwire.install.transaction import open_swap
 from skillwire.skill.entry import DYNAMIC, Partial

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -23,8 +24,6 @@ from skillwire import (
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from skillwire.catalog.generated import Files
 
 pytestmark = pytest.mark.anyio
@@ -154,7 +153,7 @@ BAD = {
     "raises": (explode, "ValueError"),
     "no-skill-md": (lambda: {"README.md": b""}, "SKILL.md"),
     "not-files": (lambda: ["SKILL.md"], "list"),
-    "no-folder": (lambda: "no/such/folder", ""),
+    "no-folder": (lambda: Path("no/such/folder"), "folder"),
     "not-bytes": (lambda: {"SKILL.md": 7}, "int"),
 }
 
@@ -201,13 +200,14 @@ async def test_an_unsafe_path_is_refused_at_once() -> None:
 
 
 @rule("F1")
-async def test_a_function_may_return_a_folder_or_a_skill(tmp_path: Path) -> None:
+async def test_a_function_may_return_a_folder_a_skill_or_the_text_of_one(tmp_path: Path) -> None:
     """The folder may have any name; links and litter stay out of it."""
     write_tree(tmp_path / "any-name", {"SKILL.md": skill_md("a"), "refs/x.md": b"x", ".git/config": b""})
     (tmp_path / "any-name/link").symlink_to("/etc/passwd")
     catalog = GeneratedCatalog()
     catalog.add("team/a", lambda: tmp_path / "any-name")
     catalog.add("team/b", lambda: Skill("elsewhere", {"SKILL.md": skill_md("b")}))
-    assert [entry.path async for entry in catalog.entries()] == ["team/a", "team/b"]
+    catalog.add("team/c", lambda: skill_md("c").decode())
+    assert [entry.path async for entry in catalog.entries()] == ["team/a", "team/b", "team/c"]
     entry = await catalog.get_skill("skill://team/a/SKILL.md")
     assert [file.uri for file in entry.files] == ["skill://team/a/SKILL.md", "skill://team/a/refs/x.md"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import anyio
 import pytest
+from anyio import to_thread
 
 from rules import rule
 from skillwire import FormatError, MemoryCatalog, NotFoundError, Skill, SkillMeta, package_catalog
@@ -19,8 +21,36 @@ async def test_a_skill_that_breaks_a_rule_is_refused_and_nothing_changes() -> No
         with pytest.raises(FormatError, match="refunds"):
             catalog.put(Skill("refunds", files))
     assert (await catalog.get_skill("skill://refunds/SKILL.md")).name == "refunds"
-    with pytest.raises(FormatError):
-        MemoryCatalog([Skill("a", {"SKILL.md": b"none"})])
+
+
+@rule("F7")
+async def test_one_bad_skill_of_the_constructor_does_not_affect_the_others() -> None:
+    good = Skill("refunds", {"SKILL.md": skill_md("refunds")})
+    catalog = MemoryCatalog([Skill("a", {"SKILL.md": b"none"}), good])
+    assert [entry.name async for entry in catalog.entries()] == ["refunds"]
+    assert [problem.reference for problem in await catalog.problems()] == ["frontmatter-missing"]
+    catalog.put(Skill("b", {"SKILL.md": skill_md("b")}))
+    assert [entry.name async for entry in catalog.entries()] == ["b", "refunds"]
+
+
+@pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
+async def test_skills_can_be_put_from_many_threads(anyio_backend: str) -> None:
+    """None is lost, and a stream in an event loop is woken and sees each of them."""
+    catalog, names = MemoryCatalog(), {f"skill-{number}" for number in range(24)}
+    seen: set[str] = set()
+
+    def put(name: str) -> None:
+        catalog.put(Skill(name, {"SKILL.md": skill_md(name)}))
+
+    with catalog.changes() as changes, anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in names:
+                group.start_soon(to_thread.run_sync, put, name)
+            async for change in changes:
+                seen |= change.added
+                if len(seen) == len(names):
+                    break
+    assert {entry.name async for entry in catalog.entries()} == names
 
 
 @rule("U7")

@@ -11,7 +11,7 @@ import pytest
 from rules import rule
 from skillwire import LimitError
 from skillwire.catalog import safe_open
-from skillwire.catalog.records import LocalFile, Stamp
+from skillwire.catalog.safe_open import LocalFile, Stamp
 from skillwire.limits import DEFAULT_LIMITS
 from trees import write_tree
 

@@ -162,7 +162,7 @@ async def test_a_coroutine_function_makes_and_completes_and_a_folder_is_a_skill(
     @catalog.template("{team}/{lang}/manual", values={"team": ["a", "b"], "lang": languages}, description="One.")
     async def make(lang: str, team: str) -> str:
         assert (team, lang) == ("b", "en")
-        return str(tmp_path)
+        return tmp_path
 
     assert (await catalog.get_skill("skill://b/en/manual/SKILL.md")).name == "manual"
     [template] = catalog.templates()

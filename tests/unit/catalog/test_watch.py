@@ -14,7 +14,7 @@ import anyio
 import pytest
 from anyio.streams.buffered import BufferedByteReceiveStream
 
-from skillwire.catalog import watch, watcher
+from skillwire.catalog import watch
 from skillwire.catalog.watch import watch_folder
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def watchers(root: Path) -> list[int]:
             words = (place / "cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if str(watcher.__file__).encode() in words and str(root).encode() in words:
+        if watch.PROGRAM.encode() in words and str(root).encode() in words:
             found.append(int(place.name))
     return found
 
@@ -71,7 +71,7 @@ async def test_a_folder_with_a_name_that_is_no_text_is_rescanned(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No watch is to be had there; it comes back when the name is gone."""
-    monkeypatch.setattr(watcher, "RESCAN_SECONDS", 0)
+    monkeypatch.setattr(watch, "RESCAN_SECONDS", 0)
     bad = tmp_path / os.fsdecode(b"caf\xe9")
     with anyio.fail_after(PATIENCE):
         async with aclosing(watch_folder(tmp_path)) as batches:
@@ -144,7 +144,7 @@ async def test_a_process_whose_starter_dies_ends(tmp_path: Path, folder: bytes) 
     """Its standard input ends, also while it waits for the next scan of a folder that cannot be watched."""
     (tmp_path / os.fsdecode(folder)).mkdir()
     with anyio.fail_after(PATIENCE):
-        command: list[Any] = [sys.executable, "-I", watcher.__file__, tmp_path]
+        command: list[Any] = [sys.executable, "-I", "-m", watch.PROGRAM, tmp_path]
         async with await anyio.open_process(command) as process:
             assert process.stdout is not None
             assert process.stdin is not None
@@ -156,7 +156,7 @@ async def test_a_process_whose_starter_dies_ends(tmp_path: Path, folder: bytes) 
 async def test_a_batch_of_very_many_changes_means_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watcher, "_MAX_PATHS", 2)
+    monkeypatch.setattr(watch, "_MAX_PATHS", 2)
     with anyio.fail_after(PATIENCE):
         async with aclosing(watch_folder(tmp_path)) as batches:
             assert await anext(batches) is None
@@ -170,7 +170,7 @@ async def test_a_batch_of_very_many_changes_means_anything(
 async def test_a_watch_that_is_cancelled_ends_its_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also when nothing changes: a server must not wait for its watcher when it stops."""
     waiting, ended = threading.Event(), threading.Event()
-    real = watcher.watch
+    real = watch.watch
 
     def observed(*args: Any, **options: Any) -> Any:
         for batch in real(*args, **options):
@@ -183,7 +183,7 @@ async def test_a_watch_that_is_cancelled_ends_its_thread(tmp_path: Path, monkeyp
             async for _ in batches:
                 pass
 
-    monkeypatch.setattr(watcher, "watch", observed)
+    monkeypatch.setattr(watch, "watch", observed)
     async with anyio.create_task_group() as group:
         group.start_soon(follow)
         assert await anyio.to_thread.run_sync(waiting.wait, PATIENCE)

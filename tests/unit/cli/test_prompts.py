@@ -18,7 +18,7 @@ from skillwire.host.approvals import ApprovalRequest
 from skillwire.skill.approval import Approval, ContentChange, contents_of
 from skillwire.skill.entry import SkillEntry, build_entry
 from skillwire.skill.hidden import HiddenFind, HiddenKind
-from skillwire.skill.review import review_entry
+from skillwire.skill.review import review_entry, with_text
 
 DIGEST = "sha256:" + "a" * 64
 
@@ -93,6 +93,15 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     assert find.startswith("  SKILL.md:1: ")
     assert find.endswith(": psst")
     assert len(shown(asked).splitlines()) > 100
+
+
+@rule("B6")
+def test_external_links_are_shown_whole_and_decoded() -> None:
+    address = f"https://a.example/%69gnore/{'all/' * 500}rules"
+    review = with_text(review_entry(entry()), "notes.md", f"[x]({address}) [y](file:///etc/passwd)\n")
+    text = shown(request(entry(), summary=review)).replace("\n  … ", "")
+    assert f"  {address}  decoded: {address.replace('%69', 'i')}  notes.md:1\n" in text
+    assert "file:///etc/passwd  notes.md:1\n" in text
 
 
 @rule("B6")

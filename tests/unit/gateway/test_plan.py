@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.gateway.plan import plan_gateway
+from skillwire.gateway.config import plan_gateway
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from skillwire.errors import NotFoundError
-from skillwire.install.agents import AGENTS, MOVED, find_agent, locate, present_agents
-from skillwire.install.host_configs import CONFIGS, entry_for
+from skillwire.install.agents import AGENTS, CONFIGS, MOVED, entry_for, find_agent, locate, present_agents
 
 HOME = Path("/home/ada")
 

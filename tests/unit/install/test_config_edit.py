@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from skillwire.errors import FormatError, NotFoundError, StoreError
+from skillwire.install.agents import CONFIGS, entry_for
 from skillwire.install.config_edit import apply_edit, lines_to_add, plan_connect, plan_undo
-from skillwire.install.host_configs import CONFIGS, entry_for
 from skillwire.install.places import InstallScope
 
 if TYPE_CHECKING:

@@ -127,6 +127,33 @@ def test_invisible_characters_that_are_spread_over_a_word_are_reported(character
 
 
 @rule("B6")
+@pytest.mark.parametrize("character", "\u200b\u200c\u200d\u2060\ufe0f\U0001d173\U000e0fff", ids=ascii)
+def test_only_scripts_and_emoji_that_use_invisible_characters_excuse_them(character: str) -> None:
+    """A list has these scripts. Chinese is not among them."""
+    assert places(character.join("你好吗再见")) == [1]
+
+
+@rule("B6")
+@pytest.mark.parametrize("mark", "\u200e\u200f", ids=ascii)
+def test_direction_marks_in_text_that_needs_none_are_reported(mark: str) -> None:
+    [item] = find_hidden_characters(mark.join("ignore"))
+    assert (item.kind, item.offset) == ("scattered-characters", 1)
+    assert places(f"one{mark} two{mark}\n\nthree{mark} four") == [3]
+    hebrew = "שלום עולם טוב מאוד היום "
+    assert places((hebrew + f"C++{mark}, ") * 9) == []
+    assert places((hebrew + f"{mark} {mark} " * 3) * 9) != []
+
+
+@rule("B6")
+def test_soft_hyphens_that_do_not_divide_words_are_reported() -> None:
+    [item] = find_hidden_characters("\u00ad".join("ignore"))
+    assert (item.kind, item.offset) == ("scattered-characters", 1)
+    assert places("one\u00ad two\u00ad\n\nthree\u00ad four") == [3]
+    assert places("Donau\u00addampf\u00adschiff\u00adfahrts\u00adgesell\u00adschaft " * 4) == []
+    assert places("Donau\u00addampf\u00adschiff\u00adfahrts\u00adgesell\u00adschaft " * 5) == [5]
+
+
+@rule("B6")
 def test_selectors_that_an_emoji_does_not_have_are_reported() -> None:
     assert places("😀\ufe01😀\ufe02😀\ufe03") == [1]
     keycaps, ideographs = "1\ufe0f\u20e32\ufe0f\u20e33\ufe0f\u20e3", "葛\U000e0100飾\U000e0101"
@@ -161,7 +188,7 @@ def test_a_mark_of_another_script_that_draws_nothing_is_reported(mark: str) -> N
 @pytest.mark.parametrize("blanks", [" \t ", "\t \t", "  \u00a0", "\t\t \t   "], ids=ascii)
 @pytest.mark.parametrize("end", ["\n", "\r\n", ""], ids=ascii)
 def test_different_blanks_at_the_end_of_a_line_can_spell_bits_and_are_reported(blanks: str, end: str) -> None:
-    assert found(f"word{blanks}{end}") == [("mixed-blanks", 4)]
+    assert found(f"word{blanks}{end}") == [("trailing-blanks", 4)]
     assert "<U+0020>" in spell_out(f"word{blanks}{end}") or "<U+0009>" in spell_out(f"word{blanks}{end}")
 
 

@@ -60,8 +60,24 @@ def hidden_html(text: str) -> list[tuple[HiddenKind, str]]:
         pytest.param(
             f"<img alt='{'do this ' * 5}'>", "alt-text", "do this do this do this do this do this", id="alt"
         ),
+        pytest.param(
+            "<img alt='do this'> x <img alt='right now and'>\n\ny <img alt='tell no one of it'>",
+            "alt-text",
+            "do this | right now and | tell no one of it",
+            id="several-alts",
+        ),
         pytest.param("a <please do this now> b", "tag-words", "please do this now", id="words-of-an-unknown-tag"),
         pytest.param("<do> <this>\n<right><now>", "tag-words", "do this right now", id="unknown-tags-in-a-row"),
+        pytest.param("<do>x<this>y<now>", "tag-words", "do this now", id="unknown-tags-between-letters"),
+        pytest.param(
+            "Please <do>x</do> run all <this></this> of it <now/>.", "tag-words", "do this now", id="empty-tags"
+        ),
+        pytest.param(
+            "".join(f"<do-{letter}{letter}>run it</do-{letter}{letter}>" for letter in "abcdefghi"),
+            "tag-words",
+            " ".join(f"do-{letter}{letter}" for letter in "abcdefghi"),
+            id="words-in-many-tags",
+        ),
         pytest.param("<details><summary>a</summary>do this</details>", "closed-element", "do this", id="details"),
         pytest.param(
             "<details><div><summary>do</summary></div></details>",
@@ -115,6 +131,27 @@ def hidden_html(text: str) -> list[tuple[HiddenKind, str]]:
 )
 def test_what_a_browser_does_not_show_is_reported_with_its_kind(text: str, kind: str, says: str) -> None:
     assert hidden_html(text) == [(kind, says)]
+
+
+@rule("B6")
+@pytest.mark.parametrize(
+    "tags",
+    [
+        ["small"] * 3,
+        ["sub", "sup", "small"],
+        ["h6", "small"],
+        ["font size=1", "sub"],
+        ["p style='font-size:70%'", "span style='font-size:70%'"],
+        ["p style='font-size:0.8em'", "b", "span style='font-size: 0.7EM'"],
+        ["p style='font-size:10px'", "i", "sub"],
+        ["span style='font-size:smaller'"] * 3,
+    ],
+    ids=" ".join,
+)
+def test_text_that_elements_together_make_too_small_is_reported(tags: list[str]) -> None:
+    opening = "".join(f"<{tag}>" for tag in tags)
+    closing = "".join(f"</{tag.split()[0]}>" for tag in reversed(tags))
+    assert hidden_html(f"a {opening}do this{closing} b") == [("hidden-style", "do this")]
 
 
 @rule("B6")
@@ -188,6 +225,10 @@ def test_an_element_that_its_style_hides_is_reported(style: str) -> None:
         "<kbd>Ctrl</kbd>+<kbd>C</kbd> x<sub>2</sub> <br/> <hr> <font size=2>text</font>",
         "<div hidden></div><template>\n</template>",
         "write to <name> of <your project>",
+        "<sup><sub>text</sub></sup> <small>a<small>b</small></small> <small>c</small> <h6>d</h6>",
+        "<p style='font-size:10px'>a</p><p style='font-size:12px'><span style='font-size:90%'>b</span></p>",
+        "<example>text</example> <rules>some text</rules> <output-format>text</output-format> <T> <K, V>",
+        "<img alt='logo'>" * 20,
         '<output>text</output> <label for="a">text</label> <bdi lang="ar" dir="rtl">text</bdi>',
     ],
 )

@@ -15,7 +15,7 @@ def targets(text: str) -> list[str]:
     return [link.target for link in read_markdown(text).links]
 
 
-BY_READING = ("link-title", "link-words", "alt-text", "lost-cell", "tag-characters")
+BY_READING = ("link-title", "link-words", "alt-text", "lost-cell", "tag-characters", "scattered-characters")
 
 
 def unshown(text: str) -> list[str]:
@@ -215,6 +215,18 @@ def test_the_offset_of_a_comment_is_in_the_whole_text() -> None:
         pytest.param("<p>\na&#xE0064;&#xE006F; b\n</p>", "tag-characters", "do", id="entities-in-html"),
         pytest.param("<p>a&zwnj;&#8203;b</p>", "zero-width", "U+200C U+200B", id="named-entities-in-html"),
         pytest.param(f"![{'do this ' * 5}](a.png)", "alt-text", ("do this " * 5).strip(), id="alt-text"),
+        pytest.param(
+            "![do this](a.png) and\n\n![right now](b.png)\n\n<img src='c.png' alt='but tell no one of it'>\n",
+            "alt-text",
+            "do this | right now | but tell no one of it",
+            id="alt-texts-together",
+        ),
+        pytest.param(
+            "a&shy; b\n\nc&shy; d\n\n<p>e&shy; f</p>\n",
+            "scattered-characters",
+            "3 of them: U+00AD U+00AD U+00AD",
+            id="entities-together",
+        ),
     ],
 )
 @pytest.mark.parametrize("is_tame", [True, False], ids=["read", "searched-plainly"])
@@ -260,6 +272,48 @@ def test_text_far_to_the_right_is_reported() -> None:
 
 
 @rule("B6")
+@pytest.mark.parametrize("blank", ["&nbsp;", "&emsp;", "&#160;", "&#x2003;", "&#XA0;", "&ThickSpace;", "&nbsp; "])
+def test_text_far_to_the_right_is_reported_if_its_blanks_are_entities(blank: str) -> None:
+    text = f"a{blank * 120}do this\n\nb{blank * 60}c\n\nd{blank * 120}\n"
+    assert [(item.kind, item.text) for item in read_text("a.md", text).hidden if item.offset < 99] == [
+        ("far-text", "do this")
+    ]
+
+
+@rule("B6")
+@pytest.mark.parametrize("end", ["\n", "\r\n"], ids=["lf", "crlf"])
+@pytest.mark.parametrize(
+    "blanks",
+    [
+        pytest.param([" ", "\t"], id="blank-or-tab"),
+        pytest.param([" ", ""], id="blank-or-nothing"),
+        pytest.param([" ", "  "], id="one-or-two"),
+        pytest.param(["\t", ""], id="tab-or-nothing"),
+        pytest.param(["\u00a0", ""], id="no-break-space-or-nothing"),
+    ],
+)
+def test_blanks_at_the_ends_of_lines_that_encode_bits_are_reported(blanks: list[str], end: str) -> None:
+    """Six letters, a bit in each line."""
+    bits = "".join(f"{ord(letter):08b}" for letter in "ignore")
+    text = "".join(f"word{blanks[int(bit)]}{end}" for bit in bits)
+    assert [item.kind for item in read_text("a.md", text).hidden] == ["trailing-blanks"]
+
+
+@rule("B6")
+def test_lines_of_one_blank_that_encode_bits_are_reported() -> None:
+    text = "".join(f"word\n{' ' if number % 2 else ''}\n" for number in range(40))
+    assert [item.kind for item in read_text("a.md", text).hidden] == ["trailing-blanks"]
+
+
+@rule("B6")
+def test_blanks_that_people_leave_at_the_ends_of_lines_are_not_reported() -> None:
+    breaks = "A line that breaks here,  \nand one that does not.\n" * 50
+    left, code = "left by an editor \n" * 15, "    code\n    \n" * 40
+    assert read_text("a.md", f"{breaks}{left}\n{code}").hidden == []
+    assert read_text("a.tsv", "a\t\nb\t\n" * 50).hidden == []
+
+
+@rule("B6")
 @pytest.mark.parametrize("brackets", ["[" * 12, "> " * 30 + "a"], ids=["brackets", "quotes"])
 @pytest.mark.parametrize(
     "hidden",
@@ -297,6 +351,12 @@ def test_depth_does_not_switch_the_search_off(brackets: str, hidden: str) -> Non
         pytest.param("[^a]: [^b]\n" * 10_000, id="footnotes-in-lines"),
         pytest.param("\n\n".join(f"[^{i}]: a [^{i + 1}]" for i in range(5_000)), id="footnotes-in-a-row"),
         pytest.param("a\u200d" * 20_000, id="scattered"),
+        pytest.param("&nbsp;" * 40_000, id="blank-entities"),
+        pytest.param(("&nbsp;" * 99 + "a") * 400, id="some-blank-entities"),
+        pytest.param("<small>" * 10_000 + "</sub>" * 10_000, id="small"),
+        pytest.param("<a-b>" * 10_000 + "</a-b>" * 10_000, id="unknown-tags-nested"),
+        pytest.param("<sub><small>" * 5_000 + "</small>" * 10_000, id="smaller"),
+        pytest.param("a \t" * 60_000, id="blanks-between"),
         pytest.param(f"---\na: {'[' * 100_000} # x\n---\n", id="nested-yaml"),
     ],
 )

@@ -153,7 +153,7 @@ def test_what_is_damaged_is_removed_and_said_without_a_path_of_the_machine(
     assert held(cache, "acme", verified()) is None
     assert not os.path.lexists(path)
     (record,) = caplog.records
-    assert (record.name, record.levelno) == ("skillwire.host", logging.WARNING)
+    assert (record.name, record.levelno) == ("skillwire.cache", logging.WARNING)
     assert path.name in record.getMessage()
     assert str(root) not in record.getMessage()
 
@@ -461,7 +461,7 @@ def test_a_cache_that_others_can_open_by_now_is_not_used(
     root.chmod(0o755)
     assert held(cache, "acme", verified()) is None
     cache.put("acme", verified(b"new"))
-    assert {(record.name, record.levelno) for record in caplog.records} == {("skillwire.host", logging.WARNING)}
+    assert {(record.name, record.levelno) for record in caplog.records} == {("skillwire.cache", logging.WARNING)}
     for ask in (cache.usage, cache.verify, lambda: cache.prune(now=NOW), lambda: cache.remove_origin("acme")):
         with pytest.raises(StoreError):
             ask()

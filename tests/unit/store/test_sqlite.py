@@ -18,8 +18,8 @@ from skillwire.skill.approval import Approval
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.store import sqlite_file
 from skillwire.store.contract import LogLine, SeenEntries
-from skillwire.store.migrations import MIGRATIONS
 from skillwire.store.sqlite import SqliteStore
+from skillwire.store.sqlite_file import MIGRATIONS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable

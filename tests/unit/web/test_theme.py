@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from pages import Page
-from skillwire.web.theme import ago, moment, render, static_route
+from skillwire.web.theme import PAGE_HEADERS, ago, moment, render, static_route
 
 NOW = 1_800_000_000.0
 
@@ -92,3 +92,11 @@ def test_nothing_heavy_is_imported_before_a_page_is_asked_for() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_a_page_runs_only_our_own_scripts() -> None:
+    policy = dict(part.strip().split(" ", 1) for part in PAGE_HEADERS["Content-Security-Policy"].split(";"))
+    assert policy["default-src"] == "'none'"
+    assert policy["script-src"] == policy["style-src"] == policy["img-src"] == "'self'"
+    assert policy["frame-ancestors"] == policy["base-uri"] == "'none'"
+    assert "unsafe" not in PAGE_HEADERS["Content-Security-Policy"]

@@ -1,4 +1,4 @@
-"""One file per dialect: how to list, get and read the skills of such a server.
+"""The dialects: how to list, get and read the skills of a server that speaks one.
 
 All dialects return ``SkillEntry`` values. Information that a dialect does not have is missing from them, never
 invented.

@@ -15,12 +15,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from skillwire.client.dialects.contract import read_if_exists
 from skillwire.client.dialects.extension import ExtensionDialect
 from skillwire.client.dialects.index import INDEX_URI, IndexDialect, parse_index
-from skillwire.client.dialects.named import NativeDialect, required_arguments
+from skillwire.client.dialects.named import NativeDialect, Sep2076Dialect, required_arguments
 from skillwire.client.dialects.plain import PlainDialect
-from skillwire.client.dialects.requests import read_if_exists
-from skillwire.client.dialects.sep2076 import Sep2076Dialect
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.errors import NotFoundError, ProtocolError, UpstreamError
 from skillwire.skill.uri import SKILL_MD

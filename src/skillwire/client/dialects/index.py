@@ -15,9 +15,15 @@ from typing import TYPE_CHECKING, Any, cast
 from anyio import to_thread
 
 from skillwire.catalog.contract import DirectoryChild
-from skillwire.client.dialects.contract import Children, Dialect, requested_root
+from skillwire.client.dialects.contract import (
+    Children,
+    Dialect,
+    check_size,
+    read_content,
+    read_if_exists,
+    requested_root,
+)
 from skillwire.client.dialects.plain import entry_from_skill_md
-from skillwire.client.dialects.requests import check_size, read_content, read_if_exists
 from skillwire.client.shapes import as_list, as_object, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS, Limits

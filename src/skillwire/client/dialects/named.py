@@ -1,8 +1,9 @@
-"""Dialects that identify skills by name: their common base, and the ``native`` dialect (P1–P5, M1–M4).
+"""The dialects that identify skills by name: ``sep-2076`` (P1–P5) and ``native`` (M1–M4).
 
 Such a server has no URI for a skill, so this package uses ``named://<name>/SKILL.md``, which is never sent to the
 server. Instructions from ``skills/get`` or ``skills/activate`` cannot be verified. A file can, if the server sends
-its digest, as servers of this package do (V1).
+its digest in ``_meta``, as servers of this package do (V1, R4). In ``sep-2076`` they also send the URI that the
+skill has in the extension, which works here too.
 """
 
 from __future__ import annotations
@@ -14,8 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 
-from skillwire.client.dialects.contract import Dialect, requested_root
-from skillwire.client.dialects.requests import check_size, each_page
+from skillwire.client.dialects.contract import Dialect, check_size, each_page, requested_root
 from skillwire.client.shapes import as_list, as_object, as_size, as_text
 from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
@@ -24,7 +24,7 @@ from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
 from skillwire.skill.frontmatter import MAX_NAME
 from skillwire.skill.uri import NAMED_SCHEME, SKILL_MD, parse_path, parse_uri, refuse_file, skill_md_uri
-from skillwire.wire.extension import SKILLS_LIST
+from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 from skillwire.wire.meta import ACTIVATION, DIGEST, SIZE, URI
 from skillwire.wire.native import SKILLS_ACTIVATE, SKILLS_DEACTIVATE
 from skillwire.wire.templates import matches_template
@@ -137,6 +137,90 @@ def required_arguments(skill: Mapping[str, Any]) -> list[str]:
     arguments = map(as_object, as_list(skill.get("arguments")))
     names = [as_text(argument.get("name")) for argument in arguments if argument.get("required")]
     return [name for name in names if _ARGUMENT.fullmatch(name)][: DEFAULT_LIMITS.max_arguments]
+
+
+def _home(entry: SkillEntry) -> str:
+    """The URI of a skill in the extension, if the server sends it."""
+    return as_text(as_object(entry.frontmatter.get("_meta")).get(URI))
+
+
+@dataclass(frozen=True, slots=True)
+class NamedSkill:
+    """P2: the result of ``skills/get``: instructions, files and dependencies."""
+
+    name: str
+    instructions: str
+    files: tuple[Mapping[str, Any], ...]
+    dependencies: Mapping[str, Any]
+    description: str = ""
+
+
+class Sep2076Dialect(NamedDialect):
+    """``skills/list`` and ``skills/get`` by name."""
+
+    name = "sep-2076"
+
+    def __init__(self, connection: Connection, report: Callable[[Diagnostic], None]) -> None:
+        super().__init__(connection, report)
+        self._homes: dict[str, str] | None = None  # names of listed skills, by their URI in the extension
+
+    async def pages(self) -> AsyncIterator[list[SkillEntry]]:
+        """``skills/list``. It also collects the URIs of the extension."""
+        homes: dict[str, str] = {}
+        async for page in super().pages():
+            homes |= {_home(entry): entry.name for entry in page}
+            yield page
+        self._homes = homes
+
+    async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
+        """The entry with the files of ``skills/get`` (P4), with ``arguments`` for the skill (P2).
+
+        If required arguments are missing, it is the listed entry.
+        """
+        name = await self._name_at(uri)
+        entry = await self._listed(name)
+        if arguments:
+            entry = named_entry(dict(entry.frontmatter), limits=self.limits, arguments=arguments)
+            given_arguments(entry)
+        if None in entry.arguments.values():
+            return entry
+        skill = await self.get_named(name, arguments)
+        return self._with_files(dict(entry.frontmatter), skill.files, arguments)
+
+    async def _name_at(self, uri: str) -> str:
+        """The name in an internal URI, or of the listed skill with this URI in the extension."""
+        place = requested_root(uri)
+        if place.scheme == SCHEME:
+            return place.path
+        wanted = str(parse_uri(uri))
+        if self._homes is None:
+            async for page in self.pages():
+                for entry in page:
+                    if _home(entry) == wanted:
+                        return entry.name
+        return (self._homes or {}).get(wanted) or name_of(uri)
+
+    async def get_named(self, name: str, arguments: Mapping[str, str] | None = None) -> NamedSkill:
+        """P2: ``skills/get`` with arguments."""
+        params: dict[str, Any] = {"name": name, **({"arguments": dict(arguments)} if arguments else {})}
+        result = await self.connection.request(SKILLS_GET, **params)
+        instructions = result.get("instructions")
+        if not isinstance(instructions, str):
+            raise ProtocolError(
+                "answer-invalid",
+                f"{SKILLS_GET} returned no instructions for {name!r:.80}",
+                "the server must be fixed",
+                rule="P2",
+            )
+        files = tuple(map(as_object, as_list(result.get("files"))))
+        description = as_text(result.get("description"))
+        return NamedSkill(name, instructions, files, as_object(result.get("dependencies")), description)
+
+    async def read(self, uri: str, at_most: int, skill: str = "") -> bytes:  # noqa: ARG002
+        """The instructions for an internal URI, else a file of the server."""
+        if parse_uri(uri).scheme != SCHEME:
+            return await super().read(uri, at_most)
+        return bounded((await self.get_named(name_of(uri))).instructions, uri, at_most)
 
 
 @dataclass(frozen=True, slots=True)

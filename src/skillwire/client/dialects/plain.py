@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.client.dialects.contract import Dialect, requested_root
-from skillwire.client.dialects.requests import each_page, read_content, read_if_exists
+from skillwire.client.dialects.contract import Dialect, each_page, read_content, read_if_exists, requested_root
 from skillwire.client.shapes import as_list, as_object, as_size, as_text, parse_json
 from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits

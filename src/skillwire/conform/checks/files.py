@@ -20,8 +20,7 @@ from skillwire.skill.digest import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.uri import SKILL_MD, format_uri, is_within, parse_uri
 from skillwire.skill.verify import differing_fields
-from skillwire.wire.extension import DIRECTORY_READ, EXTENSION_ID
-from skillwire.wire.media import DIRECTORY
+from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ, EXTENSION_ID
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -9,8 +9,7 @@ from skillwire.client.shapes import as_list, as_object
 from skillwire.conform.checks.context import METHOD_NOT_FOUND, NO_CURSOR, NOWHERE, expect_refusal, walk
 from skillwire.errors import FormatError
 from skillwire.skill.uri import SkillUri, format_uri, parse_uri
-from skillwire.wire.extension import DIRECTORY_READ
-from skillwire.wire.media import DIRECTORY
+from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ
 
 if TYPE_CHECKING:
     from skillwire.conform.checks.context import ListedSkill, ServerRun

@@ -24,28 +24,25 @@ from skillwire.errors import (
     SkillwireError,
     UpstreamError,
 )
-from skillwire.install.agents import find_agent
+from skillwire.install.agents import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, find_agent, http_commands
 from skillwire.install.config_edit import lines_to_add
-from skillwire.install.host_configs import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, http_commands
 from skillwire.server.page import KNOWN
 from skillwire.skill.uri import SKILL_MD, parse_uri
-from skillwire.web.catalog.list_view import PathsByCatalog, list_row, search_row, visible_problems
-from skillwire.web.catalog.sign_in import SignIn, no_store
-from skillwire.web.catalog.skill_view import (
+from skillwire.web.catalog.lists import PathsByCatalog, list_row, search_row, visible_problems
+from skillwire.web.catalog.site import SignIn, no_store
+from skillwire.web.catalog.skill import (
     MAX_FILES,
     LinkTargets,
     describe_amount,
-    file_view,
     find_skill_around,
     frontmatter_rows,
     last_change,
     list_files,
-    max_shown_size,
     parse_file_path,
     parse_skill_path,
     rendered_body,
 )
-from skillwire.web.headers import FILE_HEADERS, file_headers
+from skillwire.web.files import FILE_HEADERS, file_headers, file_view, max_shown_size
 from skillwire.web.highlight import snippet
 from skillwire.web.theme import static_route
 from skillwire.wire.extension import get_result
@@ -176,7 +173,9 @@ class CatalogPages:
             file = await catalog.read_file(str(uri))
             targets = LinkTargets(entry, uri, self._site.base)
             is_source = request.query_params.get("as") == "text" or name == SKILL_MD
-            view = await to_thread.run_sync(lambda: file_view(file.data, name, targets, as_text=is_source))
+            view = await to_thread.run_sync(
+                lambda: file_view(file.data, name, link=targets.link, image=targets.image, as_text=is_source)
+            )
             context |= {"view": view, "modified": file.modified, "size": len(file.data)}
         else:
             context["size"] = known.size

@@ -19,13 +19,12 @@ from skillwire.errors import NotFoundError, OriginError, SkillwireError, Upstrea
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.http_protocol import BoundedProtocol, Connections
 from skillwire.server.signals import StoppingServer
+from skillwire.web.desk import overview, records, skill
 from skillwire.web.desk.events import Watcher
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
-from skillwire.web.desk.pages import approvals, log, overview, question, skill
-from skillwire.web.desk.reader import Reader
-from skillwire.web.desk.responses import error_page, page_response
-from skillwire.web.desk.rows import SkillRows, list_questions
-from skillwire.web.desk.urls import uri_from_path
+from skillwire.web.desk.overview import SkillRows, list_questions
+from skillwire.web.desk.responses import error_page, page_response, uri_from_path
+from skillwire.web.desk.review import Reader
 from skillwire.web.theme import static_route
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
 
-_PAGES = (overview, skill, question, log, approvals)
+_PAGES = (overview, skill, records)
 _DRAIN_SECONDS = 3
 _MAX_CONNECTIONS = 256
 

@@ -1,35 +1,38 @@
 """The review of a skill: everything that a user should know before an approval (A1-A5, B6, V5, V7).
 
-The files are read when the user opens the page, as with ``skillwire review``.
+The files are read and verified when the user opens the page, as with ``skillwire review``. They are held by
+content for a while, so that the next view of the same content sends no request. They enter the cache only when the
+user approves the content; the next change can then be compared line by line. A timeout and a size limit keep the
+page responsive, and the page reports files that were not read.
 """
 
 from __future__ import annotations
 
 import json
-import re
+from collections import OrderedDict
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
+import anyio
 from anyio import to_thread
 
-from skillwire.errors import FormatError, SkillwireError, VerificationError
+from skillwire.errors import LimitError, SkillwireError, UpstreamError, VerificationError
 from skillwire.host.approvals import Approvals
-from skillwire.limits import DEFAULT_LIMITS
+from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.skill.approval import EXECUTE, claimed_contents, file_digests, fingerprint_of
 from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.markdown import read_markdown
 from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import review_entry, with_text, with_unread
-from skillwire.skill.uri import parse_uri, reference_kind, resolve_reference, skill_root
 from skillwire.web.desk.decisions import completed_state, is_unreachable, state_token
-from skillwire.web.desk.diff_view import FileChange, compare
-from skillwire.web.desk.urls import file_url, path_in_skill
+from skillwire.web.desk.diff import FileChange, compare
+from skillwire.web.desk.responses import file_url, path_in_skill
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Mapping
 
     from skillwire.host.host import Host
+    from skillwire.host.loader import Content
     from skillwire.host.names import NamedEntry
     from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval, ContentChange
@@ -38,20 +41,17 @@ if TYPE_CHECKING:
     from skillwire.skill.review import Review
     from skillwire.store.contract import LogLine
     from skillwire.web.desk.decisions import State
-    from skillwire.web.desk.diff_view import ChangeKind
-    from skillwire.web.desk.reader import HeldFiles, Reader
+    from skillwire.web.desk.diff import ChangeKind
 
-LinkKind: TypeAlias = Literal["web", "machine", "outside"]
-
+_TIMEOUT_SECONDS = 12.0
+_AT_ONCE = 4
+_MAX_BYTES = 32 * MIB  # of one skill, by its entry
+_HELD_BYTES = 128 * MIB
+_HELD_SKILLS = 32
 _MAX_COMPARED = 50
 _NOT_CACHED = "the approved version is not cached, so the lines cannot be compared; read the whole file"
 _NOT_READ = "the file could not be read; the list of files has the reason"
 _TOO_MANY = "not compared, because too many files changed; read the whole file"
-_URL = re.compile(r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`\\)\]}|]{1,500}", re.IGNORECASE)
-_MAX_TARGETS = 200
-_MAX_PLACES = 5
-_MAX_TARGET = 500
-_ORDER: dict[LinkKind, int] = {"machine": 0, "outside": 1, "web": 2}
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,6 @@ class Sheet:
     review: Review
     tokens: TokenEstimate
     files: tuple[FileRow, ...]
-    external_links: tuple[ExternalLink, ...]
     change: ContentChange | None
     changes: tuple[FileChange, ...]
     source: str | None
@@ -152,7 +151,7 @@ async def make_sheet(host: Host, reader: Reader, skill: NamedEntry) -> Sheet:
     decision = await host.approvals.decided(label, entry.uri)
     state = completed_state(skill, approval, decision)
     held = await reader.read_all(skill)
-    review, links = await to_thread.run_sync(_scan_texts, entry, held)
+    review = await to_thread.run_sync(_scan_texts, entry, held)
     change = Approvals.change(previous, entry) or None
     source = _text(held, entry.uri)
     return Sheet(
@@ -166,7 +165,6 @@ async def make_sheet(host: Host, reader: Reader, skill: NamedEntry) -> Sheet:
         review=review,
         tokens=estimate_tokens(entry),
         files=_file_rows(skill, review, held),
-        external_links=tuple(links),
         change=change,
         changes=await _changes(host, skill, previous, change, held) if previous and change else (),
         source=source,
@@ -175,10 +173,9 @@ async def make_sheet(host: Host, reader: Reader, skill: NamedEntry) -> Sheet:
     )
 
 
-def _scan_texts(entry: SkillEntry, held: HeldFiles) -> tuple[Review, list[ExternalLink]]:
+def _scan_texts(entry: SkillEntry, held: HeldFiles) -> Review:
     """Find hidden text and links in every text file. Runs in a thread, because a server chooses the amount."""
     review = review_entry(entry)
-    texts: list[tuple[str, str]] = []
     for uri, content in sorted(held.files.items()):
         path = path_in_skill(entry.uri, uri)
         if len(content.data) > DEFAULT_LIMITS.max_checked_text:
@@ -187,8 +184,7 @@ def _scan_texts(entry: SkillEntry, held: HeldFiles) -> tuple[Review, list[Extern
         text = _text(held, uri)
         if text is not None:
             review = with_text(review, path, text)
-            texts.append((path, text))
-    return review, external_links(entry.uri, texts)
+    return review
 
 
 def _text(held: HeldFiles, uri: str) -> str | None:
@@ -247,56 +243,102 @@ async def _cached(host: Host, label: str, uri: str, digest: str) -> bytes | None
 
 
 @dataclass
-class ExternalLink:
-    """A link that leaves the skill: to the web, to a file of the machine, or out of its folder."""
+class HeldFiles:
+    """Files of one content of one skill, and errors of files that could not be read, by URI."""
 
-    target: str
-    kind: LinkKind
-    places: list[str] = field(default_factory=list[str])
-    count: int = 0
+    files: dict[str, Content] = field(default_factory=dict["str", "Content"])
+    errors: dict[str, SkillwireError] = field(default_factory=dict["str", SkillwireError])
 
-
-def external_links(skill: str, texts: Iterable[tuple[str, str]]) -> list[ExternalLink]:
-    """The external links in ``texts`` (path and text) of the skill at ``skill``.
-
-    In Markdown every link counts, in other text every URL.
-    """
-    found: dict[str, ExternalLink] = {}
-    for path, text in texts:
-        for target, kind, offset in _links(skill, path, text):
-            if target not in found and len(found) >= _MAX_TARGETS:
-                continue
-            link = found.setdefault(target, ExternalLink(target, kind))
-            link.count += 1
-            if len(link.places) < _MAX_PLACES:
-                link.places.append(f"{path}:{text.count(chr(10), 0, offset) + 1}")
-    return sorted(found.values(), key=lambda link: (_ORDER[link.kind], link.target))
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        return sum(len(content.data) for content in self.files.values())
 
 
-def _links(skill: str, path: str, text: str) -> Iterator[tuple[str, LinkKind, int]]:
-    seen: set[str] = set()
-    if path.lower().endswith((".md", ".markdown")):
-        for link in read_markdown(text).links:
-            kind = _link_kind(skill, link.target)
-            if kind is not None:
-                seen.add(link.target)
-                yield link.target[:_MAX_TARGET], kind, link.offset
-    own = f"{parse_uri(skill).scheme}:"
-    for match in _URL.finditer(text):
-        address = match.group().rstrip(".,;:!?*_")
-        if address not in seen and not address.lower().startswith(own):
-            yield address, "machine" if address.lower().startswith("file:") else "web", match.start()
+class Reader:
+    """Reads files through the host, and holds the most recent ones."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+        self._held: OrderedDict[tuple[str, str, str], HeldFiles] = OrderedDict()
+
+    async def read_all(self, skill: NamedEntry) -> HeldFiles:
+        """Read every file within the time and size limits."""
+        held = self._held_files(skill)
+        uris, left = list[str](), _MAX_BYTES
+        for file in skill.entry.files or (None,):
+            uri = skill.entry.uri if file is None else file.uri
+            left -= 0 if file is None else file.size or 0
+            if left < 0:
+                held.errors[uri] = _too_much()
+            elif uri not in held.files:
+                uris.append(uri)
+        await self._read_each(skill, held, uris)
+        self._evict()
+        return held
+
+    async def read(self, skill: NamedEntry, uri: str) -> Content:
+        """Read one file; errors are raised."""
+        held = self._held_files(skill)
+        known = held.files.get(uri)
+        if known is not None:
+            return known
+        content = await self._host.read_for_review(skill, uri)
+        held.files[uri] = content
+        held.errors.pop(uri, None)
+        self._evict()
+        return content
+
+    async def keep(self, skill: NamedEntry) -> None:
+        """Cache the files of an approved skill."""
+        cache = self._host.cache
+        if cache is None or skill.origin.is_local:
+            return
+        for content in list(self._held_files(skill).files.values()):
+            if content.file is not None:
+                await to_thread.run_sync(cache.put, skill.origin.label, content.file)
+
+    async def _read_each(self, skill: NamedEntry, held: HeldFiles, uris: list[str]) -> None:
+        waiting = iter(uris)
+
+        async def work() -> None:
+            for uri in waiting:
+                try:
+                    held.files[uri] = await self._host.read_for_review(skill, uri)
+                    held.errors.pop(uri, None)
+                except SkillwireError as error:
+                    held.errors[uri] = error
+
+        with anyio.move_on_after(_TIMEOUT_SECONDS):
+            async with anyio.create_task_group() as group:
+                for _ in range(_AT_ONCE):
+                    group.start_soon(work)
+        for uri in uris:
+            if uri not in held.files and uri not in held.errors:
+                held.errors[uri] = _too_slow()
+
+    def _held_files(self, skill: NamedEntry) -> HeldFiles:
+        """The held files of exactly this content. Nothing is held for content without digests (V7)."""
+        pairs = frozenset((file.uri, file.digest or "") for file in skill.entry.files)
+        if not pairs or skill.entry.gaps & {"manifest", "digest"}:
+            return HeldFiles()
+        key = skill.origin.label, skill.entry.uri, fingerprint_of_contents(pairs)
+        held = self._held.setdefault(key, HeldFiles())
+        self._held.move_to_end(key)
+        return held
+
+    def _evict(self) -> None:
+        total = sum(held.size for held in self._held.values())
+        while len(self._held) > 1 and (total > _HELD_BYTES or len(self._held) > _HELD_SKILLS):
+            _, oldest = self._held.popitem(last=False)
+            total -= oldest.size
 
 
-def _link_kind(skill: str, target: str) -> LinkKind | None:
-    kind = reference_kind(target)
-    if kind == "machine":
-        return "machine"
-    if kind == "elsewhere":
-        return None if not target.strip() or target.strip().startswith("#") else "web"
-    uri = parse_uri(skill)
-    try:
-        resolve_reference(skill_root(uri), uri, target)
-    except FormatError:
-        return "outside"
-    return None
+def _too_slow() -> UpstreamError:
+    return UpstreamError("timed-out", "the server did not respond in time", "reload this page to read the rest")
+
+
+def _too_much() -> LimitError:
+    return LimitError(
+        "skill-too-large", "the skill is too large to read all files", "open the page of the file", rule="B1"
+    )

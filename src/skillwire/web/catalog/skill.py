@@ -1,0 +1,170 @@
+"""The content of a skill for its page: rendered text, files, fields, and the targets of links."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+from urllib.parse import quote
+
+from anyio import to_thread
+
+from skillwire.amounts import counted, size_of
+from skillwire.errors import FormatError, NotFoundError, SkillwireError
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.uri import format_uri, is_within, parse_path, parse_uri, resolve_reference, skill_md_uri
+from skillwire.web.files import image_type
+from skillwire.web.markdown import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from markupsafe import Markup
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import Json, SkillEntry
+    from skillwire.skill.uri import SkillUri
+
+MAX_FILES = 200
+_MAX_WALKED = 512
+_HINT = "it may have been moved or renamed; search for it"
+_WEB = ("http://", "https://", "mailto:")
+
+
+class File(NamedTuple):
+    """One file of a skill: its paths in the catalog and in the skill, and the claims of its entry."""
+
+    path: str
+    name: str
+    uri: str
+    digest: str | None
+    size: int | None
+    modified: float | None
+
+
+class LinkTargets:
+    """The targets of links and images in a file of a skill."""
+
+    def __init__(self, entry: SkillEntry, file: SkillUri, base: str) -> None:
+        self._root = parse_uri(entry.uri).parent
+        self._entry = entry
+        self._file = file
+        self._base = base
+
+    def link(self, target: str) -> str | None:
+        """The page of a file of the skill, or an address on the web; ``None`` for other targets."""
+        if target.startswith("#") or target.lower().startswith(_WEB):
+            return target
+        inside = self._inside(target)
+        return None if inside is None else f"{self._base}/file/{quote(inside.path)}"
+
+    def image(self, target: str) -> str | None:
+        """The bytes of a raster image of the skill; ``None`` for other targets."""
+        inside = self._inside(target)
+        if inside is None or image_type(inside.path) is None:
+            return None
+        return f"{self._base}/raw/{quote(inside.path)}"
+
+    def _inside(self, target: str) -> SkillUri | None:
+        try:
+            place = resolve_reference(self._root, self._file, target)
+        except FormatError:
+            return None
+        if place is None or not is_within(self._root, place):
+            return None
+        exists = not self._entry.is_complete or self._entry.resource(str(place)) is not None
+        return place if exists else None
+
+
+def parse_skill_path(path: str, scheme: str) -> str:
+    """The URI of the ``SKILL.md`` of the skill at ``path``; ``NotFoundError`` if the path is invalid."""
+    try:
+        return skill_md_uri(parse_path(path), scheme)
+    except FormatError as error:
+        raise NotFoundError("skill-unknown", f"no skill is served at {path!r:.200}", _HINT) from error
+
+
+def parse_file_path(path: str, scheme: str) -> SkillUri:
+    """The URI of the file at ``path``; ``NotFoundError`` if the path is invalid."""
+    try:
+        return parse_uri(format_uri(parse_path(path), scheme))
+    except FormatError as error:
+        raise NotFoundError("file-unknown", f"no skill has a file at {path!r:.200}", _HINT) from error
+
+
+async def find_skill_around(catalog: Catalog, file: SkillUri) -> SkillEntry:
+    """The innermost skill around a file."""
+    folder = file.parent
+    while folder.segments:
+        entry = await catalog.peek_skill(skill_md_uri(folder.path, file.scheme))
+        if entry is not None:
+            return entry
+        folder = folder.parent
+    raise NotFoundError("file-unknown", f"no skill has a file at {str(file)!r:.300}", _HINT)
+
+
+async def rendered_body(catalog: Catalog, entry: SkillEntry, base: str) -> Markup | SkillwireError:
+    """The rendered ``SKILL.md`` without its frontmatter, or the error that prevents it."""
+    targets = LinkTargets(entry, parse_uri(entry.uri), base)
+    try:
+        file = await catalog.read_file(entry.uri)
+        body = parse_skill_md(file.data).body
+    except SkillwireError as error:
+        return error
+    return await to_thread.run_sync(lambda: markdown(body, link=targets.link, image=targets.image))
+
+
+async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:
+    """The files of a skill, ``SKILL.md`` first; for a dynamic skill, its current files."""
+    root = parse_uri(entry.uri).parent
+    known = [(file.uri, file.digest, file.size) for file in entry.files]
+    times: dict[str, float | None] = {}
+    if not known or (len(known) <= _MAX_WALKED and await catalog.is_local(entry.uri)):
+        there = await _walked(catalog, str(root))
+        times = {uri: modified for uri, _, modified in there}
+        known = known or [(uri, None, size) for uri, size, _ in there]
+    files = [_file(root, uri, digest, size, times.get(uri)) for uri, digest, size in known]
+    return sorted(files, key=lambda file: (file.uri != entry.uri, file.path))
+
+
+def describe_amount(entry: SkillEntry, files: Sequence[File]) -> str:
+    """The number and size of the files of a skill, as far as they are known."""
+    if not files:
+        return "files unknown"
+    many = counted(len(files), "file")
+    if not entry.is_complete:
+        return f"at least {many}"
+    return f"{many}, sizes partly unknown" if "size" in entry.gaps else f"{many}, {size_of(entry.size)}"
+
+
+def last_change(entry: SkillEntry, files: Sequence[File]) -> float | None:
+    """The time of the last change of any file of the skill, if it is known."""
+    times = [file.modified for file in files if file.modified is not None]
+    return max(times, default=entry.modified)
+
+
+def frontmatter_rows(frontmatter: dict[str, Json]) -> list[tuple[str, str, bool]]:
+    """The frontmatter as rows: name, value, and whether the value is JSON."""
+    return [
+        (key, value, False)
+        if isinstance(value, str)
+        else (key, json.dumps(value, indent=2, ensure_ascii=False), True)
+        for key, value in frontmatter.items()
+    ]
+
+
+def _file(root: SkillUri, uri: str, digest: str | None, size: int | None, modified: float | None) -> File:
+    place = parse_uri(uri)
+    name = "/".join(place.segments[len(root.segments) :]) if is_within(root, place) else uri
+    return File(place.path, name, uri, digest, size, modified)
+
+
+async def _walked(catalog: Catalog, root: str) -> list[tuple[str, int | None, float | None]]:
+    found: list[tuple[str, int | None, float | None]] = []
+    try:
+        async for child in catalog.walk(root):
+            found.append((child.uri, child.size, child.modified))
+            if len(found) == _MAX_WALKED:
+                break
+    except SkillwireError:  # the page works without the times
+        return []
+    return found

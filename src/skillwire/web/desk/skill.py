@@ -1,0 +1,352 @@
+"""``/skill/…``, ``/file/…``, ``/raw/…`` and ``/question/…``: a skill, its files, decisions and questions about it.
+
+Files are fetched and verified when the user opens their page.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from anyio import to_thread
+from starlette.responses import Response
+from starlette.routing import Route
+
+from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError, SkillwireError
+from skillwire.host.approvals import Answer
+from skillwire.skill.approval import EXECUTE, fingerprint_of, has_contents
+from skillwire.skill.review import review_entry
+from skillwire.skill.uri import parse_uri, resolve_reference, skill_root
+from skillwire.web.desk import decisions
+from skillwire.web.desk.decisions import completed_state, state_token
+from skillwire.web.desk.guard import form_endpoint
+from skillwire.web.desk.overview import list_questions
+from skillwire.web.desk.responses import (
+    action_url,
+    file_url,
+    page_response,
+    path_in_skill,
+    raw_url,
+    redirect,
+    skill_url,
+    uri_from_path,
+)
+from skillwire.web.desk.review import field_texts, make_sheet, other_requests
+from skillwire.web.files import file_headers, file_view
+from skillwire.web.highlight import code
+from skillwire.web.markdown import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from markupsafe import Markup
+    from starlette.requests import Request
+    from starlette.routing import BaseRoute
+
+    from skillwire.host.names import NamedEntry
+    from skillwire.skill import SkillEntry
+    from skillwire.store.contract import Question
+    from skillwire.web.desk.app import Desk
+    from skillwire.web.desk.guard import Form
+    from skillwire.web.desk.overview import QuestionRow
+    from skillwire.web.desk.review import Sheet
+
+_SHOWN = ("name", "description")  # shown at the top
+_DONE = {
+    "approved": "Approved, exactly as shown here.",
+    "declined": "Declined. Models do not see it, and hosts do not ask about it, until it changes.",
+    "enabled": "Enabled. The decline is undone.",
+    "revoked": "The approval and all grants were revoked.",
+    "granted": "The grants were saved.",
+}
+
+
+def routes(desk: Desk) -> list[BaseRoute]:
+    """The page of a skill, its forms, the pages of its files, and the pages of questions."""
+
+    async def skill(request: Request) -> Response:
+        label, uri = _named(request)
+        if request.query_params.get("part"):
+            return await _updates(desk, request, label, uri)
+        try:
+            found = await desk.requested_skill(request)
+        except (NotFoundError, OriginError):
+            return await _unlisted(desk, request, label, uri)
+        return await _show(desk, request, found)
+
+    async def approve(request: Request, form: Form) -> Response:
+        found = await desk.requested_skill(request)
+        decisions.check_content(found.entry, form.get("fingerprint"))
+        await decisions.approve(desk, found, form.get("state"), form.grants, form.note)
+        return _back(request, "approved")
+
+    async def decline(request: Request, form: Form) -> Response:
+        found = await desk.requested_skill(request)
+        decisions.check_claims(found.entry, form.get("fingerprint"))
+        await decisions.decline(desk, found, form.get("state"), form.note)
+        return _back(request, "declined")
+
+    async def enable(request: Request, form: Form) -> Response:
+        await decisions.enable(desk, await desk.requested_skill(request), form.note)
+        return _back(request, "enabled")
+
+    async def revoke(request: Request, form: Form) -> Response:
+        await decisions.revoke(desk, *_named(request), form.note)
+        return _back(request, "revoked")
+
+    async def grants(request: Request, form: Form) -> Response:
+        await decisions.set_grants(
+            desk,
+            *_named(request),
+            fingerprint=form.get("fingerprint"),
+            token=form.get("state"),
+            grants=form.grants,
+            note=form.note,
+        )
+        return _back(request, "granted")
+
+    actions: dict[str, Callable[[Request, Form], Awaitable[Response]]] = {
+        "approve": approve,
+        "decline": decline,
+        "enable": enable,
+        "revoke": revoke,
+        "grants": grants,
+    }
+    path = "{origin}/{skill:path}"
+    return [
+        Route(f"/skill/{path}", skill),
+        *(
+            Route(f"/{name}/{path}", form_endpoint(_with_conflict_page(desk, action)), methods=["POST"])
+            for name, action in actions.items()
+        ),
+        *_file_routes(desk),
+        *_question_routes(desk),
+    ]
+
+
+def _with_conflict_page(
+    desk: Desk, act: Callable[[Request, Form], Awaitable[Response]]
+) -> Callable[[Request, Form], Awaitable[Response]]:
+    """Show the conflict page if the skill or its state changed while the user was reading."""
+
+    async def act_or_conflict(request: Request, form: Form) -> Response:
+        try:
+            return await act(request, form)
+        except ApprovalError as error:
+            url = skill_url(*_named(request))
+            return await desk.show(request, "desk/changed.html", status=409, error=error, url=url)
+
+    return act_or_conflict
+
+
+async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
+    """The full page."""
+    sheet = await make_sheet(desk.host, desk.reader, found)
+    view = "source" if request.query_params.get("view") == "source" else "rendered"
+    html = await to_thread.run_sync(_skill_md_html, sheet, view)
+    label, uri = found.origin.label, found.entry.uri
+    return await desk.show(
+        request,
+        "desk/skill.html",
+        sheet=sheet,
+        view=view,
+        html=html,
+        requests=other_requests(sheet.review),
+        fields=field_texts({key: value for key, value in found.entry.frontmatter.items() if key not in _SHOWN}),
+        content=sheet.fingerprint,
+        has_changed=False,
+        has_new_state=False,
+        state=sheet.state,
+        decision=sheet.decision,
+        questions=await _questions(desk, found),
+        execute=EXECUTE,
+        done=_DONE.get(request.query_params.get("done", ""), ""),
+        here=skill_url(label, uri),
+        raw=raw_url(label, uri, "SKILL.md"),
+        to=partial(action_url, origin=label, uri=uri),
+    )
+
+
+def _skill_md_html(sheet: Sheet, view: str) -> Markup | None:
+    """The ``SKILL.md``, rendered or as source; ``None`` if it could not be read."""
+    if sheet.source is None or sheet.body is None:
+        return None
+    if view == "source":
+        return code(sheet.source, "SKILL.md")
+    return markdown(sheet.body, link=_link_in(sheet.origin, sheet.entry, sheet.entry.uri))
+
+
+async def _questions(desk: Desk, found: NamedEntry) -> list[QuestionRow]:
+    """The open questions about this skill."""
+    key = found.origin.label, found.entry.uri
+    return [row for row in await list_questions(desk.host) if (row.first.origin, row.first.entry.uri) == key]
+
+
+async def _updates(desk: Desk, request: Request, label: str, uri: str) -> Response:
+    """The part with changes since the page was made. No server receives a request."""
+    try:
+        found = desk.known_skill(label, uri)
+    except (NotFoundError, OriginError):
+        return page_response(request, "desk/_nothing.html")
+    entry, query = found.entry, request.query_params
+    approval = await desk.host.store.approval(label, entry.uri)
+    decision = await desk.host.approvals.decided(label, entry.uri)
+    state = completed_state(found, approval, decision)
+    return page_response(
+        request,
+        "desk/_updates.html",
+        content=query.get("fingerprint", ""),
+        has_changed=fingerprint_of(entry) != query.get("fingerprint", ""),
+        has_new_state=state_token(state, approval) != query.get("state", ""),
+        state=state,
+        decision=decision,
+        questions=await _questions(desk, found),
+        here=skill_url(label, entry.uri),
+    )
+
+
+async def _unlisted(desk: Desk, request: Request, label: str, uri: str) -> Response:
+    """The page of a skill that is no longer listed. Its approval can be revoked."""
+    approval = await desk.host.store.approval(label, uri)
+    if approval is None and not request.query_params.get("done"):
+        desk.known_skill(label, uri)  # raises the right error for an unknown origin or skill
+    done = _DONE.get(request.query_params.get("done", ""), "")
+    action = action_url("revoke", label, uri)
+    return await desk.show(
+        request, "desk/unlisted.html", label=label, uri=uri, approval=approval, action=action, done=done
+    )
+
+
+def _named(request: Request) -> tuple[str, str]:
+    return request.path_params["origin"], uri_from_path(request.path_params["skill"])
+
+
+def _back(request: Request, done: str) -> Response:
+    return redirect(skill_url(*_named(request), done=done))
+
+
+def _file_routes(desk: Desk) -> list[BaseRoute]:
+    """The page of a file, and its bytes."""
+
+    async def file(request: Request) -> Response:
+        found, uri, path = await _find_file(desk, request)
+        content = await desk.reader.read(found, uri)
+        link = _link_in(found.origin.label, found.entry, uri)
+        as_text = request.query_params.get("view") != "rendered"
+        view = await to_thread.run_sync(
+            lambda: file_view(content.data, path, link=link, as_text=as_text, is_review=True)
+        )
+        resource = found.entry.resource(uri)
+        return await desk.show(
+            request,
+            "desk/file.html",
+            skill=found,
+            path=path,
+            size=len(content.data),
+            digest=None if resource is None else resource.digest,
+            view=view,
+            raw=raw_url(found.origin.label, found.entry.uri, path),
+            here=file_url(found.origin.label, found.entry.uri, path),
+            back=skill_url(found.origin.label, found.entry.uri),
+        )
+
+    async def raw(request: Request) -> Response:
+        found, uri, path = await _find_file(desk, request)
+        content = await desk.reader.read(found, uri)
+        return Response(content.data, headers={**file_headers(path), "Cache-Control": "no-store"})
+
+    path = "{origin}/{skill:path}"
+    return [Route(f"/file/{path}", file), Route(f"/raw/{path}", raw)]
+
+
+async def _find_file(desk: Desk, request: Request) -> tuple[NamedEntry, str, str]:
+    """The skill, and the URI and path of one of its listed files (V2)."""
+    found, wanted = await desk.requested_skill(request), request.query_params.get("path", "")
+    uris = [file.uri for file in found.entry.files] or [found.entry.uri]
+    for uri in uris:
+        if path_in_skill(found.entry.uri, uri) == wanted:
+            return found, uri, wanted
+    raise NotFoundError(
+        "file-unlisted",
+        f"{found.entry.uri!r:.300} has no file {wanted!r:.200}",
+        "go back to the skill, which may have changed",
+        rule="V2",
+    )
+
+
+def _link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | None]:
+    """The targets of links in the file at ``uri``. External links become text; the review lists them."""
+    root, base = skill_root(parse_uri(entry.uri)), parse_uri(uri)
+
+    def link(target: str) -> str | None:
+        if target.startswith("#"):
+            return target
+        try:
+            place = resolve_reference(root, base, target)
+            file = None if place is None else entry.resource(str(place))
+        except SkillwireError:
+            return None
+        return None if file is None else file_url(origin, entry.uri, path_in_skill(entry.uri, file.uri))
+
+    return link
+
+
+def _question_routes(desk: Desk) -> list[BaseRoute]:
+    """The page of a question of a running agent or gateway, and its form.
+
+    A question about reading a skill is answered on the page of the skill, if this desk knows the same content and
+    the user does not allow it only once. Other questions are answered here: skills that this desk does not know,
+    tools, code, reads of other origins, and unverifiable content.
+    """
+
+    async def question(request: Request) -> Response:
+        asked = await desk.open_question(request.path_params["id"])
+        here = await _known_content(desk, asked)
+        wants_once = request.query_params.get("once") == "yes"
+        if asked.kind == "load" and here == "same" and not wants_once:
+            return redirect(skill_url(asked.origin, asked.entry.uri))
+        review = review_entry(asked.entry)
+        return await desk.show(
+            request,
+            "desk/question.html",
+            question=asked,
+            review=review,
+            requests=other_requests(review),
+            hidden=tuple(dict.fromkeys([*review.hidden, *asked.hidden])),
+            files=[(path_in_skill(asked.entry.uri, file.uri), file.size) for file in asked.entry.files],
+            offered=(*review.tools, EXECUTE) if asked.kind == "load" else (),
+            execute=EXECUTE,
+            here=here,
+            wants_once=wants_once,
+            url=skill_url(asked.origin, asked.entry.uri),
+        )
+
+    async def answer(request: Request, form: Form) -> Response:
+        asked = await desk.open_question(request.path_params["id"])
+        choice = form.get("answer")
+        if choice not in ("yes", "no"):
+            raise FormatError("argument-invalid", "invalid answer", "use the buttons")
+        remember = form.get("once") != "yes" if asked.kind == "load" else form.get("remember") == "yes"
+        answer = Answer(
+            choice == "yes", desk.by, remember, form.grants if choice == "yes" else frozenset(), form.note
+        )
+        await decisions.answer(desk, asked, answer)
+        return redirect("/?done=answered")
+
+    return [Route("/question/{id}", question), Route("/question/{id}", form_endpoint(answer), methods=["POST"])]
+
+
+async def _known_content(desk: Desk, question: Question) -> str:
+    """``same`` or ``other`` if the desk knows the skill with the same or another content; empty if not at all.
+
+    ``unsure`` if the entry is incomplete and its server does not respond.
+    """
+    try:
+        entry = (await desk.find_skill(question.origin, question.entry.uri)).entry
+    except SkillwireError:
+        return ""
+    if question.kind == "load" and not question.content:  # the question was asked before the files were known (V5)
+        return "same" if has_contents(entry) else "unsure"
+    if fingerprint_of(entry) == question.content:
+        return "same"
+    return "other" if has_contents(entry) or not question.content else "unsure"

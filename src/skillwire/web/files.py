@@ -1,0 +1,103 @@
+"""Files of a skill in a browser: their headers, and how a page shows them.
+
+A file is never a document of this site: it is a download or a raster image, and always sandboxed, so that HTML in
+a skill cannot run. Pages show text, highlighted, Markdown, rendered or as source, and images.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+from urllib.parse import quote
+
+from skillwire.limits import DEFAULT_LIMITS, MIB
+from skillwire.web.highlight import code
+from skillwire.web.markdown import markdown
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from markupsafe import Markup
+
+    Link = Callable[[str], str | None]
+
+FILE_HEADERS: Mapping[str, str] = {
+    "Content-Security-Policy": "sandbox; default-src 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "private, no-cache",
+}
+_MAX_TEXT = MIB  # larger files are downloaded
+_MAX_IMAGE = 16 * MIB  # larger, because an image is not rendered here
+_MARKDOWN = ("md", "markdown", "mdx")
+# Image formats that cannot contain scripts. SVG can, so it is shown as text.
+_IMAGES = {
+    "png": "image/png",
+    "jpg": "image/jpeg",
+    "jpeg": "image/jpeg",
+    "gif": "image/gif",
+    "webp": "image/webp",
+}
+
+
+def image_type(name: str) -> str | None:
+    """The media type of a safe image, by file name; ``None`` for other files."""
+    return _IMAGES.get(name.rpartition(".")[2].lower())
+
+
+def file_headers(name: str) -> dict[str, str]:
+    """The headers for the bytes of a file: an image or a download, never a document."""
+    image = image_type(name)
+    disposition = "inline" if image else "attachment"
+    return {
+        **FILE_HEADERS,
+        "Content-Type": image or "application/octet-stream",
+        "Content-Disposition": f"{disposition}; filename*=UTF-8''{quote(name.rpartition('/')[2], safe='')}",
+    }
+
+
+class FileView(NamedTuple):
+    """How a page shows a file."""
+
+    kind: Literal["text", "prose", "image", "bytes", "empty", "large"]
+    html: Markup | None = None
+    lines: int = 0
+    is_markdown: bool = False
+
+
+def max_shown_size(name: str) -> int:
+    """The largest size at which the file ``name`` is shown."""
+    return _MAX_TEXT if image_type(name) is None else _MAX_IMAGE
+
+
+def file_view(
+    data: bytes,
+    name: str,
+    *,
+    link: Link,
+    image: Link | None = None,
+    as_text: bool = False,
+    is_review: bool = False,
+) -> FileView:
+    """The view of the file ``name``; with ``as_text``, Markdown is shown as source.
+
+    A review shows all text that it examines, also if it is longer or has zero bytes. Otherwise one zero byte would
+    hide a file from the person who approves it.
+    """
+    if not data:
+        return FileView("empty")
+    if image_type(name) is not None:
+        return FileView("image" if len(data) <= _MAX_IMAGE else "large")
+    try:
+        text = data.decode()
+    except UnicodeDecodeError:
+        return FileView("bytes")
+    if b"\x00" in data and not is_review:
+        return FileView("bytes")
+    if len(data) > (DEFAULT_LIMITS.max_checked_text if is_review else _MAX_TEXT):
+        return FileView("large")
+    is_markdown = name.rpartition(".")[2].lower() in _MARKDOWN
+    if is_markdown and not as_text:
+        return FileView("prose", markdown(text, link=link, image=image), is_markdown=True)
+    lines = text.removesuffix("\n")
+    return FileView("text", code(lines, name), lines.count("\n") + 1, is_markdown)
