@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from benchmarks.running import running
 from benchmarks.scan import CACHE
+from benchmarks.server_process import running
 from benchmarks.trees import generate
 from skillwire import MemoryCatalog, Skill, Skills, connect
 from skillwire.gateway.config import Plan

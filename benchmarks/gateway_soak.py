@@ -27,15 +27,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.load import Load
-from benchmarks.running import running
 from benchmarks.scan import CACHE
+from benchmarks.server_process import running
 from benchmarks.trees import generate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from benchmarks.load import Tally
-    from benchmarks.running import Running
+    from benchmarks.server_process import Running
 
 LABELS = ("blue", "green", "red")
 _STABLE = 1.1

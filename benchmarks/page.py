@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from benchmarks.requests_and_skills import corpus_requests
-from benchmarks.running import running
 from benchmarks.search import folder_of
+from benchmarks.server_process import running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 
 from benchmarks.peers import parts
 from benchmarks.peers.gate import check_quickly
-from benchmarks.peers.installing import PLACE
-from benchmarks.peers.measuring import CONNECTIONS
+from benchmarks.peers.packages import PLACE
+from benchmarks.peers.rounds import CONNECTIONS
 from benchmarks.peers.servers import SERVERS
 
 if TYPE_CHECKING:

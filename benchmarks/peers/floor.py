@@ -3,7 +3,7 @@
     python -m benchmarks.peers.floor ANSWERS
 
 It decodes the request, looks the answer up and puts the request's id into it: what no server can do without.
-``ANSWERS`` is what our server answered (``recording.py``), so that both send the same bytes.
+``ANSWERS`` is what our server answered (``answers.py``), so that both send the same bytes.
 """
 
 from __future__ import annotations

@@ -10,11 +10,11 @@ import json
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.goals import Spread, speed_ratio
-from benchmarks.peers.installing import HERE
-from benchmarks.peers.measuring import measure, plans, running, say
+from benchmarks.peers.packages import HERE
 from benchmarks.peers.report import table
+from benchmarks.peers.rounds import measure, plans, running, say
 from benchmarks.peers.servers import FLOOR, OURS
-from benchmarks.peers.starting import measure_starts
+from benchmarks.peers.starts import measure_starts
 from benchmarks.peers.tree import write_tree
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.peers.measuring import Rounds
+    from benchmarks.peers.rounds import Rounds
 
 # How many times faster ours has to be than each, for requests and for listing everything.
 REQUEST_GOALS = {"floor": 0.7, "typescript": 2.5, "fastmcp": 5.0}

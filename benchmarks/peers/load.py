@@ -21,7 +21,7 @@ from contextlib import closing
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from benchmarks.peers.asking import (
+from benchmarks.peers.messages import (
     FIRST_ID,
     Answer,
     BadAnswerError,

@@ -1,6 +1,6 @@
 """The parts of a run: each measures one thing, adds its raw figures to the file and its lines to the report.
 
-The report is written anew after each part, so that a run which is ended early leaves what it had.
+The report is written again after each part, so that a run which is ended early leaves what it had.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.peers.growing import measure_sizes, size_goals
-from benchmarks.peers.measuring import measure, plans, running, say
 from benchmarks.peers.plot import draw
 from benchmarks.peers.report import client_load, environment, figures, goal_table, ratios
-from benchmarks.peers.rewriting import measure_rewriting, rewriting_goals
+from benchmarks.peers.rewrite import measure_rewriting, rewriting_goals
+from benchmarks.peers.rounds import measure, plans, running, say
 from benchmarks.peers.servers import FLOOR, OURS
-from benchmarks.peers.soaking import measure_soak, soak_goals
-from benchmarks.peers.starting import import_goals, measure_imports, measure_starts, start_goals
+from benchmarks.peers.sizes import measure_sizes, size_goals
+from benchmarks.peers.soak import measure_soak, soak_goals
+from benchmarks.peers.starts import import_goals, measure_imports, measure_starts, start_goals
 from benchmarks.peers.tree import write_tree
 
 if TYPE_CHECKING:

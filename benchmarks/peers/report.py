@@ -16,7 +16,7 @@ from benchmarks.peers.servers import SERVERS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.peers.measuring import Rounds
+    from benchmarks.peers.rounds import Rounds
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

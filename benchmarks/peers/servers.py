@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.peers.installing import HERE, install_fastmcp, install_node_peers
+from benchmarks.peers.packages import HERE, install_fastmcp, install_node_peers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -10,10 +10,10 @@ from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from benchmarks.peers.asking import Answer, BadAnswerError, Speaking, content, message, next_cursor
 from benchmarks.peers.gate import halved
 from benchmarks.peers.goals import speed_ratio
 from benchmarks.peers.load import Load, Plan, walk
+from benchmarks.peers.messages import Answer, BadAnswerError, Speaking, content, message, next_cursor
 from benchmarks.peers.plot import draw
 
 if TYPE_CHECKING:

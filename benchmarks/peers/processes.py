@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING
 
-from benchmarks.peers.asking import Line, Speaking, shake_hands
+from benchmarks.peers.messages import Line, Speaking, shake_hands
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

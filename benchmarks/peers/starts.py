@@ -16,8 +16,8 @@ import time
 from typing import TYPE_CHECKING
 
 from benchmarks.peers.goals import Goal, Spread, at_most
-from benchmarks.peers.measuring import say
-from benchmarks.peers.running import Served
+from benchmarks.peers.processes import Served
+from benchmarks.peers.rounds import say
 from benchmarks.peers.servers import SKILLWIRE, ours
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""JSON-RPC over HTTP/1.1 as bytes: what a load client sends, and when an answer is whole. No SDK.
+"""JSON-RPC over HTTP/1.1 as bytes: the requests of the load client, and a parser of responses. No SDK.
 
 Only what servers on the loopback do is understood: keep-alive, ``Content-Length`` or chunks, one JSON message as
 the body or as one server-sent event. Everything else is an error and ends the measurement.

@@ -9,11 +9,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.peers.asking import BadAnswerError
 from benchmarks.peers.goals import Goal, at_most
 from benchmarks.peers.load import Plan
-from benchmarks.peers.measuring import load, running, say
-from benchmarks.peers.running import MB
+from benchmarks.peers.messages import BadAnswerError
+from benchmarks.peers.processes import MB
+from benchmarks.peers.rounds import load, running, say
 from benchmarks.peers.servers import FLOOR, OURS, SERVERS
 from benchmarks.peers.tree import write_tree
 from benchmarks.trees import FILES_PER_SKILL
@@ -21,7 +21,7 @@ from benchmarks.trees import FILES_PER_SKILL
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from benchmarks.peers.running import Served
+    from benchmarks.peers.processes import Served
     from benchmarks.peers.tree import Tree
 
 _PATIENCE = 60.0  # for a start, and for one answer, of a peer

@@ -6,7 +6,7 @@ import json
 import os
 from typing import TYPE_CHECKING
 
-from benchmarks.peers.asking import FIRST_ID, Line, Speaking, next_cursor
+from benchmarks.peers.messages import FIRST_ID, Line, Speaking, next_cursor
 
 if TYPE_CHECKING:
     from pathlib import Path

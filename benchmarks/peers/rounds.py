@@ -11,11 +11,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.peers.asking import BadAnswerError
-from benchmarks.peers.installing import PLACE, MissingError
+from benchmarks.peers.answers import record
 from benchmarks.peers.load import Plan
-from benchmarks.peers.recording import record
-from benchmarks.peers.running import Served, StartError
+from benchmarks.peers.messages import BadAnswerError
+from benchmarks.peers.packages import PLACE, MissingError
+from benchmarks.peers.processes import Served, StartError
 from benchmarks.peers.servers import OURS, SERVERS
 
 if TYPE_CHECKING:

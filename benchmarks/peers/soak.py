@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.peers.goals import Goal
-from benchmarks.peers.measuring import load, plans, running, say
+from benchmarks.peers.rounds import load, plans, running, say
 from benchmarks.peers.servers import OURS
 
 if TYPE_CHECKING:

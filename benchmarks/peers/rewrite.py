@@ -1,6 +1,6 @@
 """How long reads take while the whole tree is being rewritten, beside the same reads while it is quiet.
 
-    python -m benchmarks.peers.rewriting ROOT     # rewrites until it is ended
+    python -m benchmarks.peers.rewrite ROOT     # rewrites until it is ended
 
 One connection that pauses between requests, so that it is the server's answer that is waited for and not a
 processor that everybody wants. The floor, which has no files, shows what the rewriting itself takes away.
@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from benchmarks.peers.goals import Goal, Spread, at_most
-from benchmarks.peers.installing import PLACE
 from benchmarks.peers.load import Plan
-from benchmarks.peers.measuring import load, running, say
+from benchmarks.peers.packages import PLACE
+from benchmarks.peers.rounds import load, running, say
 from benchmarks.peers.servers import FLOOR, OURS
 from benchmarks.peers.tree import write_tree
 from benchmarks.trees import write_skill
@@ -72,7 +72,7 @@ def _plan(uris: list[str], port: int, seconds: float) -> Plan:
 def _start(tree: Tree) -> subprocess.Popen[str]:
     """A process that has begun to rewrite."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "benchmarks.peers.rewriting", str(tree.root)], stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "benchmarks.peers.rewrite", str(tree.root)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
     process.stdout.readline()
