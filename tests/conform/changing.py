@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.conform.checks.context import NO_CURSOR
+from skillwire.conform.server_run import NO_CURSOR
 
 if TYPE_CHECKING:
     from collections.abc import Callable

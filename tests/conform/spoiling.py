@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from http_server import serving_app
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.servers import UrlServer
-from skillwire.conform.checks.run import check_server
 from skillwire.conform.report import Verdict
+from skillwire.conform.server import check_server
 from skillwire.server.http import HttpServer, listen
 from skillwire.server.skills import Skills, build_server
 from trees import skill_md

@@ -8,9 +8,9 @@ import pytest
 
 from conform.spoiling import rules
 from rules import rule
-from skillwire.conform.host_probe.run import probe_host
-from skillwire.conform.host_probe.verdicts import HOST_RULES
+from skillwire.conform.host import probe_host
 from skillwire.conform.report import Verdict
+from skillwire.conform.rules import HOST_RULES
 from skillwire.errors import FormatError, NotFoundError, UpstreamError
 from starting import python_command, skillwire_command
 

@@ -9,9 +9,9 @@ import pytest
 from conform.spoiling import TREE, rules, serving
 from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
-from skillwire.conform.checks.rules import NATIVE, RULES, SEP_2076
-from skillwire.conform.checks.run import check_server
 from skillwire.conform.report import Verdict
+from skillwire.conform.rules import NATIVE, SEP_2076, SERVER_RULES
+from skillwire.conform.server import check_server
 from starting import skillwire_command
 from trees import write_tree
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 pytestmark = pytest.mark.anyio
 
-CHECKED = set(RULES) - {"S1", *SEP_2076, *NATIVE}
+CHECKED = set(SERVER_RULES) - {"S1", *SEP_2076, *NATIVE}
 
 
 @pytest.fixture

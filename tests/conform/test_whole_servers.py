@@ -18,8 +18,8 @@ from conform.spoiling import report_of, rules
 from rotation import rotated_settings
 from rules import rule
 from skillwire.client.servers import CommandServer, UrlServer
-from skillwire.conform.checks.run import check_server
 from skillwire.conform.report import Verdict, as_json, as_junit
+from skillwire.conform.server import check_server
 from skillwire.conform.session import Bounds
 from skillwire.errors import NotFoundError, UpstreamError
 from skillwire.limits import MIB

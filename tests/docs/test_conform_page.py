@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from docs.options import check_options
-from skillwire.conform.checks.rules import EXTENSION, INDEX, NATIVE, RULES, SEP_2076
-from skillwire.conform.host_probe.honeypot import LABELS
-from skillwire.conform.host_probe.verdicts import HOST_RULES
+from skillwire.conform.honeypot import LABELS
+from skillwire.conform.rules import EXTENSION, HOST_RULES, INDEX, NATIVE, SEP_2076, SERVER_RULES
 from starting import folder_for_path
 
 ROOT = Path(__file__).parents[2]
@@ -44,15 +43,17 @@ def test_a_command_runs_and_breaks_nothing(command: str, tmp_path: Path) -> None
 
 
 def test_every_rule_and_duty_is_described_as_it_is() -> None:
-    rows = [f"| `{rule.id}` | {rule.title} | {rule.how} |" for rule in (*RULES.values(), *HOST_RULES.values())]
+    rows = [
+        f"| `{rule.id}` | {rule.title} | {rule.how} |" for rule in (*SERVER_RULES.values(), *HOST_RULES.values())
+    ]
     assert [line for line in PAGE.splitlines() if re.match(r"\| `[A-Z]+\d?b?` \|", line)] == rows
 
 
 def test_every_rule_belongs_to_a_dialect_or_to_all() -> None:
-    assert [*RULES] == [
+    assert [*SERVER_RULES] == [
         "BASE",
         "K1",
-        *(rule for rule in RULES if rule in (*EXTENSION, "R4")),
+        *(rule for rule in SERVER_RULES if rule in (*EXTENSION, "R4")),
         *INDEX,
         *SEP_2076,
         *NATIVE,

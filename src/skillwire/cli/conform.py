@@ -98,10 +98,10 @@ def _add_server(kinds: Verbs) -> None:
 
 
 def _run_server(arguments: Arguments, printer: Printer) -> int:
-    from skillwire.conform.checks.rules import RULES  # late: not needed for --help
+    from skillwire.conform.rules import SERVER_RULES  # late: not needed for --help
 
     if arguments.list_rules:
-        return _list_rules(RULES.values(), arguments, printer)
+        return _list_rules(SERVER_RULES.values(), arguments, printer)
     if not arguments.target:
         raise FormatError("target-missing", "no server was given", "add a URL, a label, or -- COMMAND")
     if COMMAND not in arguments.target and len(arguments.target) > 1:
@@ -117,7 +117,7 @@ def _run_server(arguments: Arguments, printer: Printer) -> int:
 
 async def _check(arguments: Arguments, printer: Printer) -> Report:
     from skillwire.bootstrap import TargetOptions, server_place
-    from skillwire.conform.checks.run import check_server
+    from skillwire.conform.server import check_server
     from skillwire.conform.session import ERAS, Bounds
 
     consent = ask_for_servers(printer, "--yes", is_given=arguments.yes)
@@ -147,7 +147,7 @@ def _add_host(kinds: Verbs) -> None:
 
 
 def _run_host(arguments: Arguments, printer: Printer) -> int:
-    from skillwire.conform.host_probe.verdicts import HOST_RULES  # late: not needed for --help
+    from skillwire.conform.rules import HOST_RULES  # late: not needed for --help
 
     if arguments.list_rules:
         return _list_rules(HOST_RULES.values(), arguments, printer)
@@ -164,7 +164,7 @@ def _run_host(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _watch(arguments: Arguments, printer: Printer) -> Report:
-    from skillwire.conform.host_probe.run import environment, probe_host
+    from skillwire.conform.host import environment, probe_host
 
     def print_settings(words: dict[str, str]) -> None:
         if not arguments.command:

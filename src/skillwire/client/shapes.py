@@ -6,9 +6,12 @@ import json
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.client.meter import ValueCounter, too_many_values
+from skillwire.errors import FormatError
+from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
     from skillwire.limits import Limits
+    from skillwire.skill.uri import SkillUri
 
 
 def parse_json(data: bytes, what: str, limits: Limits) -> object:
@@ -39,3 +42,11 @@ def as_text(value: object) -> str:
 def as_size(value: object) -> int | None:
     """``value`` if it is a number of bytes, else ``None``."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def as_uri(value: object) -> SkillUri | None:
+    """``value`` as a parsed URI if it is a valid one (U7), else ``None``."""
+    try:
+        return parse_uri(value) if isinstance(value, str) else None
+    except FormatError:
+        return None

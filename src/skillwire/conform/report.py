@@ -15,18 +15,20 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from xml.etree import ElementTree
 
+from skillwire.client.shapes import as_object
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 Message: TypeAlias = dict[str, Any]
+Kind: TypeAlias = Literal["server", "host"]
 
 _MAX_TEXT = 200
 _MAX_ITEMS = 4
 _MAX_KEYS = 24
 _MAX_DEPTH = 10
 _SHORTEST_SECRET = 4
-_HIDDEN = "[hidden]"
-_MAX_FINDINGS = 10
+_MAX_FINDINGS = 10  # of a rule, and as many warnings: a failure is never left without its finding
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +47,19 @@ class Exchange:
     @property
     def result(self) -> Message | None:
         """The result, if the response has one and it is an object."""
-        result: object = _object(self.answer).get("result")
+        result: object = as_object(self.answer).get("result")
         return cast("Message", result) if isinstance(result, dict) else None
 
     @property
     def code(self) -> int | None:
         """The error code, if the response is an error."""
-        code: object = _object(_object(self.answer).get("error")).get("code")
+        code: object = as_object(as_object(self.answer).get("error")).get("code")
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     @property
     def is_error(self) -> bool:
         """Whether the response is an error, well formed or not."""
-        return "error" in _object(self.answer)
+        return "error" in as_object(self.answer)
 
     @property
     def summary(self) -> str:
@@ -69,22 +71,13 @@ class Exchange:
         return "a result" if self.result is not None else "no result"
 
 
-def _object(value: object) -> Message:
-    return cast("Message", value) if isinstance(value, dict) else {}
-
-
-def printable(text: str) -> str:
-    """``text`` with lone surrogates escaped: JSON can carry them, a file cannot."""
-    return text.encode(errors="backslashreplace").decode()
-
-
 def shorten(value: Any, depth: int = _MAX_DEPTH) -> Any:
     """``value`` in a readable size: long text is cut, and long lists show their first items."""
     match value:
         case str() if len(value) > _MAX_TEXT:
-            return f"{printable(value[:_MAX_TEXT])}… ({len(value):,} characters)"
+            return f"{_printable(value[:_MAX_TEXT])}… ({len(value):,} characters)"
         case str():
-            return printable(value)
+            return _printable(value)
         case list() | dict() if depth == 0:
             return "…"
         case list():
@@ -93,13 +86,16 @@ def shorten(value: Any, depth: int = _MAX_DEPTH) -> Any:
             return [*(shorten(item, depth - 1) for item in items[:_MAX_ITEMS]), *more]
         case dict():
             fields = cast("dict[str, Any]", value)
-            kept = {
-                printable(key[:_MAX_TEXT]): shorten(fields[key], depth - 1) for key in list(fields)[:_MAX_KEYS]
-            }
             more = {"…": f"{len(fields) - _MAX_KEYS:,} more"} if len(fields) > _MAX_KEYS else {}
-            return {**kept, **more}
+            first = list(fields)[:_MAX_KEYS]
+            return {_printable(key[:_MAX_TEXT]): shorten(fields[key], depth - 1) for key in first} | more
         case _:
             return value
+
+
+def _printable(text: str) -> str:
+    """``text`` with lone surrogates escaped: JSON can carry them, a file cannot."""
+    return text.encode(errors="backslashreplace").decode()
 
 
 class Redactor:
@@ -114,7 +110,7 @@ class Redactor:
         match value:
             case str():
                 for secret in self._secrets:
-                    value = value.replace(secret, _HIDDEN)
+                    value = value.replace(secret, "[hidden]")
                 return value
             case list():
                 return [self(item) for item in cast("list[Any]", value)]
@@ -127,9 +123,6 @@ class Redactor:
         """Return the exchange as evidence for a report."""
         answer = {"problem": exchange.problem} if exchange.answer is None else exchange.answer
         return {"request": shorten(self(exchange.request)), "answer": shorten(self(answer))}
-
-
-Kind: TypeAlias = Literal["server", "host"]
 
 
 class Verdict(StrEnum):
@@ -212,17 +205,15 @@ class Ledger:
 
     def failed(self, rule: str, message: str, exchange: Exchange | None = None, part: Any = None) -> None:
         """Record a violation."""
-        result = self._results.get(rule)
-        if result is not None:
-            result.failed += 1
-            self._keep(result, message, exchange, part, is_warning=False)
+        if rule in self._results:
+            self._results[rule].failed += 1
+            self._add_finding(rule, message, exchange, part, is_warning=False)
 
     def warned(self, rule: str, message: str, exchange: Exchange | None = None, part: Any = None) -> None:
         """Record something that is allowed but that the author should know."""
-        result = self._results.get(rule)
-        if result is not None:
-            result.warned += 1
-            self._keep(result, message, exchange, part, is_warning=True)
+        if rule in self._results:
+            self._results[rule].warned += 1
+            self._add_finding(rule, message, exchange, part, is_warning=True)
 
     def expect(
         self, rule: str, holds: bool, message: str, exchange: Exchange | None = None, part: Any = None
@@ -236,26 +227,26 @@ class Ledger:
 
     def not_offered(self, rules: Iterable[str], reason: str) -> None:
         """Record that the program does not offer the feature of the rules."""
-        for result in self._untouched(rules):
+        for result in self._without_outcome(rules):
             result.offered, result.reason = False, reason
 
     def not_checked(self, rules: Iterable[str], reason: str) -> None:
         """Record that the rules could not be checked. An earlier reason stays."""
-        for result in self._untouched(rules):
-            if not result.reason:
-                result.reason = reason
+        for result in self._without_outcome(rules):
+            result.reason = result.reason or reason
 
-    def _untouched(self, rules: Iterable[str]) -> list[Result]:
+    def _without_outcome(self, rules: Iterable[str]) -> list[Result]:
         found = [self._results[rule] for rule in rules if rule in self._results]
         return [result for result in found if not (result.checked or result.failed or result.warned)]
 
-    def _keep(
-        self, result: Result, message: str, exchange: Exchange | None, part: Any, *, is_warning: bool
+    def _add_finding(
+        self, rule: str, message: str, exchange: Exchange | None, part: Any, *, is_warning: bool
     ) -> None:
-        if len(result.findings) < _MAX_FINDINGS:
+        findings = self._results[rule].findings
+        if sum(finding.is_warning == is_warning for finding in findings) < _MAX_FINDINGS:
             evidence = None if exchange is None else self._redact.evidence(exchange)
             part = None if part is None else shorten(self._redact(part))
-            result.findings.append(Finding(printable(self._redact(message)), evidence, part, is_warning))
+            findings.append(Finding(_printable(self._redact(message)), evidence, part, is_warning))
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,6 +257,10 @@ class Section:
     results: tuple[Result, ...]
     note: str = ""
     spoken: bool = True  # False if the server does not speak the era
+
+    def count(self, verdict: Verdict) -> int:
+        """The number of rules with this verdict; none if the era was not spoken."""
+        return sum(result.verdict is verdict for result in self.results) if self.spoken else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,14 +273,8 @@ class Report:
     notes: tuple[str, ...] = ()
 
     def count(self, verdict: Verdict) -> int:
-        """The number of rules with this verdict in all sections that were spoken."""
-        return sum(
-            1
-            for section in self.sections
-            if section.spoken
-            for result in section.results
-            if result.verdict is verdict
-        )
+        """The number of rules with this verdict in all sections."""
+        return sum(section.count(verdict) for section in self.sections)
 
     def has_failed(self, *, strict: bool = False) -> bool:
         """Whether any rule failed; with ``strict``, warnings count too."""
@@ -305,14 +294,14 @@ def as_json(report: Report, version: str) -> dict[str, Any]:
                 "name": section.name,
                 "spoken": section.spoken,
                 "note": section.note,
-                "results": [_result(result) for result in section.results] if section.spoken else [],
+                "results": [_result_json(result) for result in section.results] if section.spoken else [],
             }
             for section in report.sections
         ],
     }
 
 
-def _result(result: Result) -> dict[str, Any]:
+def _result_json(result: Result) -> dict[str, Any]:
     return {
         "rule": result.rule.id,
         "title": result.rule.title,
@@ -322,17 +311,16 @@ def _result(result: Result) -> dict[str, Any]:
         "warned": result.warned,
         "reason": result.reason,
         "proof": result.proof,
-        "findings": [_finding(finding, result) for finding in result.findings],
-    }
-
-
-def _finding(finding: Finding, result: Result) -> dict[str, Any]:
-    return {
-        "severity": "warning" if finding.is_warning else "failure",
-        "message": finding.message,
-        "hint": result.rule.fix,
-        "part": finding.part,
-        "evidence": finding.evidence,
+        "findings": [
+            {
+                "severity": "warning" if finding.is_warning else "failure",
+                "message": finding.message,
+                "hint": result.rule.fix,
+                "part": finding.part,
+                "evidence": finding.evidence,
+            }
+            for finding in result.findings
+        ],
     }
 
 
@@ -341,53 +329,44 @@ def as_junit(report: Report) -> str:
     suites = ElementTree.Element("testsuites", name=f"skillwire conform {report.kind}")
     for section in report.sections:
         if section.spoken:
-            suites.append(_suite(report, section))
+            suite = ElementTree.SubElement(
+                suites,
+                "testsuite",
+                name=f"{report.kind} {section.name}",
+                tests=str(len(section.results)),
+                failures=str(section.count(Verdict.FAIL)),
+                errors="0",
+                skipped=str(section.count(Verdict.NOT_OFFERED) + section.count(Verdict.NOT_CHECKED)),
+            )
+            for result in section.results:
+                _add_case(suite, f"skillwire.{report.kind}.{section.name}", result)
     ElementTree.indent(suites)
     return ElementTree.tostring(suites, encoding="unicode", xml_declaration=True) + "\n"
 
 
-def _suite(report: Report, section: Section) -> ElementTree.Element:
-    counts = {verdict: sum(result.verdict is verdict for result in section.results) for verdict in Verdict}
-    suite = ElementTree.Element(
-        "testsuite",
-        name=f"{report.kind} {section.name}",
-        tests=str(len(section.results)),
-        failures=str(counts[Verdict.FAIL]),
-        errors="0",
-        skipped=str(counts[Verdict.NOT_OFFERED] + counts[Verdict.NOT_CHECKED]),
-    )
-    for result in section.results:
-        suite.append(_case(report, section, result))
-    return suite
-
-
-def _case(report: Report, section: Section, result: Result) -> ElementTree.Element:
-    name = f"{result.rule.id} {result.rule.title}"
-    case = ElementTree.Element("testcase", classname=f"skillwire.{report.kind}.{section.name}", name=_legal(name))
-    if result.verdict is Verdict.FAIL:
-        first = next(finding for finding in result.findings if not finding.is_warning)
-        failure = ElementTree.SubElement(case, "failure", message=_legal(first.message), type=result.rule.id)
-        failure.text = _legal(_details(result))
-    elif result.verdict in (Verdict.NOT_OFFERED, Verdict.NOT_CHECKED):
-        reason = f"{result.verdict}: {result.reason}"
-        ElementTree.SubElement(case, "skipped", message=_legal(reason))
-    elif result.verdict is Verdict.WARNING:
-        ElementTree.SubElement(case, "system-out").text = _legal(_details(result))
-    return case
-
-
-def _details(result: Result) -> str:
-    """The findings with their evidence, and the fix."""
-    parts = [f"fix: {result.rule.fix}"]
+def _add_case(suite: ElementTree.Element, classname: str, result: Result) -> None:
+    name = _xml_text(f"{result.rule.id} {result.rule.title}")
+    case = ElementTree.SubElement(suite, "testcase", classname=classname, name=name)
+    details = [f"fix: {result.rule.fix}"]
     for finding in result.findings:
-        parts.append(finding.message)
+        details.append(finding.message)
         if finding.part is not None:
-            parts.append(f"part: {json.dumps(finding.part, ensure_ascii=False)}")
+            details.append(f"part: {json.dumps(finding.part, ensure_ascii=False)}")
         if finding.evidence is not None:
-            parts.append(json.dumps(finding.evidence, indent=1, ensure_ascii=False))
-    return "\n".join(parts)
+            details.append(json.dumps(finding.evidence, indent=1, ensure_ascii=False))
+    match result.verdict:
+        case Verdict.FAIL:
+            message = next(finding.message for finding in result.findings if not finding.is_warning)
+            failure = ElementTree.SubElement(case, "failure", message=_xml_text(message), type=result.rule.id)
+            failure.text = _xml_text("\n".join(details))
+        case Verdict.WARNING:
+            ElementTree.SubElement(case, "system-out").text = _xml_text("\n".join(details))
+        case Verdict.NOT_OFFERED | Verdict.NOT_CHECKED:
+            ElementTree.SubElement(case, "skipped", message=_xml_text(f"{result.verdict}: {result.reason}"))
+        case Verdict.PASS:
+            pass
 
 
-def _legal(text: str) -> str:
+def _xml_text(text: str) -> str:
     """``text`` without the characters that XML cannot contain in any spelling."""
     return "".join(c if c.isprintable() or c in "\n\t" else f"<U+{ord(c):04X}>" for c in text)

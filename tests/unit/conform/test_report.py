@@ -64,6 +64,14 @@ def test_findings_are_counted_beyond_those_that_are_kept(ledger: Ledger) -> None
     assert len(result.findings) == 10
 
 
+def test_a_failure_after_many_warnings_is_in_the_report(ledger: Ledger) -> None:
+    for number in range(20):
+        ledger.warned("L1", f"number {number}")
+    ledger.failed("L1", "no")
+    [failure] = ElementTree.fromstring(as_junit(report(ledger))).iter("failure")
+    assert failure.get("message") == "no"
+
+
 def report(ledger: Ledger) -> Report:
     return Report("server", "somewhere", (Section("modern", ledger.results()),))
 

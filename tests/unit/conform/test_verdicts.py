@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from rules import rule
-from skillwire.conform.host_probe import honeypot
-from skillwire.conform.host_probe.honeypot import FIRST, PLAIN, REPEATING, SECOND
-from skillwire.conform.host_probe.servers import ObservedRequest
-from skillwire.conform.host_probe.verdicts import HOST_RULES, judge
+from skillwire.conform import honeypot
+from skillwire.conform.honeypot import FIRST, PLAIN, REPEATING, SECOND, ObservedRequest
 from skillwire.conform.report import Ledger, Verdict
+from skillwire.conform.rules import HOST_RULES
+from skillwire.conform.verdicts import judge
 
 GUIDED = [f"skill://{skill.path}/SKILL.md" for skill in FIRST.skills]
 

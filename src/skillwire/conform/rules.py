@@ -1,4 +1,4 @@
-"""The rules for servers that can be checked from outside: title, check and fix.
+"""The rules that can be checked from outside, for servers and for hosts: title, check and fix.
 
 The ids are those of the project; ``BASE`` stands for the rules of the protocol for every message.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from skillwire.conform.report import ConformanceRule
 
-_RULES = (
+_SERVER_RULES = (
     ConformanceRule(
         "BASE",
         "every response is valid JSON-RPC of its era",
@@ -235,7 +235,7 @@ _RULES = (
     ),
 )
 
-RULES: dict[str, ConformanceRule] = {rule.id: rule for rule in _RULES}
+SERVER_RULES: dict[str, ConformanceRule] = {rule.id: rule for rule in _SERVER_RULES}
 EXTENSION = (
     "L1", "L3", "E1", "E2", "E2b", "E3", "E4", "E6", "U1", "U3", "U7", "F1", "F2", "F3", "F4", "F5", "F6",
     "G1", "R1", "R2", "R3", "D1", "S1", "T1",
@@ -243,3 +243,88 @@ EXTENSION = (
 INDEX = ("I1", "I2")
 SEP_2076 = ("P1", "P2", "P3", "P4")
 NATIVE = ("M1", "M2")
+
+_HOST_RULES = (
+    ConformanceRule(
+        "K2",
+        "skills are requested only from servers that declare them",
+        "No skills/* and no directory read on a server that does not declare them, or before the declaration was "
+        "read. See it by connecting to all servers of the configuration.",
+        "check capabilities.extensions before calling skills/*, and directoryRead before reading directories",
+    ),
+    ConformanceRule(
+        "K3",
+        "the client declares the extension",
+        "The capabilities of initialize, or of each request of the stateless era, when skills/* is called.",
+        "declare io.modelcontextprotocol/skills in the client's capabilities",
+    ),
+    ConformanceRule(
+        "L3",
+        "cursors are sent back unchanged",
+        "The cursors of skills/list and of directories. See it by listing all skills: there are two pages.",
+        "send nextCursor back unchanged",
+    ),
+    ConformanceRule(
+        "B3",
+        "a repeated cursor ends the list",
+        "One server repeats its cursor endlessly. See it by listing the skills of all servers in the config file.",
+        "stop at a repeated cursor, and limit pages and entries",
+    ),
+    ConformanceRule(
+        "V1",
+        "nothing is read without an entry, or after a mismatch",
+        "The files of a skill are requested only after its entry; after a SKILL.md that does not match its entry, "
+        "no other file of the skill is requested. See it by loading 'wrong-digest' and 'wrong-size'.",
+        "compare size and digest before using a file, and stop at a mismatch",
+    ),
+    ConformanceRule(
+        "V2",
+        "only files that the entry lists are read",
+        "A SKILL.md mentions a file that exists but is not in the entry. See it by loading 'guide' and "
+        "its references/steps.md, and requesting references/unlisted.md.",
+        "resolve reads against the entry, and refuse other files without a request",
+    ),
+    ConformanceRule(
+        "V3",
+        "the entry is fetched again after a mismatch",
+        "Whether skills/get is sent between a mismatch and the next read of that skill. See it by loading 'wrong-"
+        "digest' twice.",
+        "send skills/get before reading a skill again that did not match",
+    ),
+    ConformanceRule(
+        "V4",
+        "a SKILL.md with other frontmatter is not used",
+        "After a SKILL.md whose frontmatter differs from the entry, no other file of the skill is read. See it by "
+        "loading 'wrong-frontmatter'.",
+        "compare every field of the frontmatter with the entry",
+    ),
+    ConformanceRule(
+        "V5",
+        "files are fetched only when needed",
+        "No SKILL.md of an unneeded skill, no file before its SKILL.md, not all files at once. See it by"
+        " listing skills, and loading one.",
+        "read a file when it is needed: not on connecting, listing or approving",
+    ),
+    ConformanceRule(
+        "V7",
+        "generated skills are declined by default",
+        'Whether the "dynamic" skill is read; the user may have chosen so, so it is a warning. See it by'
+        " requesting 'generated'.",
+        "decline unverifiable skills, unless the user chose otherwise",
+    ),
+    ConformanceRule(
+        "W3",
+        "a directory does not extend an entry",
+        "A directory contains a file that the entry does not list. See it by listing the references of 'guide'.",
+        "show and read only files that the entry lists",
+    ),
+    ConformanceRule(
+        "O3",
+        "a skill causes no reads elsewhere",
+        "A skill of one server names a file of this machine, and a skill that only the other server has. See it "
+        "by connecting to all servers and loading 'guide'.",
+        "read a skill's files from its own server only, and never file:",
+    ),
+)
+
+HOST_RULES: dict[str, ConformanceRule] = {rule.id: rule for rule in _HOST_RULES}

@@ -14,19 +14,19 @@ import re
 from base64 import b64decode
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.shapes import as_list, as_object
+from skillwire.client.shapes import as_list, as_object, as_uri
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import SKILL_MD, format_uri, is_within, parse_uri
+from skillwire.skill.uri import SKILL_MD, is_within, parse_uri
 from skillwire.skill.verify import differing_fields
-from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ, EXTENSION_ID
+from skillwire.wire.extension import DIRECTORY, DIRECTORY_READ
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
-    from skillwire.conform.checks.context import ListedSkill, ServerRun
-    from skillwire.conform.report import Exchange, Ledger
+    from skillwire.conform.report import Exchange
+    from skillwire.conform.server_run import ListedSkill, ServerRun
     from skillwire.skill.entry import Resource
 
 _BOM = b"\xef\xbb\xbf"
@@ -44,10 +44,13 @@ _DATE = re.compile(r"\d{4}-\d\d?-\d")
 async def check_files(run: ServerRun) -> None:
     """Read every file within the bounds, then check that other spellings of a path are refused."""
     read = size = 0
-    todo = [*_files(run.entries, main=True), *_files(run.entries, main=False)]
-    for skill, file in todo:
+    files = [(skill, file) for skill in run.entries for file in skill.entry.files]
+    files.sort(key=lambda pair: not _is_skill_md(*pair))
+    for skill, file in files:
         if read >= run.bounds.files or size > run.bounds.file_bytes:
-            run.ledger.warned("R2", f"only {read:,} of {len(todo):,} files were read; the bounds exclude the rest")
+            run.ledger.warned(
+                "R2", f"only {read:,} of {len(files):,} files were read; the bounds exclude the rest"
+            )
             break
         read, size = read + 1, size + (file.size or 0)
         await _check_file(run, skill, file)
@@ -58,35 +61,39 @@ async def check_files(run: ServerRun) -> None:
         await _check_traversal(run, max(run.entries, key=lambda skill: len(skill.root.segments)))
 
 
-def _files(entries: list[ListedSkill], *, main: bool) -> Iterator[tuple[ListedSkill, Resource]]:
-    for skill in entries:
-        for file in skill.entry.files:
-            if (parse_uri(file.uri) == parse_uri(skill.entry.uri)) == main:
-                yield skill, file
+def _is_skill_md(skill: ListedSkill, file: Resource) -> bool:
+    return parse_uri(file.uri) == parse_uri(skill.entry.uri)
 
 
 async def _check_file(run: ServerRun, skill: ListedSkill, file: Resource) -> None:
-    exchange = await run.ask("resources/read", uri=file.uri)
-    data = content_of(run.ledger, exchange, file.uri)
+    uri, exchange = file.uri, await run.ask("resources/read", uri=file.uri)
+    data = _check_content(run, exchange, uri)
     if data is None:
         return
+    digest = digest_of(data)
     lost = _lost_bytes(file, data)
     if lost:
-        run.ledger.failed("F6", f"{file.uri!r:.300} is sent without {lost}, but its digest includes it", exchange)
-    elif _is_right(run.ledger, file, data, exchange) and _is_fragile(data):
-        run.ledger.passed("F6", exchange)
-    if parse_uri(file.uri) == parse_uri(skill.entry.uri) and not lost:
-        check_document(run, skill, data, exchange)
+        run.ledger.failed("F6", f"{uri!r:.300} is sent without {lost}, but its digest includes it", exchange)
+        return
+    if file.size is not None and file.size != len(data):
+        message = f"{uri!r:.300} has {len(data):,} bytes, but its entry has {file.size:,}"
+        run.ledger.failed("R2", message, exchange)
+    else:
+        message = f"{uri!r:.300} has the digest {digest}, but its entry has {file.digest}"
+        if run.ledger.expect("R2", digest == file.digest, message, exchange) and _is_fragile(data):
+            run.ledger.passed("F6", exchange)
+    if _is_skill_md(skill, file):
+        _check_document(run, skill, data, exchange)
 
 
 async def _check_dynamic(run: ServerRun, skill: ListedSkill) -> None:
     """E2: warn about a dynamic skill whose files do not change, because no host can verify it."""
     uri = skill.entry.uri
     first = await run.ask("resources/read", uri=uri)
-    data = content_of(run.ledger, first, uri)
+    data = _check_content(run, first, uri)
     if data is None:
         return
-    check_document(run, skill, data, first)
+    _check_document(run, skill, data, first)
     second = await run.ask("resources/read", uri=uri)
     if _bytes(second) != data:
         return
@@ -99,16 +106,15 @@ async def _check_dynamic(run: ServerRun, skill: ListedSkill) -> None:
 
 async def _files_now(run: ServerRun, skill: ListedSkill) -> dict[str, str | None]:
     """Digests of the first files in the directories of a skill, without ``SKILL.md``."""
-    settings = as_object(as_object(run.capabilities.get("extensions")).get(EXTENSION_ID))
-    pending = [format_uri(skill.root.path, skill.root.scheme)] if settings.get("directoryRead") is True else []
+    pending = [str(skill.root)] if as_object(run.settings).get("directoryRead") is True else []
     found: dict[str, str | None] = {}
     for _ in range(_DYNAMIC_FILES):  # directories; only the first page of each
         if not pending:
             break
         exchange = await run.ask(DIRECTORY_READ, uri=pending.pop())
         for item in map(as_object, as_list((exchange.result or {}).get("resources"))):
-            uri = item.get("uri")
-            if not isinstance(uri, str) or not _is_inside(skill, uri):
+            uri, place = item.get("uri", ""), as_uri(item.get("uri"))
+            if place is None or not is_within(skill.root, place) or place == parse_uri(skill.entry.uri):
                 continue
             if item.get("mimeType") == DIRECTORY:
                 pending.append(uri)
@@ -118,39 +124,21 @@ async def _files_now(run: ServerRun, skill: ListedSkill) -> dict[str, str | None
     return found
 
 
-def _is_inside(skill: ListedSkill, uri: str) -> bool:
-    try:
-        return is_within(skill.root, parse_uri(uri)) and parse_uri(uri) != parse_uri(skill.entry.uri)
-    except FormatError:
-        return False
-
-
-def _is_right(ledger: Ledger, file: Resource, data: bytes, exchange: Exchange) -> bool:
-    digest = digest_of(data)
-    same_size = file.size is None or file.size == len(data)
-    message = (
-        f"{file.uri!r:.300} has the digest {digest}, but its entry has {file.digest}"
-        if same_size
-        else f"{file.uri!r:.300} has {len(data):,} bytes, but its entry has {file.size:,}"
-    )
-    return ledger.expect("R2", same_size and digest == file.digest, message, exchange)
-
-
-def content_of(ledger: Ledger, exchange: Exchange, uri: str) -> bytes | None:
+def _check_content(run: ServerRun, exchange: Exchange, uri: str) -> bytes | None:
     """R1: the bytes of the only content, which must be about ``uri``."""
-    problem, data, item = _decoded(exchange, uri)
-    if not problem and isinstance(item.get("blob"), str) and _is_utf8(data):
-        problem = "is sent as base64, but it is UTF-8 text"
+    problem, data, item = decode_content(exchange, uri)
     kind = item.get("mimeType")
+    if not problem and isinstance(item.get("blob"), str) and data is not None and _is_utf8(data):
+        problem = "is sent as base64, but it is UTF-8 text"
     if not problem and not isinstance(kind, str):
         problem = "has no 'mimeType'"
     if not problem and uri.endswith(f"/{SKILL_MD}") and not str(kind).startswith(_MARKDOWN):
         problem = f"has the type {kind!r:.80} instead of {_MARKDOWN}"
-    ledger.expect("R1", not problem, f"{uri!r:.300} {problem}", exchange)
+    run.ledger.expect("R1", not problem, f"{uri!r:.300} {problem}", exchange)
     return data
 
 
-def _decoded(exchange: Exchange, uri: str) -> tuple[str, bytes | None, dict[str, Any]]:
+def decode_content(exchange: Exchange, uri: str) -> tuple[str, bytes | None, dict[str, Any]]:
     """The problem with the content or an empty string, its bytes, and its item."""
     if exchange.result is None:
         return f"cannot be read: {exchange.summary}", None, {}
@@ -158,34 +146,33 @@ def _decoded(exchange: Exchange, uri: str) -> tuple[str, bytes | None, dict[str,
     if len(contents) != 1:
         return f"has {len(contents)} contents instead of one", None, {}
     item = contents[0]
-    if not _is_about(item.get("uri"), uri):
+    place = as_uri(item.get("uri"))
+    if place is None or place != as_uri(uri):
         return f"is answered with {item.get('uri')!r:.300}", None, item
     text, blob = item.get("text"), item.get("blob")
     if isinstance(text, str) == isinstance(blob, str):
         return "does not have exactly one of 'text' and 'blob'", None, item
     try:
-        if isinstance(text, str):
-            return "", text.encode(), item
-        return "", b64decode(str(blob), validate=True), item
+        return "", text.encode() if isinstance(text, str) else b64decode(str(blob), validate=True), item
     except UnicodeEncodeError:
         return "has text that is not Unicode", None, item
     except (binascii.Error, ValueError):
         return "has a 'blob' that is not base64", None, item
 
 
-def _is_about(found: Any, uri: str) -> bool:
-    try:
-        return isinstance(found, str) and parse_uri(found) == parse_uri(uri)
-    except FormatError:
-        return False
+def _bytes(exchange: Exchange) -> bytes | None:
+    """The bytes of the first content, about any URI."""
+    contents = as_list((exchange.result or {}).get("contents"))
+    uri = as_object(contents[0]).get("uri") if contents else None
+    return decode_content(exchange, uri)[1] if isinstance(uri, str) else None
 
 
-def _is_utf8(data: bytes | None) -> bool:
+def _is_utf8(data: bytes) -> bool:
     try:
-        (data or b"").decode()
+        data.decode()
     except UnicodeDecodeError:
         return False
-    return data is not None
+    return True
 
 
 def _is_fragile(data: bytes) -> bool:
@@ -195,15 +182,15 @@ def _is_fragile(data: bytes) -> bool:
 
 def _lost_bytes(file: Resource, data: bytes) -> str:
     """What a conversion to text removed, if restoring it gives the digest of the entry."""
-    changed = {
+    if digest_of(data) == file.digest:
+        return ""
+    restored = {
         "its byte order mark": _BOM + data,
         "its carriage returns": data.replace(b"\n", b"\r\n"),
         "its byte order mark and carriage returns": _BOM + data.replace(b"\n", b"\r\n"),
         "its final line break": data + b"\n",
     }
-    if digest_of(data) == file.digest:
-        return ""
-    return next((what for what, bytes_ in changed.items() if digest_of(bytes_) == file.digest), "")
+    return next((what for what, bytes_ in restored.items() if digest_of(bytes_) == file.digest), "")
 
 
 async def _check_traversal(run: ServerRun, skill: ListedSkill) -> None:
@@ -211,7 +198,7 @@ async def _check_traversal(run: ServerRun, skill: ListedSkill) -> None:
 
     Dot segments that the server resolves inside the skill are harmless, so they are a warning.
     """
-    root, name = format_uri(skill.root.path, skill.root.scheme), skill.root.segments[-1]
+    root, name = str(skill.root), skill.root.segments[-1]
     promised = skill.entry.resource(skill.entry.uri)
     dots = (f"../{name}/{SKILL_MD}", f"%2e%2e/{name}/{SKILL_MD}")
     others = (f"..%2f{name}%2f{SKILL_MD}", f"x%5c..%5c{SKILL_MD}", f"x/..%5c..%5c{SKILL_MD}", f"{SKILL_MD}%00")
@@ -226,14 +213,7 @@ async def _check_traversal(run: ServerRun, skill: ListedSkill) -> None:
             run.ledger.failed("U7", f"{uri!r:.300} is read as the file at {skill.entry.uri!r:.300}", exchange)
 
 
-def _bytes(exchange: Exchange) -> bytes | None:
-    """The bytes of the first content, about any URI."""
-    contents = as_list((exchange.result or {}).get("contents"))
-    uri = as_object(contents[0]).get("uri") if contents else None
-    return _decoded(exchange, uri)[1] if isinstance(uri, str) else None
-
-
-def check_document(run: ServerRun, skill: ListedSkill, data: bytes, exchange: Exchange) -> None:
+def _check_document(run: ServerRun, skill: ListedSkill, data: bytes, exchange: Exchange) -> None:
     """Compare the bytes of a ``SKILL.md`` with the frontmatter of its entry."""
     uri, ledger = skill.entry.uri, run.ledger
     try:

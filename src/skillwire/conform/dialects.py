@@ -6,10 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any, Literal
 
 from skillwire.client.shapes import as_list, as_object, as_text
-from skillwire.conform.checks.context import expect_refusal, walk
-from skillwire.conform.checks.files import content_of
-from skillwire.conform.checks.rules import INDEX, NATIVE, SEP_2076
-from skillwire.conform.report import Ledger
+from skillwire.conform.files import decode_content
+from skillwire.conform.rules import INDEX, NATIVE, SEP_2076
 from skillwire.errors import SkillwireError
 from skillwire.skill.archive import archive_format, unpack
 from skillwire.skill.digest import digest_of, is_digest
@@ -18,12 +16,11 @@ from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
 from skillwire.wire.native import KINDS, SKILLS_ACTIVATE
 
 if TYPE_CHECKING:
-    from skillwire.conform.checks.context import ServerRun
     from skillwire.conform.report import Exchange
+    from skillwire.conform.server_run import ServerRun
 
 INDEX_URI = "skill://index.json"
 _TYPES = ("skill-md", "archive", "mcp-resource-template")
-_UNRECORDED = Ledger(())  # R1 is only about files of the extension
 _NO_SUCH_NAME = "skillwire-conform-asks-for-nothing"
 _KEYS = {"tools": "name", "prompts": "name", "resources": "uri"}
 _MAX_FILES = 20
@@ -32,16 +29,14 @@ _MAX_FILES = 20
 async def check_index(run: ServerRun) -> bool:
     """Check the index and everything that it names; return whether there is one."""
     exchange = await run.ask("resources/read", uri=INDEX_URI)
-    data = content_of(_UNRECORDED, exchange, INDEX_URI)
+    _, data, _ = decode_content(exchange, INDEX_URI)
     if data is None:
         run.ledger.not_offered(INDEX, "there is no skill://index.json")
         return False
     try:
         document: Any = json.loads(data)
-    except (ValueError, RecursionError):
-        run.ledger.not_offered(
-            INDEX, "skill://index.json is not JSON"
-        )  # some servers answer every unknown URI with prose
+    except (ValueError, RecursionError):  # some servers answer every unknown URI with prose
+        run.ledger.not_offered(INDEX, "skill://index.json is not JSON")
         return False
     skills: object = as_object(document).get("skills")
     if run.ledger.expect("I1", isinstance(skills, list), "the index has no 'skills' list", exchange):
@@ -52,20 +47,18 @@ async def check_index(run: ServerRun) -> bool:
 
 
 async def _check_item(run: ServerRun, item: dict[str, Any], exchange: Exchange) -> None:
-    problem = _shape_problem(item)
+    problem = _item_problem(item)
     if not run.ledger.expect("I1", not problem, problem, exchange, item):
         return
-    if item.get("type") == "mcp-resource-template":
-        return
     if item.get("type") == "archive":
-        await _check_archive(run, {**item, "mimeType": None})
-    else:
-        await _check_url(run, item)
-    for archive in as_list(item.get("archives")):
-        await _check_archive(run, as_object(archive))
+        await _check_archive(run, item, None)
+    elif item.get("type") != "mcp-resource-template":
+        await _read_indexed(run, "I1", item)
+    for archive in map(as_object, as_list(item.get("archives"))):
+        await _check_archive(run, archive, archive.get("mimeType"))
 
 
-def _shape_problem(item: dict[str, Any]) -> str:
+def _item_problem(item: dict[str, Any]) -> str:
     """The problem with an entry of either generation, or an empty string."""
     url = item.get("url")
     if not isinstance(url, str) or "://" not in url:
@@ -84,51 +77,42 @@ def _shape_problem(item: dict[str, Any]) -> str:
     return "" if item.get("digest") is None or is_digest(item["digest"]) else f"{url!r:.200} has a bad digest"
 
 
-async def _check_url(run: ServerRun, item: dict[str, Any]) -> None:
-    uri, digest = as_text(item["url"]), item.get("digest")
-    exchange = await run.ask("resources/read", uri=uri)
-    data = content_of(_UNRECORDED, exchange, uri)
-    if run.ledger.expect("I1", data is not None, f"{uri!r:.300} is in the index but cannot be read", exchange):
-        run.ledger.expect(
-            "I1",
-            digest is None or digest_of(data or b"") == digest,
-            f"{uri!r:.300} does not match its digest in the index",
-            exchange,
-        )
-
-
-async def _check_archive(run: ServerRun, item: dict[str, Any]) -> None:
+async def _read_indexed(run: ServerRun, rule: str, item: dict[str, Any]) -> tuple[bytes, Exchange] | None:
+    """Read the URL of ``item`` and compare its digest; ``None`` if it fails."""
     uri, digest = as_text(item.get("url")), item.get("digest")
     exchange = await run.ask("resources/read", uri=uri)
-    data = content_of(_UNRECORDED, exchange, uri)
-    if not run.ledger.expect("I2", data is not None, f"the archive {uri!r:.300} cannot be read", exchange):
+    _, data, _ = decode_content(exchange, uri)
+    if data is None:
+        run.ledger.failed(rule, f"{uri!r:.300} is in the index but cannot be read", exchange)
+        return None
+    matches = digest is None or digest_of(data) == digest
+    message = f"{uri!r:.300} does not match its digest in the index"
+    return (data, exchange) if run.ledger.expect(rule, matches, message, exchange) else None
+
+
+async def _check_archive(run: ServerRun, item: dict[str, Any], media_type: object) -> None:
+    found = await _read_indexed(run, "I2", item)
+    if found is None:
         return
-    if not run.ledger.expect(
-        "I2",
-        digest is None or digest_of(data or b"") == digest,
-        f"{uri!r:.300} does not match its digest",
-        exchange,
-    ):
-        return
-    contents = as_list((exchange.result or {}).get("contents"))
-    media_type = item.get("mimeType") or as_object(contents[0]).get("mimeType")
+    data, exchange = found
+    uri, contents = as_text(item.get("url")), as_list((exchange.result or {}).get("contents"))
+    media_type = media_type or as_object(contents[0]).get("mimeType")
     try:
-        files = unpack(data or b"", archive_format(uri, media_type if isinstance(media_type, str) else None))
+        files = unpack(data, archive_format(uri, media_type if isinstance(media_type, str) else None))
     except SkillwireError as error:
         run.ledger.failed("I2", f"{uri!r:.300}: {error.message}", exchange)
         return
     run.ledger.expect("I2", SKILL_MD in files, f"{uri!r:.300} has no {SKILL_MD} at its root", exchange)
 
 
-async def check_named(run: ServerRun) -> Literal["sep-2076", "native"] | None:
-    """Find out which of the two dialects ``skills/list`` uses, if any, and check it."""
-    first = await run.ask(SKILLS_LIST)
-    skills = [as_object(item) for item in as_list((first.result or {}).get("skills"))]
+async def check_named(run: ServerRun, skills: list[dict[str, Any]]) -> Literal["sep-2076", "native"] | None:
+    """Find out which of the two dialects the first page of ``skills/list`` uses, if any, and check it."""
     names = [as_text(skill.get("name")) for skill in skills if "uri" not in skill]
     if not names or not all(names):
         run.ledger.not_offered((*SEP_2076, *NATIVE), "skills/list uses neither of the dialects that name skills")
         return None
-    if await _gives_instructions(run, skills):
+    name = next((skill.get("name") for skill in skills if not _needs_arguments(skill)), names[0])
+    if "instructions" in ((await run.ask(SKILLS_GET, name=name)).result or {}):
         run.ledger.not_offered(NATIVE, "skills/list uses sep-2076")
         await _check_sep2076(run)
         return "sep-2076"
@@ -137,71 +121,50 @@ async def check_named(run: ServerRun) -> Literal["sep-2076", "native"] | None:
     return "native"
 
 
-async def _gives_instructions(run: ServerRun, skills: list[dict[str, Any]]) -> bool:
-    name = next((skill["name"] for skill in skills if not _wants_arguments(skill)), skills[0]["name"])
-    return "instructions" in ((await run.ask(SKILLS_GET, name=name)).result or {})
-
-
-def _wants_arguments(skill: dict[str, Any]) -> bool:
+def _needs_arguments(skill: dict[str, Any]) -> bool:
     return any(as_object(argument).get("required") for argument in as_list(skill.get("arguments")))
 
 
 async def _check_sep2076(run: ServerRun) -> None:
+    expect = run.ledger.expect
     declared = as_object(run.capabilities.get("experimental")).keys() | run.capabilities.keys()
-    run.ledger.expect("P1", "skills" in declared, "the capability 'skills' is not declared")
-    paged = await walk(run, "P1", "P1", SKILLS_LIST, "skills")
-    tools = await _tools(run)
+    expect("P1", "skills" in declared, "the capability 'skills' is not declared")
+    paged = await run.walk("P1", SKILLS_LIST, "skills")
+    listed = (await run.walk("BASE", "tools/list", "tools")).items if "tools" in run.capabilities else []
+    tools = {as_text(as_object(item).get("name")) for item, _ in listed}
     for item, exchange in paged.items[: run.bounds.directories]:
         skill = as_object(item)
-        if _check_skill(run, "P1", skill, exchange) and not _wants_arguments(skill):
-            await _check_got(run, skill)
+        if _check_skill(run, "P1", skill, exchange) and not _needs_arguments(skill):
+            await _check_instructions(run, skill["name"])
         needed = [as_text(name) for name in as_list(as_object(skill.get("dependencies")).get("tools"))]
         missing = [name for name in needed if name not in tools]
         if needed:
-            run.ledger.expect(
-                "P3", not missing, f"{skill.get('name')!r:.100} needs {missing!r:.200}", exchange, skill
-            )
+            expect("P3", not missing, f"{skill.get('name')!r:.100} needs {missing!r:.200}", exchange, skill)
     run.ledger.not_offered(("P3", "P4"), "no skill has dependencies or files")
-    await expect_refusal(run, "P2", "an unknown name", SKILLS_GET, name=_NO_SUCH_NAME)
+    await run.expect_refusal("P2", "an unknown name", SKILLS_GET, name=_NO_SUCH_NAME)
 
 
 def _check_skill(run: ServerRun, rule: str, skill: dict[str, Any], exchange: Exchange) -> bool:
-    texts = [key for key in ("title", "description", "version") if not isinstance(skill.get(key, ""), str)]
-    return run.ledger.expect(
-        rule,
-        bool(as_text(skill.get("name"))) and not texts,
-        f"a skill has no name, or {', '.join(texts)} is not a string",
-        exchange,
-        skill,
-    )
+    wrong = [key for key in ("title", "description", "version") if not isinstance(skill.get(key, ""), str)]
+    message = f"a skill has no name, or {', '.join(wrong)} is not a string"
+    return run.ledger.expect(rule, bool(as_text(skill.get("name"))) and not wrong, message, exchange, skill)
 
 
-async def _check_got(run: ServerRun, skill: dict[str, Any]) -> None:
-    exchange = await run.ask(SKILLS_GET, name=skill["name"])
+async def _check_instructions(run: ServerRun, name: str) -> None:
+    exchange = await run.ask(SKILLS_GET, name=name)
     instructions = (exchange.result or {}).get("instructions")
-    run.ledger.expect(
-        "P2",
-        isinstance(instructions, str) and not instructions.startswith("---\n"),
-        f"skills/get of {skill['name']!r:.100} returned no instructions, or instructions with frontmatter",
-        exchange,
-    )
+    is_right = isinstance(instructions, str) and not instructions.startswith("---\n")
+    message = f"skills/get of {name!r:.100} returned no instructions, or instructions with frontmatter"
+    run.ledger.expect("P2", is_right, message, exchange)
     for item in as_list((exchange.result or {}).get("files"))[:_MAX_FILES]:
         uri = as_text(as_object(item).get("uri"))
         answer = await run.ask("resources/read", uri=uri)
-        run.ledger.expect(
-            "P4", content_of(_UNRECORDED, answer, uri) is not None, f"{uri!r:.300} cannot be read", answer
-        )
-
-
-async def _tools(run: ServerRun) -> set[str]:
-    if "tools" not in run.capabilities:
-        return set()
-    paged = await walk(run, "BASE", "BASE", "tools/list", "tools")
-    return {as_text(as_object(item).get("name")) for item, _ in paged.items}
+        _, data, _ = decode_content(answer, uri)
+        run.ledger.expect("P4", data is not None, f"{uri!r:.300} cannot be read", answer)
 
 
 async def _check_native(run: ServerRun) -> None:
-    paged = await walk(run, "M1", "M1", SKILLS_LIST, "skills")
+    paged = await run.walk("M1", SKILLS_LIST, "skills")
     for item, exchange in paged.items:
         _check_skill(run, "M1", as_object(item), exchange)
     name = next((name for item, _ in paged.items if (name := as_text(as_object(item).get("name")))), None)
@@ -210,14 +173,11 @@ async def _check_native(run: ServerRun) -> None:
     exchange = await run.ask(SKILLS_ACTIVATE, name=name)
     result = exchange.result or {}
     run.ledger.expect(
-        "M2",
-        bool(as_list(result.get("instructions"))),
-        f"{name!r:.100} has no instructions",
-        exchange,
+        "M2", bool(as_list(result.get("instructions"))), f"{name!r:.100} has no instructions", exchange
     )
     for kind in KINDS:
         for item in as_list(result.get(kind)):
             fields = as_object(item)
             is_whole = bool(as_text(fields.get(_KEYS[kind]))) and (kind != "tools" or "inputSchema" in fields)
             run.ledger.expect("M2", is_whole, f"a definition of the {kind} is incomplete", exchange, item)
-    await expect_refusal(run, "M2", "an unknown name", SKILLS_ACTIVATE, name=_NO_SUCH_NAME)
+    await run.expect_refusal("M2", "an unknown name", SKILLS_ACTIVATE, name=_NO_SUCH_NAME)

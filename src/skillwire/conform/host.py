@@ -16,17 +16,16 @@ from typing import TYPE_CHECKING
 
 import anyio
 
-from skillwire.conform.host_probe.servers import served_on_stdio, served_over_http
-from skillwire.conform.host_probe.verdicts import HOST_RULES, judge
+from skillwire.conform.honeypot import served_on_stdio, served_over_http
 from skillwire.conform.report import Ledger, Report, Section
+from skillwire.conform.rules import HOST_RULES
+from skillwire.conform.verdicts import judge
 from skillwire.errors import FormatError, NotFoundError, SkillwireError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from anyio.abc import Process
-
-    from skillwire.conform.host_probe.servers import ObservedRequest, ServedProbe
 
 _GRACE_SECONDS = 5.0
 
@@ -47,7 +46,11 @@ async def probe_host(
         async with served_on_stdio(Path(folder)) if stdio else served_over_http() as served:
             config = Path(folder) / "mcp.json"
             config.write_text(json.dumps(served.config, indent=2))
-            placeholders = _placeholders(served, config)
+            placeholders = {"config": str(config)}
+            if served.url is not None:
+                placeholders["url"] = served.url
+            if served.command is not None:
+                placeholders["command"] = shlex.join(served.command)
             if on_serving is not None:
                 on_serving(placeholders)
             ended = await _run(command, placeholders, seconds) if command else await _wait(seconds)
@@ -65,28 +68,22 @@ async def probe_host(
     for rule in HOST_RULES.values():
         ledger.not_checked((rule.id,), rule.how)
     target = command[0].rpartition("/")[2] if command else "the connected hosts"
-    return Report("host", target, (Section("seen", ledger.results()),), (_summed(seen), ended))
-
-
-def _placeholders(served: ServedProbe, config: Path) -> dict[str, str]:
-    """The addresses for the host, by placeholder."""
-    found = {"config": str(config)}
-    if served.url is not None:
-        found["url"] = served.url
-    if served.command is not None:
-        found["command"] = shlex.join(served.command)
-    return found
+    counts = Counter(one.origin for one in seen).items()
+    requests = "requests: " + ", ".join(f"{label} {count}" for label, count in counts)
+    return Report("host", target, (Section("seen", ledger.results()),), (requests, ended))
 
 
 def environment(placeholders: dict[str, str]) -> dict[str, str]:
-    """The same addresses as environment variables."""
+    """The addresses for the host as environment variables, from the placeholders of its command."""
     names = {"config": "SKILLWIRE_MCP_CONFIG", "url": "SKILLWIRE_URL", "command": "SKILLWIRE_COMMAND"}
     return {names[key]: value for key, value in placeholders.items()}
 
 
 async def _run(command: Sequence[str], placeholders: dict[str, str], seconds: float) -> str | SkillwireError:
     """Run the command; return how it ended, or the error if it could not be started."""
-    filled = [_fill(word, placeholders) for word in command]
+    filled = list(command)
+    for name, value in placeholders.items():
+        filled = [word.replace(f"{{{name}}}", value) for word in filled]
     try:
         process = await anyio.open_process(
             filled,
@@ -110,12 +107,6 @@ async def _run(command: Sequence[str], placeholders: dict[str, str], seconds: fl
             await _end(process)
 
 
-def _fill(word: str, placeholders: dict[str, str]) -> str:
-    for name, value in placeholders.items():
-        word = word.replace(f"{{{name}}}", value)
-    return word
-
-
 async def _end(process: Process) -> None:
     """End the process and its children."""
     for number in (signal.SIGTERM, signal.SIGKILL):
@@ -131,8 +122,3 @@ async def _wait(seconds: float) -> str:
         async for _ in signals:
             return "stopped by a signal"
     return f"the time limit of {seconds:g} seconds was reached"
-
-
-def _summed(seen: Sequence[ObservedRequest]) -> str:
-    counts = Counter(one.origin for one in seen)
-    return "requests: " + ", ".join(f"{label} {count}" for label, count in counts.items())

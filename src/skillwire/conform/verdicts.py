@@ -1,4 +1,4 @@
-"""The rules for hosts that show on the wire, and the verdicts on the observed requests. Pure.
+"""The verdicts on a host: each of its rules, judged by the observed requests. Pure.
 
 A rule holds only if the host had a chance to break it.
 """
@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.conform.host_probe.honeypot import (
+from skillwire.client.shapes import as_uri
+from skillwire.conform.honeypot import (
     FIRST,
     GENERATED,
     GUIDE,
@@ -26,102 +27,13 @@ from skillwire.conform.host_probe.honeypot import (
     WRONG_FRONTMATTER,
     WRONG_SIZE,
 )
-from skillwire.conform.report import ConformanceRule
-from skillwire.errors import FormatError
 from skillwire.skill.uri import format_uri, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from skillwire.conform.host_probe.honeypot import BaitServer
-    from skillwire.conform.host_probe.servers import ObservedRequest
+    from skillwire.conform.honeypot import ObservedRequest
     from skillwire.conform.report import Ledger
-
-_HOST_RULES = (
-    ConformanceRule(
-        "K2",
-        "skills are requested only from servers that declare them",
-        "No skills/* and no directory read on a server that does not declare them, or before the declaration was "
-        "read. See it by connecting to all servers of the configuration.",
-        "check capabilities.extensions before calling skills/*, and directoryRead before reading directories",
-    ),
-    ConformanceRule(
-        "K3",
-        "the client declares the extension",
-        "The capabilities of initialize, or of each request of the stateless era, when skills/* is called.",
-        "declare io.modelcontextprotocol/skills in the client's capabilities",
-    ),
-    ConformanceRule(
-        "L3",
-        "cursors are sent back unchanged",
-        "The cursors of skills/list and of directories. See it by listing all skills: there are two pages.",
-        "send nextCursor back unchanged",
-    ),
-    ConformanceRule(
-        "B3",
-        "a repeated cursor ends the list",
-        "One server repeats its cursor endlessly. See it by listing the skills of all servers in the config file.",
-        "stop at a repeated cursor, and limit pages and entries",
-    ),
-    ConformanceRule(
-        "V1",
-        "nothing is read without an entry, or after a mismatch",
-        "The files of a skill are requested only after its entry; after a SKILL.md that does not match its entry, "
-        "no other file of the skill is requested. See it by loading 'wrong-digest' and 'wrong-size'.",
-        "compare size and digest before using a file, and stop at a mismatch",
-    ),
-    ConformanceRule(
-        "V2",
-        "only files that the entry lists are read",
-        "A SKILL.md mentions a file that exists but is not in the entry. See it by loading 'guide' and "
-        "its references/steps.md, and requesting references/unlisted.md.",
-        "resolve reads against the entry, and refuse other files without a request",
-    ),
-    ConformanceRule(
-        "V3",
-        "the entry is fetched again after a mismatch",
-        "Whether skills/get is sent between a mismatch and the next read of that skill. See it by loading 'wrong-"
-        "digest' twice.",
-        "send skills/get before reading a skill again that did not match",
-    ),
-    ConformanceRule(
-        "V4",
-        "a SKILL.md with other frontmatter is not used",
-        "After a SKILL.md whose frontmatter differs from the entry, no other file of the skill is read. See it by "
-        "loading 'wrong-frontmatter'.",
-        "compare every field of the frontmatter with the entry",
-    ),
-    ConformanceRule(
-        "V5",
-        "files are fetched only when needed",
-        "No SKILL.md of an unneeded skill, no file before its SKILL.md, not all files at once. See it by"
-        " listing skills, and loading one.",
-        "read a file when it is needed: not on connecting, listing or approving",
-    ),
-    ConformanceRule(
-        "V7",
-        "generated skills are declined by default",
-        'Whether the "dynamic" skill is read; the user may have chosen so, so it is a warning. See it by'
-        " requesting 'generated'.",
-        "decline unverifiable skills, unless the user chose otherwise",
-    ),
-    ConformanceRule(
-        "W3",
-        "a directory does not extend an entry",
-        "A directory contains a file that the entry does not list. See it by listing the references of 'guide'.",
-        "show and read only files that the entry lists",
-    ),
-    ConformanceRule(
-        "O3",
-        "a skill causes no reads elsewhere",
-        "A skill of one server names a file of this machine, and a skill that only the other server has. See it "
-        "by connecting to all servers and loading 'guide'.",
-        "read a skill's files from its own server only, and never file:",
-    ),
-)
-
-HOST_RULES: dict[str, ConformanceRule] = {rule.id: rule for rule in _HOST_RULES}
-
 
 _DECLARING = ("initialize", "server/discover")
 _DIRECTORY = "resources/directory/read"
@@ -161,10 +73,13 @@ def _judge_capabilities(seen: Sequence[ObservedRequest], ledger: Ledger) -> None
             declared.add(one.origin)
         elif _asks_skills(one):
             settings = LABELS[one.origin].settings
+            message = f"{one.method} was sent to a server that declares no skills"
             if one.origin not in declared:
                 ledger.failed("K2", f"{one.method} was sent before the capabilities were read", one.exchange)
+            elif settings is None and one.method == "skills/list" and not one.params:
+                ledger.warned("K2", message, one.exchange)  # it may look for an undeclared dialect
             elif settings is None:
-                _judge_probe(one, ledger)
+                ledger.failed("K2", message, one.exchange)
             elif one.method == _DIRECTORY and not settings.get("directoryRead"):
                 ledger.failed("K2", "a directory was read, but directoryRead is not declared", one.exchange)
             else:
@@ -172,15 +87,6 @@ def _judge_capabilities(seen: Sequence[ObservedRequest], ledger: Ledger) -> None
     openings = [one for one in seen if one.origin == PLAIN.label and one.method in _DECLARING]
     if openings and not any(_asks_skills(one) for one in seen if one.origin == PLAIN.label):
         ledger.passed("K2", openings[0].exchange)
-
-
-def _judge_probe(one: ObservedRequest, ledger: Ledger) -> None:
-    """``skills/list`` without parameters may be a search for an undeclared dialect; other methods may not."""
-    message = f"{one.method} was sent to a server that declares no skills"
-    if one.method == "skills/list" and not one.params:
-        ledger.warned("K2", message, one.exchange)
-    else:
-        ledger.failed("K2", message, one.exchange)
 
 
 def _judge_declaration(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
@@ -191,12 +97,8 @@ def _judge_declaration(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
             handshake[one.origin] = bool(one.declares)
         elif one.method.startswith("skills/"):
             declares = one.declares if one.declares is not None else handshake.get(one.origin, False)
-            ledger.expect(
-                "K3",
-                declares,
-                f"{one.method} came from a client that does not declare the extension",
-                one.exchange,
-            )
+            message = f"{one.method} came from a client that does not declare the extension"
+            ledger.expect("K3", declares, message, one.exchange)
 
 
 def _judge_cursors(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
@@ -228,20 +130,16 @@ def _reads(seen: Sequence[ObservedRequest], uri: str) -> list[int]:
 
 
 def _same(one: str, other: str) -> bool:
-    try:
-        return parse_uri(one) == parse_uri(other)
-    except FormatError:
-        return False
+    return as_uri(one) == parse_uri(other)
 
 
-def _skill_of(uri: str) -> str | None:
-    """The skill of the first server that contains ``uri``."""
-    try:
-        parsed = parse_uri(uri)
-    except FormatError:
+def _skill_of(one: ObservedRequest) -> str | None:
+    """The skill of the first server whose file was read, if any."""
+    uri = as_uri(one.uri) if one.method == "resources/read" else None
+    if uri is None or len(uri.segments) < 2:
         return None
-    home = skill_md_uri(parsed.segments[0])
-    return home if home in _FILES and len(parsed.segments) > 1 else None
+    skill = skill_md_uri(uri.segments[0])
+    return skill if skill in _FILES else None
 
 
 def _judge_entries(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
@@ -249,20 +147,15 @@ def _judge_entries(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
     known: set[str] = set()
     for one in first:
         known |= set(one.given)
-        skill = _skill_of(one.uri) if one.method == "resources/read" else None
+        skill = _skill_of(one)
         if skill is not None and skill not in known:
             ledger.failed("V1", f"{one.uri!r:.300} was read before the entry of its skill", one.exchange)
 
 
 def _judge_mismatch(first: Sequence[ObservedRequest], uri: str, rule: str, ledger: Ledger) -> None:
     """V1, V4 and V3: the requests after a ``SKILL.md`` that does not match its entry."""
-    bad = _reads(first, uri)
-    for index in bad[:1]:
-        later = [
-            number
-            for number, one in enumerate(first)
-            if number > index and one.method == "resources/read" and _skill_of(one.uri) == uri
-        ]
+    for index in _reads(first, uri)[:1]:
+        later = [number for number, one in enumerate(first) if number > index and _skill_of(one) == uri]
         if not later:
             ledger.passed(rule, first[index].exchange)
             return
@@ -279,7 +172,7 @@ def _judge_mismatch(first: Sequence[ObservedRequest], uri: str, rule: str, ledge
 def _judge_unlisted(first: Sequence[ObservedRequest], ledger: Ledger) -> None:
     """V2"""
     for one in first:
-        skill = _skill_of(one.uri) if one.method == "resources/read" else None
+        skill = _skill_of(one)
         if skill is None:
             continue
         listed = {parse_uri(file) for file in _FILES[skill] - {UNLISTED}}
@@ -342,19 +235,12 @@ def _judge_elsewhere(seen: Sequence[ObservedRequest], ledger: Ledger) -> None:
             continue
         if one.uri.strip().lower().startswith("file:"):
             broken = True
-            ledger.failed(
-                "O3", f"{one.origin} received a request for a file of this machine: {one.uri!r:.200}", one.exchange
-            )
-        elif _is_of(one, SECOND) and _same(one.uri, VAULT):
-            broken = True
-            message = "a skill of one server caused a request to another server"
+            message = f"{one.origin} received a request for a file of this machine: {one.uri!r:.200}"
             ledger.failed("O3", message, one.exchange)
-    guided = [
-        one for one in seen if _is_of(one, FIRST) and one.method == "resources/read" and _same(one.uri, GUIDE)
-    ]
-    if guided and not broken and any(_is_of(one, SECOND) for one in seen):
-        ledger.passed("O3", guided[0].exchange)
-
-
-def _is_of(one: ObservedRequest, origin: BaitServer) -> bool:
-    return one.origin == origin.label
+        elif one.origin == SECOND.label and _same(one.uri, VAULT):
+            broken = True
+            ledger.failed("O3", "a skill of one server caused a request to another server", one.exchange)
+    first = [one for one in seen if one.origin == FIRST.label]
+    guided = _reads(first, GUIDE)
+    if guided and not broken and any(one.origin == SECOND.label for one in seen):
+        ledger.passed("O3", first[guided[0]].exchange)
