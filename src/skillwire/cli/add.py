@@ -138,8 +138,8 @@ async def _add_one(
 
 
 def _is_installed(lock: Any, scope: InstallScope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
-    from skillwire.install.drift import installed_states
     from skillwire.install.installation import promised_digests
+    from skillwire.install.places import installed_states
 
     known = lock.skills.get(entry.path.rpartition("/")[2])
     return (

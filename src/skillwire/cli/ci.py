@@ -99,8 +99,8 @@ def _failed(printer: Printer, error: SkillwireError | None = None) -> int:
 
 def _ready(lock: Lock, scope: InstallScope, *, force: bool) -> dict[str, Mapping[str, bytes]]:
     """Return the files of every skill that is missing somewhere; empty if they must be fetched."""
-    from skillwire.install.drift import installed_files, installed_states
     from skillwire.install.installation import check_untouched
+    from skillwire.install.places import installed_files, installed_states
 
     if not force:
         check_untouched(scope, lock)

@@ -132,7 +132,7 @@ async def _current_entry(catalog: Catalog, skill: Installed, scope: InstallScope
 
 def _is_unchanged(skill: Installed, scope: InstallScope, *, force: bool) -> bool:
     """Return whether every folder matches the lock; raise ``VerificationError`` if not, unless forced."""
-    from skillwire.install.drift import installed_states
+    from skillwire.install.places import installed_states
 
     drifted = [state for state in installed_states(scope, skill) if state.state != "ok"]
     for state in drifted:
@@ -149,7 +149,7 @@ def _is_unchanged(skill: Installed, scope: InstallScope, *, force: bool) -> bool
 
 def _show_difference(skill: Installed, fetched: Fetched, scope: InstallScope, printer: Printer) -> None:
     from skillwire.catalog.diff import SkillDifference, content_differences
-    from skillwire.install.drift import installed_files
+    from skillwire.install.places import installed_files
 
     old = installed_files(scope, skill)
     if old is None:

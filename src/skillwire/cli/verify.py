@@ -154,7 +154,7 @@ def _verify_installed(arguments: Arguments, printer: Printer) -> int:
 
 def _folder_states(scope: InstallScope, skill: Installed) -> list[dict[str, Any]]:
     """Return the state of a skill in each of its folders. An unreadable folder does not hide the others."""
-    from skillwire.install.drift import installed_states
+    from skillwire.install.places import installed_states
 
     try:
         found = installed_states(scope, skill)

@@ -105,14 +105,6 @@ def _whole_line(text: str, begin: int, end: int) -> tuple[int, int]:
     return first, end
 
 
-def lookup(text: str, path: Sequence[str], key: str) -> Any:
-    """The value of ``key`` in the object at ``path``, or ``None``."""
-    value: Any = parse(text).value if text.strip("\ufeff \t\r\n") else {}
-    for step in (*path, key):
-        value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return value  # pyright: ignore[reportUnknownVariableType]
-
-
 def _object(node: Node, what: str) -> Node:
     if not node.is_object:
         raise FormatError("config-invalid", f"{what} is not an object", "fix the file by hand")

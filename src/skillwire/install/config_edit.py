@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from skillwire.client import jsonc
+from skillwire.client.shapes import as_object
 from skillwire.errors import FormatError, NotFoundError, StoreError
 from skillwire.install.agents import find_config, has_only_ours, locate, shown
 from skillwire.install.transaction import read_file, replace_file
@@ -276,10 +277,7 @@ def in_style_of_file(config: HostConfig, text: str, entry: dict[str, Any]) -> tu
     """Return place and form of the entry; a file in the older form keeps it."""
     if config.older is None or not text.strip():
         return config, entry
-    servers: Any = jsonc.parse(text).value
-    for step in config.older.keys:
-        servers = cast("dict[str, Any]", servers).get(step) if isinstance(servers, dict) else None
-    found = cast("dict[str, Any]", servers) if isinstance(servers, dict) else {}
+    found = as_object(_at(_parsed(config, text), config.older.keys))
     if config.keys[-1] in found or not any(isinstance(each, dict) and "type" in each for each in found.values()):
         return config, entry
     return config._replace(keys=config.older.keys), {**entry, **config.older.extra}
@@ -287,12 +285,13 @@ def in_style_of_file(config: HostConfig, text: str, entry: dict[str, Any]) -> tu
 
 def lookup(config: HostConfig, text: str, name: str) -> Any:
     """Return the entry called ``name``, or ``None``."""
-    if config.format == "json":
-        return jsonc.lookup(text, config.keys, name)
-    value: Any = _toml(text)
-    for step in (*config.keys, name):
-        value = value.get(step) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType]
-    return value  # pyright: ignore[reportUnknownVariableType]
+    return _at(_parsed(config, text), (*config.keys, name))
+
+
+def _at(value: Any, keys: Sequence[str]) -> Any:
+    for key in keys:
+        value = as_object(value).get(key)
+    return value
 
 
 def added(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> str:
@@ -316,48 +315,36 @@ def added(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> st
 def removed(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> str:
     """Return the text without the entry, after checking that only the entry was removed."""
     before = _parsed(config, text)
-    for new in _candidates_without(config, text, name, entry):
-        if (
-            lookup(config, new, name) is None
-            and _with_entry(_parsed(config, new), config.keys, name, entry) == before
-        ):
+    if config.format == "json":
+        candidates = [jsonc.remove(text, config.keys, name)]
+    else:
+        tables = [(table(config, name, entry, line), line) for line in ("\r\n", "\n")]
+        pieces = [piece for written, line in tables for piece in (line + written, written)]  # with an empty line
+        candidates = [text.replace(piece, "", 1) for piece in pieces if piece in text]
+    for new in candidates:
+        is_gone = lookup(config, new, name) is None
+        if is_gone and _with_entry(_parsed(config, new), config.keys, name, entry) == before:
             return new
     raise FormatError("config-by-hand", f"the entry {name!r:.80} was changed by hand", "remove it by hand")
 
 
 def table(config: HostConfig, name: str, entry: dict[str, Any], line: str = "\n") -> str:
     """Return a TOML table. Strings and lists of strings are the same in TOML and JSON."""
-    pairs = "".join(f"{key} = {_toml_value(value)}{line}" for key, value in entry.items())
-    return f"[{'.'.join((*config.keys, name))}]{line}{pairs}"
-
-
-def _candidates_without(config: HostConfig, text: str, name: str, entry: dict[str, Any]) -> Iterator[str]:
-    if config.format == "json":
-        yield jsonc.remove(text, config.keys, name)
-        return
-    for line in ("\r\n", "\n"):
-        written = table(config, name, entry, line)
-        for piece in (line + written, written):  # with the empty line before it, if any
-            if piece in text:
-                yield text.replace(piece, "", 1)
+    rows = [f"[{'.'.join((*config.keys, name))}]{line}"]
+    for key, value in entry.items():
+        # We never write dates. Written as text they do not compare equal, so the entry is left to the user.
+        written = json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
+        rows.append(f"{key} = {written}{line}")
+    return "".join(rows)
 
 
 def _parsed(config: HostConfig, text: str) -> Any:
-    if config.format == "toml":
-        return _toml(text)
-    return jsonc.parse(text).value if text.strip("\ufeff \t\r\n") else {}
-
-
-def _toml(text: str) -> dict[str, Any]:
+    if config.format == "json":
+        return jsonc.parse(text).value if text.strip("\ufeff \t\r\n") else {}
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise FormatError("config-invalid", f"invalid TOML: {error}", "correct the file by hand") from error
-
-
-def _toml_value(value: Any) -> str:
-    # We never write dates. Written as text they do not compare equal, so the entry is left to the user.
-    return json.dumps(value, ensure_ascii=False, default=str).replace("\x7f", "\\u007f")
 
 
 def _with_entry(before: Any, keys: Sequence[str], name: str, entry: dict[str, Any], at: str = "the file") -> Any:

@@ -25,8 +25,8 @@ from skillwire.catalog.export import check_tree
 from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, VerificationError
 from skillwire.install.agents import AGENTS
-from skillwire.install.drift import check_free, compare, installed_states, layout_of, look, states
 from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
+from skillwire.install.places import check_free, differences, installed_states, layout_of, states
 from skillwire.install.transaction import back_up, forget, open_swap, tidy, unfinished, was_put
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
@@ -39,9 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.install.drift import PlaceState
     from skillwire.install.lock import Mode, Server
-    from skillwire.install.places import InstallScope, Layout, Place
+    from skillwire.install.places import InstallScope, Layout, Place, PlaceState
     from skillwire.install.transaction import Swap
     from skillwire.skill import SkillEntry
 
@@ -173,7 +172,7 @@ def update(
         drifted = [
             state
             for state in states(name, known.files, layout)
-            if state.state == "changed" and compare(look(state.place.folder, name, digests), digests)
+            if state.state == "changed" and differences(state.place.folder, name, digests)
         ]
         kept = _keep(name, drifted, force=force, backups=backups, stamp=who.at)
         written = _stage(swap, layout, name, fetched.files)
@@ -428,7 +427,7 @@ def _is_recorded(scope: InstallScope, lock: Lock, folder: Path, name: str, path:
     try:
         layout = scope.layout(skill.agents)
         if any(place.folder == folder for place in layout.copies):
-            return not compare(look(path.parent, path.name, skill.files), skill.files)
+            return not differences(path.parent, path.name, skill.files)
         links = [layout.link_to(name, place) for place in layout.links if place.folder == folder]
     except SkillwireError:  # a skill that cannot be placed or read does not match
         return False

@@ -150,7 +150,15 @@ def parse_lock(data: bytes) -> Lock:
     except (ValueError, RecursionError) as error:  # invalid UTF-8, a number with thousands of digits, too deep
         raise FormatError("lock-invalid", f"{LOCK_NAME} is not JSON text", _FIX) from error
     fields = _object(document, "the document")
-    _check_version(fields.get("version"))
+    version = fields.get("version")
+    if type(version) is int and version > VERSION:
+        raise FormatError(
+            "lock-newer",
+            f"{LOCK_NAME} has version {version}, and this skillwire reads version {VERSION}",
+            "update skillwire; nothing was changed",
+        )
+    if type(version) is not int or version != VERSION:
+        _refuse(f"'version' is {version!r:.40}, not {VERSION}")
     skills = _object(fields.get("skills"), "'skills'")
     found = {name: _skill(name, value) for name, value in skills.items()}
     _check_names(found)
@@ -172,17 +180,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
         _refuse(f"duplicate key {twice!r:.100}")
     return found
-
-
-def _check_version(version: object) -> None:
-    if isinstance(version, int) and not isinstance(version, bool) and version > VERSION:
-        raise FormatError(
-            "lock-newer",
-            f"{LOCK_NAME} has version {version}, and this skillwire reads version {VERSION}",
-            "update skillwire; nothing was changed",
-        )
-    if version != VERSION or isinstance(version, bool):
-        _refuse(f"'version' is {version!r:.40}, not {VERSION}")
 
 
 def _check_names(skills: Mapping[str, Installed]) -> None:
@@ -260,20 +257,16 @@ def _server(value: object, what: str) -> Server:
         _refuse(f"'{kinds[0]}' of {what} is not text")
     optional = {key: _text(fields, key, what) for key in ("config", "dialect", "era") if key in fields}
     server = Server(kinds[0], tuple(map(str, words)), **optional, extra=_others(fields, _SERVER_FIELDS))
-    _check_kind(server, what)
-    return server
-
-
-def _check_kind(server: Server, what: str) -> None:
-    """A5: check each value for its kind. A label in place of a URL could start a program without consent."""
+    # A5: a label in place of a URL could start a program without consent.
     if server.kind == "url" and not _URL.match(server.words[0]):
         _refuse(f"the 'url' of {what} does not begin with https:// or http://")
     if server.kind == "label" and "://" in server.words[0]:
         _refuse(f"the 'label' of {what} is a URL")
-    if server.dialect is not None and server.dialect not in _DIALECTS:
+    if server.dialect not in (None, *_DIALECTS):
         _refuse(f"the 'dialect' of {what} is {server.dialect!r:.40}, not one of {', '.join(_DIALECTS)}")
     if server.era not in (None, "auto", "legacy"):
         _refuse(f"the 'era' of {what} is {server.era!r:.40}, not legacy")
+    return server
 
 
 def _object(value: object, what: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Maps the chosen agents to folders on this disk.
+"""The folders of installed skills: which they are for the chosen agents, and whether they match the lock.
 
 A project may be untrusted (Z2). Its lock and its links may lead only to folders of known agents inside the
 project, or to folders that the user typed on this machine. A folder that is a link out of the project, or out of
@@ -6,27 +6,40 @@ the home, is refused. So are repositories, virtual environments and ``node_modul
 later.
 
 With ``link`` there is one copy in the folder that agents share, and a relative link to it from each other folder.
+
+Folders are compared without following links, and nothing is changed here. Litter that reappears by itself
+(``.DS_Store``, ``__pycache__``) does not count as a difference. Any other added file does, because removing the
+folder would delete it.
 """
 
 from __future__ import annotations
 
 import os
+import re
 import shlex
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from skillwire.catalog.export import check_folder
-from skillwire.errors import FormatError, SkillwireError
+from skillwire.catalog.safe_open import hash_file_at, open_folder, open_root, read_file_at
+from skillwire.errors import FormatError, SkillwireError, StoreError
 from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate, shown
+from skillwire.limits import DEFAULT_LIMITS
+from skillwire.skill.digest import digest_of
+from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 
-    from skillwire.install.lock import Mode
+    from skillwire.install.lock import Installed, Mode
 
 LOCK_NAME = "skills.lock.json"
 ScopeKind: TypeAlias = Literal["project", "global"]
+_LITTER = re.compile(r"\.DS_Store|Thumbs\.db|__pycache__|.*\.pyc")
+_MAX_BYTES = DEFAULT_LIMITS.max_skill_bytes
+_MISSING = ("it is missing",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +186,132 @@ class InstallScope:
 def _place(folder: Path, label: str) -> Place:
     check_folder(folder, label)
     return Place(folder, label)
+
+
+@dataclass(frozen=True, slots=True)
+class PlaceState:
+    """The state of a skill in one folder, compared with the lock."""
+
+    place: Place
+    state: Literal["ok", "missing", "changed"]
+    details: tuple[str, ...] = ()
+
+
+def layout_of(scope: InstallScope, skill: Installed) -> Layout:
+    """Return the folders of an installed skill. Errors in the lock name the skill."""
+    try:
+        return scope.layout(skill.agents)
+    except SkillwireError as error:
+        error.message = f"the lock's {skill.name!r:.100}: {error.message}"
+        if error.reference != "folder-not-allowed":
+            error.hint = f"correct it in the lock, or remove the skill: {scope.command('remove', skill.name)}"
+        raise
+
+
+def installed_states(scope: InstallScope, skill: Installed) -> list[PlaceState]:
+    """Return the state of an installed skill in each of its folders."""
+    return states(skill.name, skill.files, layout_of(scope, skill))
+
+
+def states(name: str, files: Mapping[str, str], layout: Layout) -> list[PlaceState]:
+    """Return the state of ``name`` in each folder of ``layout``, compared with ``files``."""
+    copies = [(place, differences(place.folder, name, files)) for place in layout.copies]
+    links = [(place, _link_differences(place.folder, name, layout.link_to(name, place))) for place in layout.links]
+    return [
+        PlaceState(place, "missing" if found == _MISSING else "changed" if found else "ok", found)
+        for place, found in (*copies, *links)
+    ]
+
+
+def installed_files(scope: InstallScope, skill: Installed) -> dict[str, bytes] | None:
+    """Read the skill from a folder that matches the lock; ``None`` if no folder does."""
+    for place in layout_of(scope, skill).copies:
+        if not differences(place.folder, skill.name, skill.files):
+            with open_root(str(place.folder)) as top, open_folder(top, (skill.name,)) as root:
+                files = {
+                    path: read_file_at(inner, base, _MAX_BYTES)[1]
+                    for path, inner, base, is_file in _walk(root, skill.files)
+                    if is_file and path in skill.files
+                }
+            # Hashed again: the files may have changed since the comparison.
+            if {path: digest_of(data) for path, data in files.items()} == dict(skill.files):
+                return files
+    return None
+
+
+def differences(folder: Path, name: str, files: Mapping[str, str]) -> tuple[str, ...]:
+    """Describe how ``name`` in ``folder`` differs from ``files``, which are digests by path; empty if it matches.
+
+    Unexpected files are not read, and unexpected folders are only named.
+    """
+    place = folder / name
+    with _reading(name):
+        if place.is_symlink() or not place.is_dir():
+            return _link_differences(folder, name, None)
+        with open_root(str(folder)) as top, open_folder(top, (name,)) as root:
+            seen = {
+                path: hash_file_at(inner, base, _MAX_BYTES).digest if is_file and path in files else "not read"
+                for path, inner, base, is_file in _walk(root, files)
+            }
+    return (
+        *(f"{path} was changed" for path in sorted(files.keys() & seen.keys()) if seen[path] != files[path]),
+        *(f"{path} is missing" for path in sorted(files.keys() - seen.keys())),
+        *(f"{path} was added" for path in sorted(seen.keys() - files.keys())),
+    )
+
+
+def _link_differences(folder: Path, name: str, target: str | None) -> tuple[str, ...]:
+    """Describe how ``name`` differs from a link to ``target``, or from a folder if ``target`` is ``None``."""
+    place = folder / name
+    with _reading(name):
+        if place.is_symlink():
+            found = os.readlink(place)
+            return () if found == target else (f"it is a link to {found!r:.200}",)
+        if not os.path.lexists(place):
+            return _MISSING
+        return ("it is not a link" if target is not None else "it is not a folder",)
+
+
+def _walk(root: int, expected: Collection[str]) -> Iterator[tuple[str, int, str, bool]]:
+    """Yield everything below ``root``: path, descriptor of its folder, its name, whether it is a regular file."""
+    folders = {str(above) for path in expected for above in PurePosixPath(path).parents}
+
+    def visit(folder: int, prefix: str) -> Iterator[tuple[str, int, str, bool]]:
+        with os.scandir(folder) as entries:
+            for entry in sorted(entries, key=lambda entry: entry.name):
+                path = prefix + entry.name
+                if path not in expected and path not in folders and _LITTER.fullmatch(entry.name):
+                    continue
+                if path in folders and entry.is_dir(follow_symlinks=False):
+                    with open_folder(folder, (entry.name,)) as below:
+                        yield from visit(below, f"{path}/")
+                else:
+                    yield path, folder, entry.name, entry.is_file(follow_symlinks=False)
+
+    return visit(root, "")
+
+
+def check_free(folder: Path, name: str) -> None:
+    """B5: refuse a name that some disks treat as equal to an existing one."""
+    with _reading(f"the folder for {name}"):
+        names = os.listdir(folder) if folder.exists() else []
+    for other in names:
+        if other != name and fold(other) == fold(name):
+            raise FormatError(
+                "name-collision",
+                f"{name!r:.100} and the existing {other!r:.100} are the same name on some disks",
+                f"rename or remove {other!r:.100}",
+                rule="B5",
+            )
+
+
+@contextmanager
+def _reading(what: str) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(
+            "folder-unreadable",
+            f"{what!r:.200} cannot be read: {error.strerror}",
+            "check its permissions; nothing was written",
+        ) from error

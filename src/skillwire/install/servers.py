@@ -38,31 +38,18 @@ _OUR_WORDS = ("--name", "--prefix", "--unlisted", "--instructions")
 def from_anywhere(words: Sequence[str], folder: Path) -> list[str]:
     """Make ``words``, typed in ``folder``, mean the same in every folder."""
     ours = next((place for place, word in enumerate(words) if Path(word).name == "skillwire"), len(words))
-    whole = [_program(word, folder) for word in words[:1]]
+    # A program without a slash is found on the PATH.
+    whole = [_absolute(folder, word) if "/" in word else word for word in words[:1]]
     for before, word in pairwise(words):
         is_ours = len(whole) > ours + 1  # after the verb
-        option, equals, value = _split_option(word)
-        if not (is_ours and (option or before) in _OUR_WORDS):
-            value = _argument(value, folder, may_be_bare=is_ours)
-        whole.append(option + equals + value)
+        option, equals, value = word.partition("=") if _WITH_VALUE.match(word) else ("", "", word)
+        is_path = value.startswith(("./", "../"))
+        if value and (is_ours or "/" in value or "." in value):
+            is_path = is_path or os.path.exists(folder / value)
+        if is_ours and (option or before) in _OUR_WORDS:
+            is_path = False
+        whole.append(option + equals + (_absolute(folder, value) if is_path else value))
     return whole
-
-
-def _split_option(word: str) -> tuple[str, str, str]:
-    """Split a word such as ``--config=servers.json``; the option is empty for other words."""
-    return word.partition("=") if _WITH_VALUE.match(word) else ("", "", word)
-
-
-def _program(word: str, folder: Path) -> str:
-    """A program without a slash is found on the ``PATH``."""
-    return _absolute(folder, word) if "/" in word else word
-
-
-def _argument(word: str, folder: Path, *, may_be_bare: bool) -> str:
-    if word.startswith(("./", "../")):
-        return _absolute(folder, word)
-    is_like_one = bool(word) and (may_be_bare or "/" in word or "." in word)
-    return _absolute(folder, word) if is_like_one and os.path.exists(folder / word) else word
 
 
 def _absolute(folder: Path, word: str) -> str:

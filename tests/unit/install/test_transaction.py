@@ -9,7 +9,7 @@ import pytest
 
 from rules import rule
 from skillwire.errors import FormatError, StoreError
-from skillwire.install.drift import check_free, compare, look
+from skillwire.install.places import check_free, differences
 from skillwire.install.transaction import open_swap, tidy, was_put
 from skillwire.skill.digest import digest_of
 
@@ -59,14 +59,14 @@ def put(folder: Path, files: dict[str, bytes] = NEW) -> None:
 def test_a_folder_appears_whole_and_nothing_else_does(tmp_path: Path) -> None:
     put(tmp_path / "deep/skills")
     assert os.listdir(tmp_path / "deep/skills") == ["flat"]
-    assert compare(look(tmp_path / "deep/skills", "flat", DIGESTS), DIGESTS) == ()
+    assert differences(tmp_path / "deep/skills", "flat", DIGESTS) == ()
 
 
 def test_if_the_last_step_fails_it_is_as_if_nothing_had_been(tmp_path: Path) -> None:
     put(tmp_path / "one", {"SKILL.md": b"old\n"})
 
     def fail() -> None:
-        assert compare(look(tmp_path / "one", "flat", DIGESTS), DIGESTS) == ()
+        assert differences(tmp_path / "one", "flat", DIGESTS) == ()
         raise StoreError("write-failed", "the lock could not be written")
 
     with open_swap() as swap:
@@ -120,7 +120,7 @@ def test_removing_takes_the_whole_folder_or_nothing(tmp_path: Path) -> None:
         swap.take(tmp_path, "flat")
         with pytest.raises(StoreError):
             swap.commit(fail)
-    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == ()
+    assert differences(tmp_path, "flat", DIGESTS) == ()
     with open_swap() as swap:
         swap.take(tmp_path, "flat")
         swap.commit(nothing)
@@ -223,7 +223,7 @@ def test_differences_are_listed_file_by_file(tmp_path: Path) -> None:
     (tmp_path / "flat/a/b.md").unlink()
     (tmp_path / "flat/.DS_Store").write_text("litter")
     os.symlink("/etc/passwd", tmp_path / "flat/secrets")
-    found = compare(look(tmp_path, "flat", DIGESTS), DIGESTS)
+    found = differences(tmp_path, "flat", DIGESTS)
     assert [difference.split()[0] for difference in found] == ["SKILL.md", "a/b.md", "secrets"]
 
 
@@ -234,7 +234,7 @@ def test_what_a_person_put_there_is_no_litter(tmp_path: Path, path: str) -> None
     (tmp_path / "flat" / path).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / "flat" / path).write_text("mine")
     added = path if path.startswith("a/") else path.split("/")[0]
-    assert [each.split()[0] for each in compare(look(tmp_path, "flat", DIGESTS), DIGESTS)] == [added]
+    assert [each.split()[0] for each in differences(tmp_path, "flat", DIGESTS)] == [added]
 
 
 def test_what_comes_back_by_itself_is_litter(tmp_path: Path) -> None:
@@ -242,21 +242,20 @@ def test_what_comes_back_by_itself_is_litter(tmp_path: Path) -> None:
     (tmp_path / "flat/a/__pycache__").mkdir()
     for path in (".DS_Store", "a/Thumbs.db", "a/__pycache__/x.cpython-311.pyc", "y.pyc"):
         (tmp_path / "flat" / path).write_text("")
-    assert compare(look(tmp_path, "flat", DIGESTS), DIGESTS) == ()
+    assert differences(tmp_path, "flat", DIGESTS) == ()
 
 
 def test_a_link_is_looked_at_and_not_through(tmp_path: Path) -> None:
     put(tmp_path / "real")
     os.symlink("real/flat", tmp_path / "flat")
-    assert look(tmp_path, "flat").kind == "link"
     (tmp_path / "file").write_text("")
-    assert look(tmp_path, "file").kind == "other"
-    assert look(tmp_path, "nothing").kind == "nothing"
-    assert all(len(compare(look(tmp_path, name), DIGESTS)) == 1 for name in ("flat", "file", "nothing"))
+    found = [differences(tmp_path, name, DIGESTS) for name in ("flat", "file", "nothing")]
+    assert all(len(each) == 1 for each in found)
+    assert len({*found}) == 3
 
 
 def test_a_file_of_the_skill_that_looks_like_litter_is_looked_at(tmp_path: Path) -> None:
     files = {**NEW, "node_modules/x.js": b"x", "notes.md~": b"y"}
     put(tmp_path, files)
     digests = {path: digest_of(data) for path, data in files.items()}
-    assert compare(look(tmp_path, "flat", digests), digests) == ()
+    assert differences(tmp_path, "flat", digests) == ()
