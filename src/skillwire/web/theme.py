@@ -1,8 +1,9 @@
-"""The template layer of all pages: templates, static files, and the format of sizes and times.
+"""What all pages share: templates, static files, forms, and the format of sizes and times.
 
 Templates escape everything except ``Markup``. ``base`` is the path where the pages are mounted (``""`` at the
-root). ``static('style.css')`` is the address of a file in ``static/`` with its digest, so that browsers can cache
-it without ever using an old version.
+root), and ``m`` has the macros. ``static('style.css')`` is the address of a file in ``static/`` with its digest,
+so that browsers can cache it without ever using an old version. A block of a page can be rendered alone, to update
+a part of the page in the browser.
 """
 
 from __future__ import annotations
@@ -12,13 +13,16 @@ from datetime import UTC, datetime
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from urllib.parse import parse_qsl
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from skillwire import __version__
 from skillwire.amounts import counted, size_of
+from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -56,9 +60,10 @@ class _Static(NamedTuple):
     media_type: str
 
 
-def render(template: str, **context: object) -> str:
-    """Render ``template`` with ``context``."""
-    return _environment().get_template(template).render({"base": "", **context})
+def render(template: str, *, block: str = "", **context: object) -> str:
+    """Render ``template`` with ``context``, or only one of its blocks."""
+    found, values = _environment().get_template(template), {"base": "", **context}
+    return "".join(found.blocks[block](found.new_context(values))) if block else found.render(values)
 
 
 def prepare(folder: str) -> None:
@@ -67,15 +72,29 @@ def prepare(folder: str) -> None:
         _environment().get_template(name)
 
 
-def page(template: str, *, status: int = 200, **context: object) -> HTMLResponse:
-    """Render ``template`` as a response with the security headers."""
-    html = render(template, **context).encode(errors="replace")  # untrusted text may contain lone surrogates
+def page(template: str, *, block: str = "", status: int = 200, **context: object) -> HTMLResponse:
+    """Render ``template``, or one of its blocks, as a response with the security headers."""
+    text = render(template, block=block, **context)
+    html = text.encode(errors="replace")  # untrusted text may contain lone surrogates
     return HTMLResponse(html, status, headers=dict(PAGE_HEADERS))
 
 
-def static_route(prefix: str = "/static") -> Route:
+async def read_form(request: Request, max_bytes: int, max_fields: int) -> list[tuple[str, str]]:
+    """The fields of a submitted form; none if it is invalid. ``LimitError`` if it is too large."""
+    body = bytearray()
+    try:
+        async for chunk in request.stream():
+            body += chunk
+            if len(body) > max_bytes:
+                raise LimitError("form-too-large", "the form is too large", "send less text", rule="B1")
+        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=max_fields)
+    except (ClientDisconnect, ValueError):
+        return []
+
+
+def static_route() -> Route:
     """The route of the files in ``static/``."""
-    return Route(f"{prefix}/{{name}}", _serve_static)
+    return Route("/static/{name}", _serve_static)
 
 
 def moment(when: float | None, now: float | None = None) -> Markup:
@@ -127,8 +146,9 @@ def _environment() -> Environment:
     )
     filters: dict[str, Any] = {"size": size_of, "moment": moment, "count": counted, "visible": visible}
     environment.filters.update(filters)
-    globals_: dict[str, Any] = {"version": __version__, "static": static}
-    environment.globals.update(globals_)  # pyright: ignore[reportUnknownMemberType] - jinja2 leaves its type open
+    globals_ = cast("dict[str, Any]", environment.globals)  # jinja2 leaves its type open
+    globals_ |= {"version": __version__, "static": static}
+    globals_["m"] = environment.get_template("macros.html").module
     return environment
 
 

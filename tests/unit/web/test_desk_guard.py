@@ -16,7 +16,7 @@ from skillwire.host.host import Host
 from skillwire.server.http import listen
 from skillwire.store.memory import MemoryStore
 from skillwire.web.desk.app import DeskServer
-from skillwire.web.desk.responses import REFUSALS
+from skillwire.web.desk.guard import REFUSALS
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -42,7 +42,7 @@ from skillwire.web.catalog.skill import (
     parse_skill_path,
     rendered_body,
 )
-from skillwire.web.files import FILE_HEADERS, file_headers, file_view, max_shown_size
+from skillwire.web.files import FILE_HEADERS, FileView, file_headers, file_view, max_shown_size
 from skillwire.web.highlight import snippet
 from skillwire.web.theme import static_route
 from skillwire.wire.extension import get_result
@@ -122,16 +122,16 @@ class CatalogPages:
 
     async def search(self, request: Request) -> Response:
         """The results of ``search_skills``; with ``part``, only the HTML that replaces the results on the page."""
-        query = request.query_params.get("q", "")[:_MAX_QUERY]
-        is_part = "part" in request.query_params
-        if not query.strip():
-            if not is_part:
-                return RedirectResponse(f"{self._site.base}/", 303)
-            return self._site.page("catalog/parts/listed.html", **await self._listed(request))
+        query = request.query_params.get("q", "").strip()[:_MAX_QUERY]
+        block = "results" if "part" in request.query_params else ""
+        if not query and not block:
+            return RedirectResponse(f"{self._site.base}/", 303)
+        if not query:
+            return self._site.page("catalog/list.html", block=block, **await self._listed(request))
         found = await self._site.skills.search(query, MAX_FOUND)
         rows = [search_row(hit, entry, query) for hit, entry in found]
-        template = "catalog/parts/found.html" if is_part else "catalog/search.html"
-        return self._site.page(template, query=query, rows=rows, is_full=len(rows) == MAX_FOUND)
+        is_full = len(rows) == MAX_FOUND
+        return self._site.page("catalog/list.html", block=block, query=query, rows=rows, is_full=is_full)
 
     async def skill(self, request: Request) -> Response:
         """One skill: its text, fields, files and entry, and how to connect a host."""
@@ -168,7 +168,7 @@ class CatalogPages:
         name = uri.segments[-1]
         entry = await find_skill_around(catalog, uri)
         known = entry.resource(str(uri))
-        context: dict[str, Any] = {"entry": entry, "uri": uri, "known": known, "view": None, "modified": None}
+        context: dict[str, Any] = {"entry": entry, "uri": uri, "known": known, "modified": None}
         if known is None or (known.size or 0) <= max_shown_size(name):
             file = await catalog.read_file(str(uri))
             targets = LinkTargets(entry, uri, self._site.base)
@@ -178,7 +178,7 @@ class CatalogPages:
             )
             context |= {"view": view, "modified": file.modified, "size": len(file.data)}
         else:
-            context["size"] = known.size
+            context |= {"view": FileView("large"), "size": known.size}
         return self._site.page("catalog/file.html", **context)
 
     async def raw(self, request: Request) -> Response:

@@ -11,17 +11,17 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import urlsplit
 
 from anyio import to_thread
 from starlette.datastructures import MutableHeaders
-from starlette.requests import ClientDisconnect
 from starlette.responses import RedirectResponse, Response
 
+from skillwire.errors import LimitError
 from skillwire.limits import KIB
 from skillwire.server.http import MCP_PATH
 from skillwire.server.page import KNOWN, MountedPage, Sessions
-from skillwire.web.theme import PAGE_HEADERS, page, prepare
+from skillwire.web.theme import PAGE_HEADERS, page, prepare, read_form
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from skillwire.server.skills import Skills
 
 _MAX_BYTES = 32 * KIB
+_MAX_FIELDS = 8
 _OWN_PATH = re.compile(r"/(?![/\\])[^\x00-\x1f\x7f\\]{0,2000}\Z")
 # Not "strict", because a link from another site would then require a new sign-in. Links change nothing: only forms
 # do, by POST, and their origin is checked.
@@ -84,10 +85,10 @@ class Site:
             ours.add(f"{public.scheme}://{public.netloc}")
         return origin in ours and request.headers.get("sec-fetch-site", "same-origin") == "same-origin"
 
-    def page(self, template: str, *, status: int = 200, **context: Any) -> Response:
-        """Render ``template`` as a page of this site."""
+    def page(self, template: str, *, block: str = "", status: int = 200, **context: Any) -> Response:
+        """Render ``template``, or one of its blocks, as a page of this site."""
         common = {"base": self.base, "site": self.name, "query": "", "needs_token": self.needs_token}
-        return page(template, status=status, **{**common, **context})
+        return page(template, block=block, status=status, **{**common, **context})
 
 
 def catalog_page(
@@ -166,7 +167,10 @@ class SignIn:
             return self._go(f"{self._site.base}/")
         if not self._site.is_own_form(request):
             return self._foreign_form()
-        form = await _form(request)
+        try:
+            form = dict(await read_form(request, _MAX_BYTES, _MAX_FIELDS))
+        except LimitError:
+            form = {}
         name = await sessions.open(form.get("token", "").strip())
         if name is None:
             return self.ask(request, wrong=_WRONG, to=_own_path(form.get("to", ""), self._site.base))
@@ -214,23 +218,6 @@ def no_store(app: ASGIApp) -> ASGIApp:
         await app(scope, receive, send if is_static else marked)
 
     return answer
-
-
-async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form; none if it is too large or invalid."""
-    body = b""
-    try:
-        async for chunk in request.stream():
-            body += chunk
-            if len(body) > _MAX_BYTES:
-                return {}
-    except ClientDisconnect:
-        return {}
-    try:
-        fields = parse_qs(body.decode(errors="replace"), max_num_fields=8)
-    except ValueError:
-        return {}
-    return {name: values[0] for name, values in fields.items()}
 
 
 def _own_path(to: str, base: str) -> str:

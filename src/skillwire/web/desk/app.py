@@ -6,7 +6,7 @@ import ipaddress
 import time
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import uvicorn
@@ -23,7 +23,7 @@ from skillwire.web.desk import overview, records, skill
 from skillwire.web.desk.events import Watcher
 from skillwire.web.desk.guard import ENTER, DeskGuard, DeskSessions, login_route
 from skillwire.web.desk.overview import SkillRows, list_questions
-from skillwire.web.desk.responses import error_page, page_response, uri_from_path
+from skillwire.web.desk.responses import error_page, named_skill, page_response
 from skillwire.web.desk.review import Reader
 from skillwire.web.theme import static_route
 
@@ -59,7 +59,7 @@ class Desk:
         self.watcher = Watcher(self.host)
         self.rows = SkillRows(self.host)
 
-    async def show(self, request: Request, template: str, *, status: int = 200, **context: object) -> Response:
+    async def show(self, request: Request, template: str, *, status: int = 200, **context: Any) -> Response:
         """Render a whole page, with the number of changes from ``numbered`` in it."""
         number, waiting = request.state.number, len(await list_questions(self.host))
         return page_response(
@@ -80,7 +80,7 @@ class Desk:
 
     async def requested_skill(self, request: Request) -> NamedEntry:
         """The skill in the address of a request, with its complete entry."""
-        return await self.find_skill(request.path_params["origin"], uri_from_path(request.path_params["skill"]))
+        return await self.find_skill(*named_skill(request))
 
     async def find_skill(self, label: str, uri: str) -> NamedEntry:
         """A skill by origin and URI, with its complete entry if its server responds."""
@@ -144,7 +144,7 @@ class DeskServer:
                 *(route for page in _PAGES for route in page.routes(desk)),
             ],
             middleware=[Middleware(desk.numbered)],
-            exception_handlers={SkillwireError: error_page, HTTPException: _unknown, Exception: _unexpected},
+            exception_handlers={SkillwireError: error_page, HTTPException: error_page, Exception: error_page},
         )
         return DeskGuard(app, self._sessions, self._names, self._cookie)
 
@@ -169,16 +169,3 @@ class DeskServer:
             group.start_soon(self.desk.watcher.run)
             await StoppingServer(self.config(), signals, self.desk.watcher.end).serve([self._listener])
             group.cancel_scope.cancel()
-
-
-def _unknown(request: Request, error: Exception) -> Response:
-    """An unknown page, or a method that the page does not support."""
-    status = error.status_code if isinstance(error, HTTPException) else 404
-    missing = NotFoundError("page-unknown", "this page does not exist", "go back to the overview")
-    return page_response(request, "desk/error.html", status=status, error=missing)
-
-
-def _unexpected(request: Request, error: Exception) -> Response:  # noqa: ARG001 - the shape of a Starlette handler
-    """A bug. Its traceback is in the terminal of ``skillwire ui``."""
-    bug = SkillwireError("desk-broken", "the desk had an internal error", "see the terminal of skillwire ui")
-    return page_response(request, "desk/error.html", status=500, error=bug)

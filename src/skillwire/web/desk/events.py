@@ -14,7 +14,8 @@ import anyio
 from starlette.responses import StreamingResponse
 
 from skillwire.errors import StoreError
-from skillwire.web.desk.responses import HEADERS, refusal
+from skillwire.web.desk.guard import refusal
+from skillwire.web.desk.responses import HEADERS
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

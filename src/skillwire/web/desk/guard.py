@@ -17,15 +17,15 @@ from __future__ import annotations
 import logging
 import secrets
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl
+from typing import TYPE_CHECKING, NamedTuple
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from skillwire.errors import FormatError
-from skillwire.web.desk.responses import HEADERS, redirect, refusal
+from skillwire.errors import FormatError, LimitError
+from skillwire.web.desk.responses import HEADERS, page_response, redirect
+from skillwire.web.theme import read_form
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,6 +41,53 @@ log = logging.getLogger("skillwire.desk")
 _MAX_FIELDS = 1000
 _MAX_NOTE = 2000
 _MAX_NAME = 300
+
+
+class RefusalPage(NamedTuple):
+    """A page that refuses a request: the reason, and what to do."""
+
+    status: int
+    title: str
+    text: str
+
+
+REFUSALS = {
+    "no-session": RefusalPage(
+        401,
+        "Open the desk with its link",
+        "This browser has no session, or the desk was restarted. Use the link that “skillwire ui” printed.",
+    ),
+    "link-used": RefusalPage(
+        410,
+        "This link was already used",
+        "A link opens the desk once, in one browser. If you used it, go back to that browser. If you did not,"
+        " another person has access to your desk: stop “skillwire ui” with Ctrl-C, check the log, and start it"
+        " again for a new link.",
+    ),
+    "link-unknown": RefusalPage(
+        403,
+        "Invalid link",
+        "The link is incomplete, or its desk has ended. Use the link that “skillwire ui” printed last.",
+    ),
+    "wrong-origin": RefusalPage(
+        403,
+        "Request from another site",
+        "The desk accepts requests only from its own pages. Nothing was changed.",
+    ),
+    "wrong-token": RefusalPage(
+        403,
+        "This form belongs to another session",
+        "Nothing was changed. Go back, reload the page, and try again.",
+    ),
+    "form-too-large": RefusalPage(413, "The form is too large", "Nothing was changed. Send less text."),
+    "too-many-streams": RefusalPage(503, "Too many open pages", "Close some of them."),
+}
+
+
+def refusal(kind: str, request: Request) -> Response:
+    """The page for one of ``REFUSALS``."""
+    reason = REFUSALS[kind]
+    return page_response(request, "desk/message.html", status=reason.status, title=reason.title, text=reason.text)
 
 
 class DeskGuard:
@@ -78,15 +125,11 @@ class DeskGuard:
             return refusal("wrong-origin", request)
         if request.method not in _SAFE_METHODS and not origins:
             return refusal("wrong-origin", request)
-        return refusal("wrong-origin", request) if _is_cross_site(request) else None
-
-
-def _is_cross_site(request: Request) -> bool:
-    """Whether another site caused the request, by its ``Sec-Fetch`` headers. Links to the desk are harmless."""
-    site, mode = request.headers.get("sec-fetch-site", "none"), request.headers.get("sec-fetch-mode")
-    if site in _OURS:
-        return False
-    return not (mode == "navigate" and request.method in _SAFE_METHODS)
+        # Another site may link to the desk, but not send other requests.
+        is_link = request.headers.get("sec-fetch-mode") == "navigate" and request.method in _SAFE_METHODS
+        if request.headers.get("sec-fetch-site", "none") not in _OURS and not is_link:
+            return refusal("wrong-origin", request)
+        return None
 
 
 def _new_secret() -> str:
@@ -191,15 +234,10 @@ def form_endpoint(
     """An endpoint for a form. It refuses forms without the token of the session."""
 
     async def endpoint(request: Request) -> Response:
-        data = bytearray()
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > max_bytes:
-                return refusal("form-too-large", request)
         try:
-            form = Form(parse_qsl(data.decode(), keep_blank_values=True, max_num_fields=_MAX_FIELDS))
-        except ValueError:
-            return refusal("wrong-token", request)
+            form = Form(await read_form(request, max_bytes, _MAX_FIELDS))
+        except LimitError:
+            return refusal("form-too-large", request)
         session: DeskSession = request.state.session
         if not session.has_token(form.get("csrf")):
             return refusal("wrong-token", request)

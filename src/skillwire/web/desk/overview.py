@@ -19,18 +19,16 @@ from skillwire.web.desk.decisions import STATES, is_unreachable, question_key, s
 from skillwire.web.desk.responses import page_response, skill_url
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from starlette.requests import Request
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
     from skillwire.host.host import Host
-    from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
     from skillwire.skill import Diagnostic
-    from skillwire.skill.approval import Approval
-    from skillwire.store.contract import LogLine, Question
+    from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
     from skillwire.web.desk.decisions import State
 
@@ -60,22 +58,14 @@ class SkillRow:
         return skill_url(self.origin, self.uri)
 
 
-@dataclass(frozen=True, slots=True)
-class OriginRow:
-    """One origin and its state."""
+class OriginRow(NamedTuple):
+    """One origin and the problems of its entries."""
 
     origin: Origin
-    dialect: str
-    problems: tuple[Diagnostic, ...]
-
-    @property
-    def skills(self) -> int:
-        """The number of listed skills."""
-        return len(self.origin.entries)
+    problems: Sequence[Diagnostic]
 
 
-@dataclass(frozen=True, slots=True)
-class QuestionRow:
+class QuestionRow(NamedTuple):
     """Equal questions of one or several programs. ``first`` represents all of them."""
 
     first: Question
@@ -112,16 +102,13 @@ class Choice(NamedTuple):
 
     def fits(self, row: SkillRow) -> bool:
         """Whether a skill matches the filter."""
-        if self.origin not in ("", row.origin):
-            return False
+        in_state = self.state in ("", row.state)
         if self.state == "unreachable":
-            return row.is_unreachable and self._contains_words(row)
-        if self.state == "collision":
-            return bool(row.same_name) and self._contains_words(row)
-        return self.state in ("", row.state) and self._contains_words(row)
-
-    def _contains_words(self, row: SkillRow) -> bool:
-        return self.contains_words(f"{row.name} {row.uri} {row.description}")
+            in_state = row.is_unreachable
+        elif self.state == "collision":
+            in_state = bool(row.same_name)
+        in_origin = self.origin in ("", row.origin)
+        return in_state and in_origin and self.contains_words(f"{row.name} {row.uri} {row.description}")
 
     def contains_words(self, text: str) -> bool:
         """Whether ``text`` contains every word of the filter."""
@@ -188,58 +175,37 @@ class SkillRows:
         host = self._host
         approvals = {(each.origin, each.uri): each for each in await host.store.approvals()}
         decisions = {(each.origin, each.uri): each for each in await host.store.decisions()}
-        same_names = _same_names(host.names.skills)
-        rows = [_row(skill, approvals, decisions, same_names) for skill in host.names.skills]
-        listed = {(row.origin, row.uri) for row in rows}
+        same_names: dict[str, list[str]] = {}  # N1: the unique names of all skills with the same name
+        for skill in host.names.skills:
+            same_names.setdefault(fold(skill.entry.name), []).append(skill.name)
+        rows: dict[tuple[str, str], SkillRow] = {}
+        for skill in host.names.skills:
+            origin, entry = skill.origin, skill.entry
+            key = origin.label, entry.uri
+            others = (name for name in same_names[fold(entry.name)] if name != skill.name)
+            rows[key] = SkillRow(
+                skill.name,
+                *key,
+                entry.description,
+                len(entry.files) if entry.is_complete else None,
+                entry.size if entry.is_complete and "size" not in entry.gaps else None,
+                state_of(skill, approvals.get(key), decisions.get(key)),
+                is_unreachable(origin),
+                tuple(islice(others, _MAX_NAMES)),
+            )
         labels = {origin.label: origin for origin in host.origins}
-        missing = [approval for key, approval in approvals.items() if key not in listed]
-        rows += [_unlisted(approval, labels.get(approval.origin)) for approval in missing]
-        return sorted(rows, key=lambda row: (row.origin, row.uri))
-
-
-def _row(
-    skill: NamedEntry,
-    approvals: Mapping[tuple[str, str], Approval],
-    decisions: Mapping[tuple[str, str], LogLine],
-    same_names: Mapping[str, Sequence[str]],
-) -> SkillRow:
-    origin, entry = skill.origin, skill.entry
-    key = origin.label, entry.uri
-    state = state_of(skill, approvals.get(key), decisions.get(key))
-    others = (name for name in same_names[fold(entry.name)] if name != skill.name)
-    return SkillRow(
-        skill.name,
-        origin.label,
-        entry.uri,
-        entry.description,
-        len(entry.files) if entry.is_complete else None,
-        entry.size if entry.is_complete and "size" not in entry.gaps else None,
-        state,
-        is_unreachable(origin),
-        tuple(islice(others, _MAX_NAMES)),
-    )
-
-
-def _unlisted(approval: Approval, origin: Origin | None) -> SkillRow:
-    name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
-    return SkillRow(name, approval.origin, approval.uri, "", files, None, "unlisted", is_unreachable(origin))
-
-
-def _same_names(skills: Iterable[NamedEntry]) -> dict[str, list[str]]:
-    """The unique names of all skills with the same name, by that name (N1)."""
-    same_names: dict[str, list[str]] = {}
-    for skill in skills:
-        same_names.setdefault(fold(skill.entry.name), []).append(skill.name)
-    return same_names
+        for key, approval in approvals.items():
+            if key not in rows:
+                name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
+                unreachable = is_unreachable(labels.get(approval.origin))
+                rows[key] = SkillRow(name, *key, "", files, None, "unlisted", unreachable)
+        return [rows[key] for key in sorted(rows)]
 
 
 async def list_origins(host: Host) -> list[OriginRow]:
     """Every origin, by label."""
-    return [await _origin_row(origin) for origin in sorted(host.origins, key=lambda origin: origin.label)]
-
-
-async def _origin_row(origin: Origin) -> OriginRow:
-    return OriginRow(origin, origin.kind, tuple(await origin.problems()) if origin.kind else ())
+    origins = sorted(host.origins, key=lambda origin: origin.label)
+    return [OriginRow(origin, await origin.problems() if origin.kind else ()) for origin in origins]
 
 
 async def list_questions(host: Host) -> list[QuestionRow]:
@@ -258,18 +224,18 @@ def routes(desk: Desk) -> list[BaseRoute]:
     host = desk.host
 
     async def overview(request: Request) -> Response:
-        choice = Choice.of(request.query_params)
+        template, choice = "desk/overview.html", Choice.of(request.query_params)
         match request.query_params.get("part"):
             case "questions":
-                return page_response(request, "desk/_questions.html", questions=await list_questions(host))
+                return page_response(request, template, block="questions", questions=await list_questions(host))
             case "origins":
-                return page_response(request, "desk/_origins.html", origins=await list_origins(host))
+                return page_response(request, template, block="origins", origins=await list_origins(host))
             case "skills" | "1":
-                return page_response(request, "desk/_skills.html", listing=await desk.rows.find(choice))
+                return page_response(request, template, block="skills", listing=await desk.rows.find(choice))
             case _:
                 return await desk.show(
                     request,
-                    "desk/overview.html",
+                    template,
                     questions=await list_questions(host),
                     origins=await list_origins(host),
                     listing=await desk.rows.find(choice),
@@ -277,12 +243,13 @@ def routes(desk: Desk) -> list[BaseRoute]:
                 )
 
     async def waiting(request: Request) -> Response:
-        return page_response(request, "desk/_waiting.html", waiting=len(await list_questions(host)))
+        count = len(await list_questions(host))
+        return page_response(request, "desk/frame.html", block="waiting", waiting=count)
 
     async def origins(request: Request) -> Response:
         found = await list_origins(host)
         if request.query_params.get("part"):
-            return page_response(request, "desk/_origin_cards.html", origins=found)
+            return page_response(request, "desk/origins.html", block="cards", origins=found)
         return await desk.show(request, "desk/origins.html", origins=found)
 
     return [Route("/", overview), Route("/waiting", waiting), Route("/origins", origins)]

@@ -141,7 +141,7 @@ def _log_routes(desk: Desk) -> list[BaseRoute]:
             "url_of": _skill_url_of,
         }
         if request.query_params.get("part"):
-            return page_response(request, "desk/_log.html", **context)
+            return page_response(request, "desk/log.html", block="lines", **context)
         filters = page.choice._replace(before=0)  # an export has all pages
         query = urlencode({name: value for name, value in filters._asdict().items() if value})
         labels = sorted({origin.label for origin in desk.host.origins})
@@ -193,7 +193,7 @@ def _approval_routes(desk: Desk) -> list[BaseRoute]:
     async def approvals(request: Request) -> Response:
         context = await listed(Choice.of(request.query_params))
         if request.query_params.get("part"):
-            return page_response(request, "desk/_approvals.html", **context)
+            return page_response(request, "desk/approvals.html", block="approvals", **context)
         return await desk.show(request, "desk/approvals.html", imported=None, skipped=(), **context)
 
     async def export(request: Request) -> Response:  # noqa: ARG001 - the shape of a Starlette endpoint

@@ -26,7 +26,7 @@ from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.web.desk.decisions import completed_state, is_unreachable, state_token
 from skillwire.web.desk.diff import FileChange, compare
-from skillwire.web.desk.responses import file_url, path_in_skill
+from skillwire.web.desk.responses import path_in_skill, skill_url
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -208,7 +208,7 @@ def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> tuple[File
     rows: list[FileRow] = []
     for file in entry.files:
         path = path_in_skill(entry.uri, file.uri)
-        url, error = file_url(label, entry.uri, path), held.errors.get(file.uri)
+        url, error = skill_url(label, entry.uri, "file", path=path), held.errors.get(file.uri)
         rows.append(FileRow(path, file.size, file.digest, url, path in scripts, error))
     return tuple(rows)
 

@@ -21,16 +21,7 @@ from skillwire.web.desk import decisions
 from skillwire.web.desk.decisions import completed_state, state_token
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import list_questions
-from skillwire.web.desk.responses import (
-    action_url,
-    file_url,
-    page_response,
-    path_in_skill,
-    raw_url,
-    redirect,
-    skill_url,
-    uri_from_path,
-)
+from skillwire.web.desk.responses import HEADERS, named_skill, page_response, path_in_skill, redirect, skill_url
 from skillwire.web.desk.review import field_texts, make_sheet, other_requests
 from skillwire.web.files import file_headers, file_view
 from skillwire.web.highlight import code
@@ -65,7 +56,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
     """The page of a skill, its forms, the pages of its files, and the pages of questions."""
 
     async def skill(request: Request) -> Response:
-        label, uri = _named(request)
+        label, uri = named_skill(request)
         if request.query_params.get("part"):
             return await _updates(desk, request, label, uri)
         try:
@@ -91,13 +82,13 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return _back(request, "enabled")
 
     async def revoke(request: Request, form: Form) -> Response:
-        await decisions.revoke(desk, *_named(request), form.note)
+        await decisions.revoke(desk, *named_skill(request), form.note)
         return _back(request, "revoked")
 
     async def grants(request: Request, form: Form) -> Response:
         await decisions.set_grants(
             desk,
-            *_named(request),
+            *named_skill(request),
             fingerprint=form.get("fingerprint"),
             token=form.get("state"),
             grants=form.grants,
@@ -133,7 +124,7 @@ def _with_conflict_page(
         try:
             return await act(request, form)
         except ApprovalError as error:
-            url = skill_url(*_named(request))
+            url = skill_url(*named_skill(request))
             return await desk.show(request, "desk/changed.html", status=409, error=error, url=url)
 
     return act_or_conflict
@@ -162,8 +153,8 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
         execute=EXECUTE,
         done=_DONE.get(request.query_params.get("done", ""), ""),
         here=skill_url(label, uri),
-        raw=raw_url(label, uri, "SKILL.md"),
-        to=partial(action_url, origin=label, uri=uri),
+        raw=skill_url(label, uri, "raw", path="SKILL.md"),
+        to=partial(skill_url, label, uri),
     )
 
 
@@ -187,14 +178,15 @@ async def _updates(desk: Desk, request: Request, label: str, uri: str) -> Respon
     try:
         found = desk.known_skill(label, uri)
     except (NotFoundError, OriginError):
-        return page_response(request, "desk/_nothing.html")
+        return Response(headers=HEADERS, media_type="text/html")
     entry, query = found.entry, request.query_params
     approval = await desk.host.store.approval(label, entry.uri)
     decision = await desk.host.approvals.decided(label, entry.uri)
     state = completed_state(found, approval, decision)
     return page_response(
         request,
-        "desk/_updates.html",
+        "desk/skill.html",
+        block="updates",
         content=query.get("fingerprint", ""),
         has_changed=fingerprint_of(entry) != query.get("fingerprint", ""),
         has_new_state=state_token(state, approval) != query.get("state", ""),
@@ -211,18 +203,14 @@ async def _unlisted(desk: Desk, request: Request, label: str, uri: str) -> Respo
     if approval is None and not request.query_params.get("done"):
         desk.known_skill(label, uri)  # raises the right error for an unknown origin or skill
     done = _DONE.get(request.query_params.get("done", ""), "")
-    action = action_url("revoke", label, uri)
+    action = skill_url(label, uri, "revoke")
     return await desk.show(
         request, "desk/unlisted.html", label=label, uri=uri, approval=approval, action=action, done=done
     )
 
 
-def _named(request: Request) -> tuple[str, str]:
-    return request.path_params["origin"], uri_from_path(request.path_params["skill"])
-
-
 def _back(request: Request, done: str) -> Response:
-    return redirect(skill_url(*_named(request), done=done))
+    return redirect(skill_url(*named_skill(request), done=done))
 
 
 def _file_routes(desk: Desk) -> list[BaseRoute]:
@@ -245,8 +233,8 @@ def _file_routes(desk: Desk) -> list[BaseRoute]:
             size=len(content.data),
             digest=None if resource is None else resource.digest,
             view=view,
-            raw=raw_url(found.origin.label, found.entry.uri, path),
-            here=file_url(found.origin.label, found.entry.uri, path),
+            raw=skill_url(found.origin.label, found.entry.uri, "raw", path=path),
+            here=skill_url(found.origin.label, found.entry.uri, "file", path=path),
             back=skill_url(found.origin.label, found.entry.uri),
         )
 
@@ -286,7 +274,9 @@ def _link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | 
             file = None if place is None else entry.resource(str(place))
         except SkillwireError:
             return None
-        return None if file is None else file_url(origin, entry.uri, path_in_skill(entry.uri, file.uri))
+        return (
+            None if file is None else skill_url(origin, entry.uri, "file", path=path_in_skill(entry.uri, file.uri))
+        )
 
     return link
 
