@@ -376,8 +376,8 @@ APPROVALS = [
         "tests/unit/web/test_desk_decisions.py",
         (
             "desk-approves-another-fingerprint",
-            "if not fingerprint or fingerprint_of(entry) != fingerprint:",
-            "if not fingerprint:",
+            "if not content or fingerprint_of(skill.entry) != content:",
+            "if not content:",
         ),
     ),
     *rows(
@@ -385,7 +385,7 @@ APPROVALS = [
         "tests/unit/web/test_desk_decisions.py",
         (
             "desk-changes-grants-of-other-content",
-            "if approval is None or approval.fingerprint != fingerprint:",
+            'if approval is None or approval.fingerprint != form.get("fingerprint"):',
             "if approval is None:",
         ),
     ),

@@ -111,6 +111,15 @@ def is_within(root: SkillUri, uri: SkillUri) -> bool:
     return uri.scheme == root.scheme and len(uri.segments) > depth and uri.segments[:depth] == root.segments
 
 
+def path_in_skill(skill: str, uri: str) -> str:
+    """The path of a file in the skill whose ``SKILL.md`` is at ``skill``; its URI if it is outside (P4)."""
+    try:
+        root, place = skill_root(parse_uri(skill)), parse_uri(uri)
+    except FormatError:
+        return uri
+    return "/".join(place.segments[len(root.segments) :]) if is_within(root, place) else uri
+
+
 def parse_path(text: str) -> str:
     """``text`` if it is a decoded path of valid segments, else ``FormatError``. For prefixes and file names."""
     for segment in text.split("/"):

@@ -11,7 +11,15 @@ from anyio import to_thread
 from skillwire.amounts import counted, size_of
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import format_uri, is_within, parse_path, parse_uri, resolve_reference, skill_md_uri
+from skillwire.skill.uri import (
+    format_uri,
+    is_within,
+    parse_path,
+    parse_uri,
+    path_in_skill,
+    resolve_reference,
+    skill_md_uri,
+)
 from skillwire.web.files import image_type
 from skillwire.web.markdown import markdown
 
@@ -115,14 +123,16 @@ async def rendered_body(catalog: Catalog, entry: SkillEntry, base: str) -> Marku
 
 async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:
     """The files of a skill, ``SKILL.md`` first; for a dynamic skill, its current files."""
-    root = parse_uri(entry.uri).parent
     known = [(file.uri, file.digest, file.size) for file in entry.files]
     times: dict[str, float | None] = {}
     if not known or (len(known) <= _MAX_WALKED and await catalog.is_local(entry.uri)):
-        there = await _walked(catalog, str(root))
+        there = await _walked(catalog, str(parse_uri(entry.uri).parent))
         times = {uri: modified for uri, _, modified in there}
         known = known or [(uri, None, size) for uri, size, _ in there]
-    files = [_file(root, uri, digest, size, times.get(uri)) for uri, digest, size in known]
+    files = [
+        File(parse_uri(uri).path, path_in_skill(entry.uri, uri), uri, digest, size, times.get(uri))
+        for uri, digest, size in known
+    ]
     return sorted(files, key=lambda file: (file.uri != entry.uri, file.path))
 
 
@@ -150,12 +160,6 @@ def frontmatter_rows(frontmatter: dict[str, Json]) -> list[tuple[str, str, bool]
         else (key, json.dumps(value, indent=2, ensure_ascii=False), True)
         for key, value in frontmatter.items()
     ]
-
-
-def _file(root: SkillUri, uri: str, digest: str | None, size: int | None, modified: float | None) -> File:
-    place = parse_uri(uri)
-    name = "/".join(place.segments[len(root.segments) :]) if is_within(root, place) else uri
-    return File(place.path, name, uri, digest, size, modified)
 
 
 async def _walked(catalog: Catalog, root: str) -> list[tuple[str, int | None, float | None]]:

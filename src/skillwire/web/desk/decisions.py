@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import time
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
 
@@ -31,12 +32,13 @@ from skillwire.store.contract import LogLine
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from skillwire.host.host import Host
     from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
-    from skillwire.skill import SkillEntry
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Question
     from skillwire.web.desk.app import Desk
+    from skillwire.web.desk.guard import Form
 
 State: TypeAlias = Literal["new", "approved", "changed", "revoked", "declined", "dynamic", "local", "unlisted"]
 STATES: tuple[State, ...] = get_args(State)
@@ -49,18 +51,30 @@ def state_of(skill: NamedEntry, approval: Approval | None, decision: LogLine | N
     return "new" if standing == "unapproved" else standing
 
 
-def completed_state(skill: NamedEntry, approval: Approval | None, decision: LogLine | None) -> State:
-    """The state of a skill whose entry was completed: digests that are still missing will stay missing."""
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The current state of one skill, with its stored approval and its latest decision."""
+
+    state: State
+    approval: Approval | None
+    decision: LogLine | None
+
+    @property
+    def token(self) -> str:
+        """The state as a token that a form sends back. It changes with every decision, and with the grants."""
+        if self.state != "approved" or self.approval is None:
+            return self.state
+        facts = json.dumps([self.approval.by, self.approval.at, sorted(self.approval.grants)])
+        return f"{self.state}-{sha256(facts.encode()).hexdigest()[:16]}"
+
+
+async def standing_of(host: Host, skill: NamedEntry) -> Standing:
+    """The standing of a skill whose entry was completed: digests that are still missing will stay missing."""
+    decision = await host.approvals.decided(skill.origin.label, skill.entry.uri)
+    approval = await host.approvals.current(skill.origin.label, skill.entry.uri)
     state = state_of(skill, approval, decision)
-    return "dynamic" if state == "new" and not has_contents(skill.entry) else state
-
-
-def state_token(state: State, approval: Approval | None) -> str:
-    """The state as a token that a form sends back. It changes with every decision, and with the grants."""
-    if state != "approved" or approval is None:
-        return state
-    facts = json.dumps([approval.by, approval.at, sorted(approval.grants)])
-    return f"{state}-{sha256(facts.encode()).hexdigest()[:16]}"
+    is_dynamic = state == "new" and not has_contents(skill.entry)
+    return Standing("dynamic" if is_dynamic else state, approval, decision)
 
 
 def is_unreachable(origin: Origin | None) -> bool:
@@ -68,20 +82,7 @@ def is_unreachable(origin: Origin | None) -> bool:
     return origin is None or (origin.error is not None and origin.state in ("stale", "unreachable"))
 
 
-def check_content(entry: SkillEntry, fingerprint: str) -> None:
-    """A1: raise ``ApprovalError`` unless ``entry`` has the content that the page showed."""
-    if not fingerprint or fingerprint_of(entry) != fingerprint:
-        raise content_changed(entry.uri)
-
-
-def check_claims(entry: SkillEntry, fingerprint: str) -> None:
-    """The same check for a decline, which is also possible without digests (V7)."""
-    if fingerprint_of_contents(claimed_contents(entry)) != fingerprint:
-        raise content_changed(entry.uri)
-
-
-def content_changed(uri: str) -> ApprovalError:
-    """The error for content that differs from what the page showed."""
+def _content_changed(uri: str) -> ApprovalError:
     return ApprovalError(
         "skill-changed",
         f"{uri!r:.300} changed while you were reading; your decision was not stored",
@@ -90,7 +91,7 @@ def content_changed(uri: str) -> ApprovalError:
     )
 
 
-def decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
+def _decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
     """The error for a decision that another user or process made since the page was shown."""
     event = (
         f"{uri!r:.300} was {_VERBS[decision.what]} by {decision.by!r:.80}"
@@ -105,34 +106,33 @@ def decided_meanwhile(uri: str, decision: LogLine | None) -> ApprovalError:
     )
 
 
-async def approve(desk: Desk, skill: NamedEntry, token: str, grants: frozenset[str], note: str) -> None:
-    """Approve exactly this entry. The files that were read for the page may be cached from now on.
-
-    ``token`` is the ``state_token`` of the page, here and below.
-    """
-    answer = Answer(yes=True, by=desk.by, grants=grants, note=note)
-    request = _load_request(skill)
+async def approve(desk: Desk, skill: NamedEntry, form: Form) -> None:
+    """Approve exactly the entry that the page showed (A1). Its files may be cached from now on."""
+    content, answer = form.get("fingerprint"), Answer(yes=True, by=desk.by, grants=form.grants, note=form.note)
+    if not content or fingerprint_of(skill.entry) != content:
+        raise _content_changed(skill.entry.uri)
+    request, token = _load_request(skill), form.get("state")
     await _decide(desk, skill, token, lambda after: desk.host.approvals.remember(request, answer, after=after))
     await desk.reader.keep(skill)
 
 
-async def decline(desk: Desk, skill: NamedEntry, token: str, note: str) -> None:
-    """Decline exactly this entry, and answer open questions about it."""
-    answer = Answer(yes=False, by=desk.by, note=note)
-    request = _load_request(skill)
+async def decline(desk: Desk, skill: NamedEntry, form: Form) -> None:
+    """Decline exactly this entry, also without digests (V7), and answer open questions about it."""
+    answer = Answer(yes=False, by=desk.by, note=form.note)
+    if fingerprint_of_contents(claimed_contents(skill.entry)) != form.get("fingerprint"):
+        raise _content_changed(skill.entry.uri)
+    request, token = _load_request(skill), form.get("state")
     await _decide(desk, skill, token, lambda after: desk.host.approvals.decline(request, answer, after=after))
 
 
 async def _decide(desk: Desk, skill: NamedEntry, token: str, write: Callable[[int], Awaitable[object]]) -> None:
     """Check the state and write in one step: ``write`` fails if there is a newer decision than the given one."""
-    label, uri = skill.origin.label, skill.entry.uri
     while True:
-        decision = await desk.host.approvals.decided(label, uri)
-        approval = await desk.host.approvals.current(label, uri)
-        if state_token(completed_state(skill, approval, decision), approval) != token:
-            raise decided_meanwhile(uri, decision)
+        standing = await standing_of(desk.host, skill)
+        if standing.token != token:
+            raise _decided_meanwhile(skill.entry.uri, standing.decision)
         try:
-            await write(decision.number if decision else 0)
+            await write(standing.decision.number if standing.decision else 0)
         except ApprovalError as error:
             if error.reference != "decided-meanwhile":
                 raise
@@ -143,7 +143,7 @@ async def _decide(desk: Desk, skill: NamedEntry, token: str, write: Callable[[in
 async def enable(desk: Desk, skill: NamedEntry, note: str) -> None:
     """Undo a decline: models see the skill again, and hosts ask about it again."""
     if not await desk.host.enable(f"{skill.origin.label}:{skill.entry.uri}", by=desk.by, note=note):
-        raise decided_meanwhile(
+        raise _decided_meanwhile(
             skill.entry.uri, await desk.host.approvals.decided(skill.origin.label, skill.entry.uri)
         )
 
@@ -154,26 +154,24 @@ async def revoke(desk: Desk, origin: str, uri: str, note: str) -> None:
         raise NotFoundError("approval-unknown", "this skill is not approved", "it may have been revoked already")
 
 
-async def set_grants(
-    desk: Desk, origin: str, uri: str, *, fingerprint: str, token: str, grants: frozenset[str], note: str
-) -> None:
+async def set_grants(desk: Desk, origin: str, uri: str, form: Form) -> None:
     """A4, A5: set the tools that an approved content may use."""
-    approval = await desk.host.store.approval(origin, uri)
-    if approval is None or approval.fingerprint != fingerprint:
-        raise content_changed(uri)
-    if state_token("approved", approval) != token:
-        raise decided_meanwhile(uri, None)
+    approval, grants = await desk.host.store.approval(origin, uri), form.grants
+    if approval is None or approval.fingerprint != form.get("fingerprint"):
+        raise _content_changed(uri)
+    if Standing("approved", approval, None).token != form.get("state"):
+        raise _decided_meanwhile(uri, None)
     if approval.grants == grants:
         return
     facts: dict[str, object] = {
         "given": sorted(grants - approval.grants),
         "taken": sorted(approval.grants - grants),
         "grants": sorted(grants),
-        **note_facts(note),
+        **note_facts(form.note),
     }
     line = LogLine("granted", origin, uri, desk.by, time.time(), facts)
     if not await desk.host.store.change_grants(approval, grants, line):
-        raise decided_meanwhile(uri, await desk.host.approvals.decided(origin, uri))
+        raise _decided_meanwhile(uri, await desk.host.approvals.decided(origin, uri))
 
 
 async def answer(desk: Desk, question: Question, answer: Answer) -> None:

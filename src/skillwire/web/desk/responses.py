@@ -88,14 +88,3 @@ def named_skill(request: Request) -> tuple[str, str]:
     """The origin and the URI of the skill in the address of a request."""
     path = request.path_params["skill"]
     return request.path_params["origin"], path if "://" in path else skill_md_uri(path)
-
-
-def path_in_skill(skill: str, uri: str) -> str:
-    """The path of a file inside the skill whose ``SKILL.md`` is at ``skill``; its URI if it is outside (P4)."""
-    try:
-        root, place = skill_root(parse_uri(skill)), parse_uri(uri)
-    except FormatError:
-        return uri
-    depth = len(root.segments)
-    is_inside = place.scheme == root.scheme and place.segments[:depth] == root.segments
-    return "/".join(place.segments[depth:]) if is_inside else uri

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import OrderedDict
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -24,12 +25,13 @@ from skillwire.skill.approval import fingerprint as fingerprint_of_contents
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.model import estimate_tokens
 from skillwire.skill.review import review_entry, with_text, with_unread
-from skillwire.web.desk.decisions import completed_state, is_unreachable, state_token
+from skillwire.skill.uri import path_in_skill
+from skillwire.web.desk.decisions import is_unreachable, standing_of
 from skillwire.web.desk.diff import FileChange, compare
-from skillwire.web.desk.responses import path_in_skill, skill_url
+from skillwire.web.desk.responses import skill_url
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from skillwire.host.host import Host
     from skillwire.host.loader import Content
@@ -39,9 +41,7 @@ if TYPE_CHECKING:
     from skillwire.skill.frontmatter import Json
     from skillwire.skill.model import TokenEstimate
     from skillwire.skill.review import Review
-    from skillwire.store.contract import LogLine
-    from skillwire.web.desk.decisions import State
-    from skillwire.web.desk.diff import ChangeKind
+    from skillwire.web.desk.decisions import Standing
 
 _TIMEOUT_SECONDS = 12.0
 _AT_ONCE = 4
@@ -71,11 +71,9 @@ class Sheet:
     """The review of one skill."""
 
     skill: NamedEntry
-    state: State
+    standing: Standing
     is_unreachable: bool
-    approval: Approval | None
     previous: Approval | None
-    decision: LogLine | None
     fingerprint: str
     review: Review
     tokens: TokenEstimate
@@ -99,17 +97,15 @@ class Sheet:
     @property
     def broken(self) -> SkillwireError | None:
         """The error that prevents an approval: files do not match the entry, or the skill changed (V3)."""
-        return next((error for error in self.errors.values() if _breaks(error)), None)
-
-    @property
-    def state_token(self) -> str:
-        """The state when the page was made; its forms send it back."""
-        return state_token(self.state, self.approval)
+        errors = self.errors.values()
+        return next(
+            (e for e in errors if isinstance(e, VerificationError) or e.reference == "skill-changed"), None
+        )
 
     @property
     def may_approve(self) -> bool:
         """Whether the content can be approved."""
-        is_open = self.state != "approved" and not self.skill.origin.is_local
+        is_open = self.standing.state != "approved" and not self.skill.origin.is_local
         return bool(self.fingerprint) and self.broken is None and is_open
 
     @property
@@ -120,13 +116,10 @@ class Sheet:
     @property
     def offered(self) -> tuple[str, ...]:
         """The possible grants (A4, A5): requested tools, granted tools, and the execution of code."""
-        granted = self.approval.grants if self.approval and self.state == "approved" else frozenset[str]()
+        is_approved, approval = self.standing.state == "approved", self.standing.approval
+        granted = approval.grants if approval and is_approved else frozenset[str]()
         tools = dict.fromkeys([*self.review.tools, *sorted(granted)])
         return (*(grant for grant in tools if grant != EXECUTE), EXECUTE)
-
-
-def _breaks(error: SkillwireError) -> bool:
-    return isinstance(error, VerificationError) or error.reference == "skill-changed"
 
 
 def other_requests(review: Review) -> list[tuple[str, str]]:
@@ -146,29 +139,28 @@ def field_texts(values: Mapping[str, Json]) -> list[tuple[str, str]]:
 async def make_sheet(host: Host, reader: Reader, skill: NamedEntry) -> Sheet:
     """Read the files of a skill and create its review."""
     label, entry = skill.origin.label, skill.entry
-    approval = await host.store.approval(label, entry.uri)
+    standing = await standing_of(host, skill)
     previous = None if skill.origin.is_local else await host.approvals.previous(label, entry)
-    decision = await host.approvals.decided(label, entry.uri)
-    state = completed_state(skill, approval, decision)
     held = await reader.read_all(skill)
     review = await to_thread.run_sync(_scan_texts, entry, held)
     change = Approvals.change(previous, entry) or None
-    source = _text(held, entry.uri)
+    source = body = _text(held, entry.uri)
+    if source is not None:
+        with suppress(SkillwireError):  # the whole text is shown if its frontmatter is invalid
+            body = parse_skill_md(source.encode(errors="surrogatepass")).body
     return Sheet(
         skill=skill,
-        state=state,
+        standing=standing,
         is_unreachable=is_unreachable(skill.origin),
-        approval=approval,
         previous=previous,
-        decision=decision,
         fingerprint=fingerprint_of(entry),
         review=review,
         tokens=estimate_tokens(entry),
-        files=_file_rows(skill, review, held),
+        files=tuple(_file_rows(skill, review, held)),
         change=change,
         changes=await _changes(host, skill, previous, change, held) if previous and change else (),
         source=source,
-        body=None if source is None else _body(source),
+        body=body,
         errors=dict(held.errors),
     )
 
@@ -195,22 +187,12 @@ def _text(held: HeldFiles, uri: str) -> str | None:
         return None
 
 
-def _body(source: str) -> str:
-    """The text below the frontmatter; the whole text if the frontmatter is invalid."""
-    try:
-        return parse_skill_md(source.encode(errors="surrogatepass")).body
-    except SkillwireError:
-        return source
-
-
-def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> tuple[FileRow, ...]:
+def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> Iterator[FileRow]:
     label, entry, scripts = skill.origin.label, skill.entry, set(review.scripts)
-    rows: list[FileRow] = []
     for file in entry.files:
         path = path_in_skill(entry.uri, file.uri)
         url, error = skill_url(label, entry.uri, "file", path=path), held.errors.get(file.uri)
-        rows.append(FileRow(path, file.size, file.digest, url, path in scripts, error))
-    return tuple(rows)
+        yield FileRow(path, file.size, file.digest, url, path in scripts, error)
 
 
 async def _changes(
@@ -219,9 +201,10 @@ async def _changes(
     """Every added, removed or changed file, with a diff if both versions are available."""
     before, entry, found = file_digests(previous.contents), skill.entry, list[FileChange]()
     for uri in sorted({*change.rotated, *change.added, *change.removed}, key=lambda uri: (uri != entry.uri, uri)):
-        path, kind = path_in_skill(entry.uri, uri), _change_kind(change, uri)
-        content = held.files.get(uri)
-        old = None if kind == "added" else await _cached(host, skill.origin.label, uri, before[uri])
+        path, content, old = path_in_skill(entry.uri, uri), held.files.get(uri), None
+        kind = "added" if uri in change.added else "removed" if uri in change.removed else "changed"
+        if kind != "added" and host.cache is not None:
+            old = await to_thread.run_sync(host.cache.get, skill.origin.label, uri, before[uri])
         if len(found) >= _MAX_COMPARED:
             found.append(FileChange(path, kind, note=_TOO_MANY))
         elif kind != "added" and old is None:
@@ -232,14 +215,6 @@ async def _changes(
             new = None if content is None or kind == "removed" else content.data
             found.append(await to_thread.run_sync(compare, path, old, new))
     return tuple(found)
-
-
-def _change_kind(change: ContentChange, uri: str) -> ChangeKind:
-    return "added" if uri in change.added else "removed" if uri in change.removed else "changed"
-
-
-async def _cached(host: Host, label: str, uri: str, digest: str) -> bytes | None:
-    return None if host.cache is None else await to_thread.run_sync(host.cache.get, label, uri, digest)
 
 
 @dataclass
@@ -270,7 +245,12 @@ class Reader:
             uri = skill.entry.uri if file is None else file.uri
             left -= 0 if file is None else file.size or 0
             if left < 0:
-                held.errors[uri] = _too_much()
+                held.errors[uri] = LimitError(
+                    "skill-too-large",
+                    "the skill is too large to read all files",
+                    "open the page of the file",
+                    rule="B1",
+                )
             elif uri not in held.files:
                 uris.append(uri)
         await self._read_each(skill, held, uris)
@@ -315,7 +295,9 @@ class Reader:
                     group.start_soon(work)
         for uri in uris:
             if uri not in held.files and uri not in held.errors:
-                held.errors[uri] = _too_slow()
+                held.errors[uri] = UpstreamError(
+                    "timed-out", "the server did not respond in time", "reload this page to read the rest"
+                )
 
     def _held_files(self, skill: NamedEntry) -> HeldFiles:
         """The held files of exactly this content. Nothing is held for content without digests (V7)."""
@@ -332,13 +314,3 @@ class Reader:
         while len(self._held) > 1 and (total > _HELD_BYTES or len(self._held) > _HELD_SKILLS):
             _, oldest = self._held.popitem(last=False)
             total -= oldest.size
-
-
-def _too_slow() -> UpstreamError:
-    return UpstreamError("timed-out", "the server did not respond in time", "reload this page to read the rest")
-
-
-def _too_much() -> LimitError:
-    return LimitError(
-        "skill-too-large", "the skill is too large to read all files", "open the page of the file", rule="B1"
-    )

@@ -16,12 +16,12 @@ from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginEr
 from skillwire.host.approvals import Answer
 from skillwire.skill.approval import EXECUTE, fingerprint_of, has_contents
 from skillwire.skill.review import review_entry
-from skillwire.skill.uri import parse_uri, resolve_reference, skill_root
+from skillwire.skill.uri import parse_uri, path_in_skill, resolve_reference, skill_root
 from skillwire.web.desk import decisions
-from skillwire.web.desk.decisions import completed_state, state_token
+from skillwire.web.desk.decisions import standing_of
 from skillwire.web.desk.guard import form_endpoint
 from skillwire.web.desk.overview import list_questions
-from skillwire.web.desk.responses import HEADERS, named_skill, page_response, path_in_skill, redirect, skill_url
+from skillwire.web.desk.responses import HEADERS, named_skill, page_response, redirect, skill_url
 from skillwire.web.desk.review import field_texts, make_sheet, other_requests
 from skillwire.web.files import file_headers, file_view
 from skillwire.web.highlight import code
@@ -66,15 +66,11 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return await _show(desk, request, found)
 
     async def approve(request: Request, form: Form) -> Response:
-        found = await desk.requested_skill(request)
-        decisions.check_content(found.entry, form.get("fingerprint"))
-        await decisions.approve(desk, found, form.get("state"), form.grants, form.note)
+        await decisions.approve(desk, await desk.requested_skill(request), form)
         return _back(request, "approved")
 
     async def decline(request: Request, form: Form) -> Response:
-        found = await desk.requested_skill(request)
-        decisions.check_claims(found.entry, form.get("fingerprint"))
-        await decisions.decline(desk, found, form.get("state"), form.note)
+        await decisions.decline(desk, await desk.requested_skill(request), form)
         return _back(request, "declined")
 
     async def enable(request: Request, form: Form) -> Response:
@@ -86,14 +82,7 @@ def routes(desk: Desk) -> list[BaseRoute]:
         return _back(request, "revoked")
 
     async def grants(request: Request, form: Form) -> Response:
-        await decisions.set_grants(
-            desk,
-            *named_skill(request),
-            fingerprint=form.get("fingerprint"),
-            token=form.get("state"),
-            grants=form.grants,
-            note=form.note,
-        )
+        await decisions.set_grants(desk, *named_skill(request), form)
         return _back(request, "granted")
 
     actions: dict[str, Callable[[Request, Form], Awaitable[Response]]] = {
@@ -147,8 +136,7 @@ async def _show(desk: Desk, request: Request, found: NamedEntry) -> Response:
         content=sheet.fingerprint,
         has_changed=False,
         has_new_state=False,
-        state=sheet.state,
-        decision=sheet.decision,
+        standing=sheet.standing,
         questions=await _questions(desk, found),
         execute=EXECUTE,
         done=_DONE.get(request.query_params.get("done", ""), ""),
@@ -179,19 +167,16 @@ async def _updates(desk: Desk, request: Request, label: str, uri: str) -> Respon
         found = desk.known_skill(label, uri)
     except (NotFoundError, OriginError):
         return Response(headers=HEADERS, media_type="text/html")
-    entry, query = found.entry, request.query_params
-    approval = await desk.host.store.approval(label, entry.uri)
-    decision = await desk.host.approvals.decided(label, entry.uri)
-    state = completed_state(found, approval, decision)
+    entry, content = found.entry, request.query_params.get("fingerprint", "")
+    standing = await standing_of(desk.host, found)
     return page_response(
         request,
         "desk/skill.html",
         block="updates",
-        content=query.get("fingerprint", ""),
-        has_changed=fingerprint_of(entry) != query.get("fingerprint", ""),
-        has_new_state=state_token(state, approval) != query.get("state", ""),
-        state=state,
-        decision=decision,
+        content=content,
+        has_changed=fingerprint_of(entry) != content,
+        has_new_state=standing.token != request.query_params.get("state", ""),
+        standing=standing,
         questions=await _questions(desk, found),
         here=skill_url(label, entry.uri),
     )
