@@ -1,28 +1,39 @@
 """Checks skills on disk: all problems of a scan, and problems in the text of skills.
 
 Checks one ``SKILL.md``, one skill (folder or archive), or a whole tree. Files are opened as safely as for serving.
+Most of the time is spent on Markdown, so the skills of a large tree are checked by several processes.
 """
 
 from __future__ import annotations
 
 import os
+import signal
+from collections import defaultdict
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.safe_open import open_folder, open_root, read_file_at
-from skillwire.errors import FormatError, LimitError, NotFoundError
-from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.check import SkillText, check_body, check_text, source_line
-from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.errors import LimitError, NotFoundError
+from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
+from skillwire.skill.check import SkillText, check_text, source_line
 from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterable, Iterator
 
-    from skillwire.catalog.snapshot import SkillRecord
+    from skillwire.catalog.snapshot import Snapshot
     from skillwire.skill.diagnostics import Diagnostic
+
+    Read = Callable[[str], bytes | None]  # the bytes of a file, if it can be read
+
+_PARALLEL_BYTES = MIB  # starting processes takes longer than checking less text
+_CHUNK = 16  # skills that a process gets at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +59,12 @@ class CheckReport:
     @property
     def warnings(self) -> int:
         """The number of problems that are only likely to cause trouble."""
-        return len(self.problems) - self.errors
+        return sum(problem.severity == "warning" for problem in self.problems)
+
+    @property
+    def notes(self) -> int:
+        """The number of finds that are usually intended."""
+        return len(self.problems) - self.errors - self.warnings
 
 
 def check_path(
@@ -62,9 +78,14 @@ def check_path(
 
 
 class Checker:
-    """A check that can be repeated. Files that did not change are not hashed again."""
+    """A check that can be repeated. Files that did not change are not hashed again.
 
-    def __init__(self, path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS) -> None:
+    More than one of ``processes`` needs a program whose main module can be imported, as for ``multiprocessing``.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, limits: Limits = DEFAULT_LIMITS, processes: int = 1
+    ) -> None:
         given = Path(path)
         if os.path.isfile(given) and given.name.lower() == SKILL_MD.lower():
             given = given.parent
@@ -79,6 +100,7 @@ class Checker:
         self._given = given
         self._catalog = local_catalog(given, limits=limits)
         self._limits = limits
+        self._processes = processes
 
     @property
     def root(self) -> Path:
@@ -90,72 +112,97 @@ class Checker:
         self._catalog.load(on_skill)
         snapshot = self._catalog.snapshot()
         problems = snapshot.problems()
-        for count, (path, record) in enumerate(snapshot.records(), 1):
-            problems += self._check_skill(path, record)
-            if on_skill is not None:
-                on_skill(count)
-        unique = dict.fromkeys(self._with_source(problem) for problem in problems)
-        skills = {problem.skill for problem in problems if problem.skill} | {
-            path for path, _ in snapshot.records()
-        }
-        return CheckReport(
-            self._given,
-            self._catalog.base,
-            tuple(sorted(unique, key=_place)),
-            len(skills),
-            tuple(snapshot.ignored()),
-        )
+        skills = _texts(snapshot, self._limits)
+        with self._pool(sum(skill.size for skill in skills)) as check:
+            for count, more in enumerate(check(skills), 1):
+                problems += more
+                if on_skill is not None:
+                    on_skill(count)
+        named = {problem.skill for problem in problems if problem.skill} | {skill.path for skill in skills}
+        unique = dict.fromkeys(self._with_sources(problems))
+        found = tuple(sorted(unique, key=_place))
+        return CheckReport(self._given, self._catalog.base, found, len(named), tuple(snapshot.ignored()))
 
-    def _check_skill(self, path: str, record: SkillRecord) -> Iterator[Diagnostic]:
-        names = {"", *record.files, *record.folders}
-        for file, known in record.files.items():
-            owner = self._owner(path, file)
-            if owner != path or known.size > self._limits.max_checked_text:
-                continue  # files of a nested skill are checked with that skill
-            data = self._read(f"{path}/{file}")
-            text = None if data is None else _as_text(data)
-            if data is None or text is None:
-                continue
-            yield from check_text(SkillText(path, file, text, names))
-            if file == SKILL_MD:
-                yield from self._check_body(path, data)
-
-    def _check_body(self, path: str, data: bytes) -> Iterator[Diagnostic]:
-        try:
-            document = parse_skill_md(data, self._limits)
-        except FormatError:  # changed since the scan; the next run reports it
+    @contextmanager
+    def _pool(self, size: int) -> Generator[Callable[[Iterable[_Texts]], Iterable[list[Diagnostic]]]]:
+        """A function that checks skills, in several processes if ``size`` bytes are worth it."""
+        read = self._reader()
+        if self._processes < 2 or size < _PARALLEL_BYTES or isinstance(self._catalog, ArchiveCatalog):
+            yield partial(map, partial(_check_skill, read))
             return
-        yield from check_body(path, document.body, document.body_line)
-
-    def _owner(self, path: str, file: str) -> str:
-        folder = f"{path}/{file}".rpartition("/")[0]
-        located = self._catalog.snapshot().locate(folder)
-        return located[0] if located else path
-
-    def _with_source(self, problem: Diagnostic) -> Diagnostic:
-        if problem.line is None or problem.source is not None:
-            return problem
-        data = self._read(problem.file)
-        text = None if data is None else data.decode(errors="replace")
-        return problem if text is None else replace(problem, source=source_line(text, problem.line))
-
-    def _read(self, path: str) -> bytes | None:
-        if isinstance(self._catalog, ArchiveCatalog):
-            return self._catalog.data_at(path)
-        *folders, name = self._catalog.on_disk(path).split("/")
+        # Ctrl-C is for this process. "spawn" works with threads, on every system.
+        ignore = (signal.SIGINT, signal.SIG_IGN)
+        pool = ProcessPoolExecutor(self._processes, get_context("spawn"), signal.signal, ignore)
         try:
-            with open_root(str(self.root)) as root, open_folder(root, folders) as folder:
-                return read_file_at(folder, name, self._limits.max_skill_md_bytes)[1]
-        except (OSError, LimitError):
-            return None
+            yield partial(pool.map, partial(_check_skill, read), chunksize=_CHUNK)
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+    def _reader(self) -> Read:
+        if isinstance(self._catalog, ArchiveCatalog):
+            return self._catalog.data_at
+        return partial(_read, str(self.root), self._catalog.base, self._limits.max_skill_md_bytes)
+
+    def _with_sources(self, problems: Iterable[Diagnostic]) -> Iterator[Diagnostic]:
+        """The problems with the lines of text that they are about."""
+        read = self._reader()
+        for problem in problems:
+            if problem.line is None or problem.source is not None:
+                yield problem
+            elif (data := read(problem.file)) is not None:
+                yield replace(problem, source=source_line(data.decode(errors="replace"), problem.line))
+            else:
+                yield problem
 
 
-def _as_text(data: bytes) -> str | None:
-    if b"\0" in data:
-        return None
+class _Texts(NamedTuple):
+    """The files of one skill that are checked, by path inside the skill, and the names of all of its files."""
+
+    path: str
+    files: list[str]
+    names: set[str]
+    size: int
+
+
+def _texts(snapshot: Snapshot, limits: Limits) -> list[_Texts]:
+    """What to check for each served skill. The files of a nested skill are checked with that skill."""
+    records = dict(snapshot.records())
+    nested: dict[str, list[str]] = defaultdict(list)
+    for path in records:
+        outer = snapshot.locate(path.rpartition("/")[0])
+        if outer is not None:
+            nested[outer[0]].append(f"{path[len(outer[0]) + 1 :]}/")
+    found: list[_Texts] = []
+    for path, record in records.items():
+        inner = tuple(nested[path])
+        sizes = {
+            file: known.size
+            for file, known in record.files.items()
+            if known.size <= limits.max_checked_text and not file.startswith(inner)
+        }
+        found.append(_Texts(path, list(sizes), {"", *record.files, *record.folders}, sum(sizes.values())))
+    return found
+
+
+def _check_skill(read: Read, skill: _Texts) -> list[Diagnostic]:
+    problems: list[Diagnostic] = []
+    for file in skill.files:
+        data = read(f"{skill.path}/{file}")
+        if data is not None and b"\0" not in data:
+            try:
+                text = data.decode()
+            except UnicodeDecodeError:
+                continue  # not text
+            problems += check_text(SkillText(skill.path, file, text, skill.names))
+    return problems
+
+
+def _read(root: str, base: str, most: int, path: str) -> bytes | None:
+    *folders, name = (path[len(base) + 1 :] if base else path).split("/")
     try:
-        return data.decode()
-    except UnicodeDecodeError:
+        with open_root(root) as top, open_folder(top, folders) as folder:
+            return read_file_at(folder, name, most)[1]
+    except (OSError, LimitError):
         return None
 
 

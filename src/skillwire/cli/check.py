@@ -5,6 +5,7 @@ The findings are printed as text, as JSON, or as SARIF 2.1.0 for code-scanning t
 
 from __future__ import annotations
 
+import os
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -29,7 +30,7 @@ examples:
 
 exit codes: 0 clean, 1 problems (with --strict: warnings too), 2 usage
 """
-_COLOURS = {"error": "bold red", "warning": "yellow"}
+_COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CONTEXT = 50
 
 
@@ -58,7 +59,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
     """Check once, or until interrupted."""
     from skillwire.catalog.check import Checker  # late: not needed for --help
 
-    checkers = [Checker(path) for path in arguments.paths]
+    checkers = [Checker(path, processes=os.cpu_count() or 1) for path in arguments.paths]
     outcome = _check_all(checkers, arguments, printer)
     if arguments.watch:
         return _check_again(checkers, arguments, printer, outcome)
@@ -134,6 +135,7 @@ def _as_json(reports: Iterable[CheckReport]) -> dict[str, Any]:
         "skills": sum(report.skills for report in reports),
         "errors": sum(report.errors for report in reports),
         "warnings": sum(report.warnings for report in reports),
+        "notes": sum(report.notes for report in reports),
         "problems": [_problem_json(report, problem) for report in reports for problem in report.problems],
         "ignored": [str(report.place(path)) for report in reports for path in report.ignored],
     }
@@ -203,10 +205,12 @@ def _summary(reports: Sequence[CheckReport]) -> Text:
     warnings = sum(report.warnings for report in reports)
     if not skills and not errors:
         return Text("no skills found: a skill is a folder with a file named SKILL.md", style="yellow")
+    notes = sum(report.notes for report in reports)
     words = f"{counted(skills, 'skill')} checked: "
     if not errors and not warnings:
-        return Text.assemble(words, ("no problems", "green"))
-    parts = [counted(count, noun) for count, noun in ((errors, "error"), (warnings, "warning")) if count]
+        return Text.assemble(words, ("no problems", "green"), f", {counted(notes, 'note')}" if notes else "")
+    counts = {"error": errors, "warning": warnings, "note": notes}
+    parts = [counted(count, noun) for noun, count in counts.items() if count]
     return Text.assemble(words, (", ".join(parts), "bold red" if errors else "yellow"))
 
 

@@ -1,7 +1,8 @@
 """Diagnostics: problems of a skill or a tree, with their place, their rule and a fix.
 
-``KINDS`` lists every kind of problem. A kind is an ``error`` if it breaks a rule, and a ``warning`` if it is only
-likely to cause trouble. If ``refuses`` is true, a server does not serve the skill (F7: few kinds do).
+``KINDS`` lists every kind of problem. A kind is an ``error`` if it breaks a rule, a ``warning`` if it is only
+likely to cause trouble, and a ``note`` if it is usually intended. If ``refuses`` is true, a server does not serve
+the skill (F7: few kinds do).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from skillwire.errors import FormatError
 
-Severity = Literal["error", "warning"]
+Severity = Literal["error", "warning", "note"]
 
 
 class Position(NamedTuple):
@@ -63,6 +64,7 @@ KINDS: dict[str, Kind] = {
     "link-broken": Kind("U6", "error", False, "A link points to a file that does not exist"),
     "link-outside": Kind("U6", "error", False, "A link leaves the skill's folder"),
     "hidden-text": Kind("B6", "warning", False, "Hidden text that people do not see and models read"),
+    "hidden-placeholder": Kind("B6", "note", False, "Short comments that look like placeholders of a template"),
     # Files and folders
     "skill-file-case": Kind("F1", "error", True, "The name SKILL.md has the wrong case"),
     "skill-file-kind": Kind("F1", "error", True, "SKILL.md is not a regular file"),
@@ -137,7 +139,7 @@ class Diagnostic:
 
     @property
     def severity(self) -> Severity:
-        """``error`` or ``warning``."""
+        """``error``, ``warning`` or ``note``."""
         return self.kind.severity
 
     @property

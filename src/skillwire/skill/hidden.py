@@ -186,7 +186,7 @@ def find_hidden_characters(text: str) -> Iterator[HiddenText]:
     """Find invisible and reordering characters in any text."""
     for run in _runs(_PATTERN, text):
         yield HiddenText(run.kind, run.start, run.text)
-    if text.isascii() or not _SUSPECT.search(text):
+    if text.isascii() or not _is_suspect(text):
         return
     strays = [match.start() for match in _SCATTERED.finditer(text)]
     # Good positions do not excuse great numbers: hyphens everywhere, and marks in text that needs none.
@@ -246,15 +246,20 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def _is_suspect(text: str) -> bool:
+    """Whether ``text`` may have hidden characters. Searching its few different characters is much faster."""
+    return _SUSPECT.search("".join(set(text))) is not None
+
+
 def _runs(pattern: re.Pattern[str], text: str) -> Iterator[HiddenRun]:
-    if text.isascii() and text.isprintable():
-        return
-    found = [
-        HiddenRun(HiddenKind.BLANKS, *match.span(), _spell("blanks", match[0]))
-        for match in _BLANKS.finditer(text)
-        if text[match.end() : match.end() + 1] in ("", "\r", "\n") and not _EDITED.fullmatch(match[0])
-    ]
-    if _SUSPECT.search(text):
+    found: list[HiddenRun] = []
+    if "\t" in text or not text.isascii():
+        found = [
+            HiddenRun(HiddenKind.BLANKS, *match.span(), _spell("blanks", match[0]))
+            for match in _BLANKS.finditer(text)
+            if text[match.end() : match.end() + 1] in ("", "\r", "\n") and not _EDITED.fullmatch(match[0])
+        ]
+    if _is_suspect(text):
         for match in pattern.finditer(_FLAG.sub(lambda flag: " " * len(flag[0]), text)):
             kind = match.lastgroup or ""
             found.append(HiddenRun(_KINDS[kind], *match.span(), _spell(kind, match[0])))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from markdown_it import MarkdownIt
+    from markdown_it.rules_core.state_core import StateCore
     from markdown_it.token import Token
 
 _MAX_NESTING = 20  # limit of the parser, whose work grows with it
@@ -49,6 +50,7 @@ _PLAIN_LINK = re.compile(r"\]\(\s*<?([^\s()<>]+)")
 _PLAIN_EMPTY = re.compile(r"(?<!!)\[\s*+\]\(([^()\n]++)\)")
 _FENCE = re.compile(r"(?<![`~])(?:```|~~~)[`~]*+[ \t]*+([^\s`][^\n`]*+)")
 _MARKUP = re.compile(r"[\[<]|&[#\w]|\|")  # begins a link, or something that can hide text
+_INLINE_MARKUP = re.compile(r"[\[<&]")  # the same inside a paragraph
 _NOTE = re.compile(r"\[\^[^\]\s]{1,99}\]")
 _NOTE_START = re.compile(r"^(?=\[\^[^\]\s]{1,99}\]:)", re.MULTILINE)
 _NOTE_PIECES = {"softbreak": "\n", "hardbreak": "\n", "link_open": "[", "link_close": "]"}
@@ -61,8 +63,8 @@ _BLANK_ENTITIES = "|".join(
 )
 # Blanks, and text behind them that may be beyond the right edge of every window.
 _FAR = re.compile(rf"(?<![^\S\n])(?:[^\S\n]|&(?:{_BLANK_ENTITIES});){{100,}}+([^\n]{{0,400}})")
-# Blanks at the end of a line, and lines of one blank, which no editor leaves. Two blanks are a line break.
-_LINE_ENDS = re.compile(r"(?:(?<=\S)(?!  \r?$)(?P<after>[^\S\r\n]++)|^[ \t])(?=\r?$)", re.MULTILINE)
+# A quick test: 100 of them need 20 blanks in a row, or five entities.
+_GAP = re.compile(r"[^\S\n]{20}")
 _FEW_ENDS = 3
 _MANY_ENDS = 20
 _COLUMNS = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-++:?[ \t]*+)*+\|?[ \t]*+")
@@ -97,17 +99,19 @@ def _reader() -> MarkdownIt:
 
     reader = MarkdownIt("commonmark", {"maxNesting": _MAX_NESTING, "store_labels": True})
     # Links are kept as written, including those that a renderer would refuse (file:, javascript:).
-    reader.normalizeLink = _as_written
-    reader.validateLink = _any_link
+    reader.normalizeLink = lambda url: url
+    reader.validateLink = lambda url: True  # noqa: ARG005 - the signature is markdown-it's
+    reader.core.ruler.at("inline", _parse_inline)
     return reader
 
 
-def _as_written(url: str) -> str:
-    return url
-
-
-def _any_link(url: str) -> bool:  # noqa: ARG001 - the signature is markdown-it's
-    return True
+def _parse_inline(state: StateCore) -> None:
+    """Parse the text of blocks with links or HTML. Parsing all blocks would take twice the time."""
+    for token in state.tokens:
+        if token.type == "inline":
+            token.children = []
+            if _INLINE_MARKUP.search(token.content):
+                state.md.inline.parse(token.content, state.md, state.env, token.children)
 
 
 def read_text(file: str, text: str) -> MarkdownFacts:
@@ -119,7 +123,7 @@ def read_text(file: str, text: str) -> MarkdownFacts:
         facts = read_markdown(re.sub(r"[^\n]", " ", text[:body]) + text[body:])
         for offset, comment in find_comments(text[start:end]):
             facts.hidden.append(HiddenText(HiddenKind.YAML_COMMENT, start + offset, one_line(comment)))
-        for match in _FAR.finditer(text):
+        for match in _FAR.finditer(text) if text.count("&") >= 5 or _GAP.search(text) else ():
             if match[1].strip():
                 facts.hidden.append(HiddenText(HiddenKind.FAR, match.start(), one_line(match[1])))
         facts.hidden.extend(_line_ends(text))
@@ -337,12 +341,23 @@ def _entities(decoded: list[tuple[int, str]], text: str) -> Iterator[HiddenText]
 
 
 def _line_ends(text: str) -> Iterator[HiddenText]:
-    """Blanks at the ends of lines that can encode text: a few with tabs, or many."""
-    ends = list(_LINE_ENDS.finditer(text))
-    tabs = [match for match in ends if (match["after"] or "").strip(" ")]
-    found = ends if len(ends) >= _MANY_ENDS else tabs if len(tabs) >= _FEW_ENDS else []
-    if found:
-        yield HiddenText(HiddenKind.BLANKS, found[0].start(), f"in {len(found)} lines")
+    """Blanks at the ends of lines that can encode text: a few with tabs, or many.
+
+    Two spaces after a word are a line break. A line of several blanks is left by editors, a line of one is not.
+    """
+    found, tabs, start = list[int](), list[int](), 0  # offsets
+    for line in text.split("\n"):
+        shown = line.removesuffix("\r")
+        words = shown.rstrip()
+        blanks = shown[len(words) :]
+        if blanks and (blanks != "  " if words else blanks in (" ", "\t")):
+            found.append(start + len(words))
+            if words and blanks.strip(" "):
+                tabs.append(found[-1])
+        start += len(line) + 1
+    reported = found if len(found) >= _MANY_ENDS else tabs if len(tabs) >= _FEW_ENDS else []
+    if reported:
+        yield HiddenText(HiddenKind.BLANKS, reported[0], f"in {len(reported)} lines")
 
 
 def _letters(words: str) -> str:

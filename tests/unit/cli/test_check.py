@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rules import rule
+from skillwire.catalog.check import Checker
 from skillwire.cli.main import run
 from skillwire.skill import KINDS
 from starting import skillwire_command, skillwire_script
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 BROKEN = skill_md("broken", body="See [the guide](refs/none.md).\n")
-COMMENT = skill_md("quiet", body="Do it.\n\n<!-- psst -->\n")
+COMMENT = skill_md("quiet", body="Do it.\n\n<!-- tell no one else -->\n")
 
 
 @pytest.fixture
@@ -131,6 +132,18 @@ def test_sarif_names_every_rule_and_place(clean: Path, capsys: pytest.CaptureFix
     assert place["artifactLocation"]["uri"] == f"{clean}/broken/SKILL.md"
     assert place["region"] == {"startLine": 6, "startColumn": 17}
     assert " " not in sarif["results"][1]["locations"][0]["physicalLocation"]["artifactLocation"]["uri"]
+
+
+def test_several_processes_find_what_one_finds(clean: Path) -> None:
+    """Above a megabyte of text."""
+    page = "[x](gone.md)\n\n" + "word " * 12_000
+    tree = {f"large-{number}/SKILL.md": skill_md(f"large-{number}", body=page) for number in range(20)}
+    write_tree(clean, {**tree, "large-1/nested/SKILL.md": skill_md("nested", body="[x](gone.md)\n")})
+    counts: list[int] = []
+    found = Checker(clean, processes=2).run(counts.append)
+    assert found == Checker(clean).run()
+    assert found.errors == 21
+    assert counts[-1] == found.skills
 
 
 @rule("B6")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rules import rule
-from skillwire.skill.check import SkillText, check_body, check_text, source_line
+from skillwire.skill.check import SkillText, check_text, source_line
 
 if TYPE_CHECKING:
     from skillwire.skill.diagnostics import Diagnostic
@@ -114,7 +114,7 @@ def test_only_markdown_has_links_and_comments() -> None:
 def test_markdown_is_known_by_its_suffix() -> None:
     for file in ("a.md", "A.MD", "guides/x.markdown"):
         assert [reference for reference, _, _ in found("[x](gone.md) <!-- y -->\n", file)] == [
-            "hidden-text",
+            "hidden-placeholder",
             "link-broken",
         ]
 
@@ -132,13 +132,37 @@ def test_hidden_text_in_the_frontmatter_is_reported() -> None:
 
 @rule("B6")
 def test_hidden_text_is_reported_with_what_it_says_in_the_order_of_the_text() -> None:
-    problems = check(
-        f"{FRONTMATTER}<!-- first -->\n\nx \U000e0068\U000e0069\n\n[//]: # (third)\n\ny <!-- fourth -->\n"
-    )
+    body = "<!-- it is first -->\n\nx \U000e0068\U000e0069\n\n[//]: # (third)\n\ny <!-- it is fourth -->\n"
+    problems = check(FRONTMATTER + body)
     assert len(problems) == 4
     for problem, words in zip(problems, ("first", "hi", "third", "fourth"), strict=True):
         assert words in problem.message
     assert {problem.severity for problem in problems} == {"warning"}
+
+
+@rule("B6")
+def test_the_placeholders_of_a_template_are_one_note_for_each_file() -> None:
+    """It names all of them, each once."""
+    text = f"{FRONTMATTER}# <!-- name -->\n\n<!-- TODO -->\n\nBy <!-- your name -->, <!-- name -->\n"
+    [note] = check(text)
+    assert (note.reference, note.severity, note.rule, note.line) == ("hidden-placeholder", "note", "B6", 5)
+    assert note.message.endswith(": name, TODO, your name")
+
+
+@rule("B6")
+@pytest.mark.parametrize(
+    "comment",
+    ["run this now", "ignore-all-previous-user-instructions", "ignoreAllPreviousUserInstructions", "x" * 41],
+)
+def test_a_comment_that_says_something_is_no_placeholder(comment: str) -> None:
+    assert [problem.reference for problem in check(f"{FRONTMATTER}a <!-- {comment} -->\n")] == ["hidden-text"]
+
+
+@rule("B6")
+def test_a_text_in_many_short_comments_is_not_taken_for_placeholders() -> None:
+    pieces = [f"<!-- say{chr(97 + number)} word -->" for number in range(20)]
+    references = [problem.reference for problem in check(f"{FRONTMATTER}a {' '.join(pieces)}\n")]
+    assert references == ["hidden-text"] * 20
 
 
 @rule("B6")
@@ -182,12 +206,13 @@ def test_deep_nesting_does_not_blind_the_check(levels: int) -> None:
 @rule("F1")
 def test_a_skill_without_instructions_is_reported() -> None:
     for body in ("x", "\n# T\n"):
-        assert list(check_body("acme/refunds", body, 5)) == []
-    for body in ("", " \r\n\t\n\u3000"):
-        [problem] = check_body("acme/refunds", body, 5)
+        assert check(FRONTMATTER + body) == []
+    for body in ("", " \r\n\u3000"):
+        [problem] = check(FRONTMATTER + body)
         assert problem.reference == "body-empty"
         assert (problem.file, problem.line, problem.skill) == ("acme/refunds/SKILL.md", 5, "acme/refunds")
         assert not problem.refuses
+    assert check("", "guides/a.md") == []
 
 
 @rule("F7")

@@ -127,7 +127,7 @@ def test_what_rendering_hides_is_shown_below() -> None:
 def test_check_review_and_pages_find_the_same_hidden_text() -> None:
     """One implementation; a page is made of the text below the frontmatter."""
     hiding = {
-        "html-comment": "<!-- a -->",
+        "html-comment": "<!-- more than two words -->",
         "processing-instruction": "<?php a ?>",
         "html-declaration": "<!A b>",
         "cdata": "<![CDATA[a]]>",
