@@ -142,7 +142,7 @@ class CatalogContract:
                 format_uri(f"{entry.path}/{path}"): (digest_of(data), len(data))
                 for path, data in _files_of(tree, entry.path).items()
             }
-            assert {uri: (digest, size) for uri, digest, size in entry.files} == expected
+            assert {file.uri: (file.digest, file.size) for file in entry.files} == expected
             assert [resource.uri for resource in entry.files] == sorted(expected)
 
     @rule("G1")

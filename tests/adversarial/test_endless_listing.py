@@ -26,10 +26,11 @@ from skillwire import (
 )
 from skillwire.catalog import verification
 from skillwire.catalog.contract import DirectoryChild, Page
+from skillwire.catalog.names import find_skill
 from skillwire.catalog.verification import verify_catalog
 from skillwire.cli.ls import list_directory
 from skillwire.cli.printer import Printer
-from skillwire.cli.targets import print_problems, resolve_skill
+from skillwire.cli.targets import print_problems
 from skillwire.skill.diagnostics import Diagnostic
 from trees import skill_md
 
@@ -161,7 +162,7 @@ async def test_a_partial_listing_removes_nothing(server: HostileServer) -> None:
 async def test_a_lookup_by_path_lists_nothing(server: HostileServer) -> None:
     server.answers["skills/list"] = always_more(server)
     async with connected(server) as client:
-        assert (await resolve_skill(RemoteCatalog(client), "flat")).uri == "skill://flat/SKILL.md"
+        assert (await find_skill(RemoteCatalog(client), "flat")).uri == "skill://flat/SKILL.md"
     assert server.methods() == ["skills/get"]
 
 

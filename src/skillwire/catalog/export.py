@@ -12,14 +12,22 @@ import os
 import tempfile
 import unicodedata
 from collections import defaultdict
+from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from anyio import to_thread
+
+from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.entry import collisions, fold
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping
+    from collections.abc import Callable, Collection, Mapping
+
+    from skillwire.catalog.contract import Catalog
+    from skillwire.skill import SkillEntry
 
 # git~1 is .git on old Windows file systems; .fslckout and _fossil_ are files.
 _VERSION_CONTROL = frozenset({".git", "git~1", ".hg", ".svn", ".bzr", ".jj", ".sl", ".fslckout", "_fossil_"})
@@ -52,6 +60,31 @@ def check_destination(destination: Path, *, replace: bool) -> None:
             f"{destination.name!r} already exists",
             "use --force to replace it, or another folder",
         )
+
+
+class Exported(NamedTuple):
+    """A skill that was written: its folder, the paths of its files, and their size in bytes."""
+
+    folder: Path
+    files: tuple[str, ...]
+    size: int
+
+
+async def export_skill(
+    catalog: Catalog,
+    entry: SkillEntry,
+    folder: Path,
+    *,
+    replace: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+    on_file: Callable[[int], None] | None = None,
+) -> Exported:
+    """Read every file of a skill, verified, and write them as a folder with its name in ``folder``."""
+    destination = folder / entry.path.rpartition("/")[2]
+    check_destination(destination, replace=replace)
+    files = await read_verified(catalog, entry, limits=limits, on_file=on_file)
+    await to_thread.run_sync(partial(write_skill, files, destination, replace=replace))
+    return Exported(destination, tuple(sorted(files)), sum(map(len, files.values())))
 
 
 def write_skill(files: Mapping[str, bytes], destination: Path, *, replace: bool = False) -> None:

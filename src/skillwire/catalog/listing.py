@@ -23,7 +23,7 @@ from skillwire.catalog.contract import (
 )
 from skillwire.catalog.cursor import beginning_with, page_of
 from skillwire.errors import FormatError
-from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, parse_entry
+from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, file_to_json, parse_entry
 from skillwire.skill.uri import parse_uri
 
 if TYPE_CHECKING:
@@ -33,7 +33,8 @@ if TYPE_CHECKING:
 
 def entry_to_document(entry: SkillEntry) -> dict[str, Any]:
     """An entry as JSON, with its gaps in ``complete`` and ``notPromised``."""
-    files = [{key: value for key, value in file._asdict().items() if value is not None} for file in entry.files]
+    claims = map(file_to_json, entry.files)
+    files = [{key: value for key, value in claim.items() if value is not None} for claim in claims]
     return {
         "uri": entry.uri,
         "frontmatter": dict(entry.frontmatter),

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 import anyio
 from anyio import lowlevel
 
-from skillwire.errors import FormatError, NotFoundError
+from skillwire.errors import FormatError, NotFoundError, ProtocolError
 from skillwire.skill.hidden import encode_hidden, is_seen
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_uri, skill_md_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_path, parse_uri, skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,6 +32,33 @@ _MOST_COMPARED = 512
 _MOST_CANDIDATES = 20
 _ATTEMPTS = 3
 _PAUSE_EVERY = 256  # skills, so that other tasks can run
+
+
+async def find_skill(catalog: Catalog, text: str) -> SkillEntry:
+    """The current entry of the skill with this name, path or URI. ``NotFoundError`` suggests similar names.
+
+    Nothing is collected in advance, as in ``SkillNames``: a path needs one request, and only a name needs the
+    listing. It works with URIs of any scheme.
+    """
+    if "://" in text:
+        uri = text.removesuffix("/")
+        return await catalog.get_skill(uri if uri.endswith(f"/{SKILL_MD}") else f"{uri}/{SKILL_MD}")
+    wanted = text.strip("/").removesuffix(f"/{SKILL_MD}")
+    with suppress(NotFoundError, FormatError, ProtocolError):
+        return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
+    entries = [entry async for entry in catalog.entries()]
+    found = [entry for entry in entries if entry.path == wanted] or [e for e in entries if e.name == wanted]
+    if len(found) == 1:
+        return await catalog.get_skill(found[0].uri)
+    if found:
+        more = f" and {len(found) - _MOST_CANDIDATES} more" if len(found) > _MOST_CANDIDATES else ""
+        raise NotFoundError(
+            "skill-ambiguous",
+            f"{text!r:.100} matches {len(found)} skills:"
+            f" {', '.join(entry.uri for entry in found[:_MOST_CANDIDATES])}{more}",
+            "use a path or a URI",
+        )
+    raise _unknown(wanted, sorted({name for entry in entries for name in (entry.path, entry.name)}))
 
 
 class SkillNames:

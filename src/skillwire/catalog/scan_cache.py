@@ -216,7 +216,7 @@ def _record(plain: list[Any] | None) -> SkillRecord | None:
     known: dict[str, LocalFile] = {}
     for path, file_uri, digest, size, changed, stamp, executable in files:
         digest = _DIGEST + digest
-        resources.append(Resource(file_uri, digest, size))
+        resources.append(Resource(file_uri, digest, size, path))
         known[path] = LocalFile(digest, size, changed, Stamp(*stamp) if stamp else None, executable=executable)
     resources.sort()
     entry = SkillEntry(uri, frontmatter, tuple(resources), DEFAULT_META, modified)

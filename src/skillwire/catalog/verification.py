@@ -18,7 +18,7 @@ from skillwire.errors import FormatError, LimitError, SkillwireError, UpstreamEr
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_root
+from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import verify_file, verify_frontmatter, verify_skill
 
 if TYPE_CHECKING:
@@ -92,12 +92,11 @@ async def read_verified(
 ) -> dict[str, bytes]:
     """Every file of ``entry`` by path inside the skill, verified (V1, V2, V4)."""
     _check_promises(entry, limits)
-    depth = len(skill_root(parse_uri(entry.uri)).segments)
     files: dict[str, bytes] = {}
     for count, resource in enumerate(entry.files, 1):
         await lowlevel.checkpoint()  # a catalog that answers without waiting would block other tasks
         data = (await catalog.read_file(resource.uri)).data
-        path = "/".join(parse_uri(resource.uri).segments[depth:])
+        path = resource.path
         if path == SKILL_MD:
             files[path] = verify_skill(entry, data, limits).file.data
         else:

@@ -22,7 +22,7 @@ from skillwire.cli.install_session import (
 )
 from skillwire.cli.printer import Printer, line, listed
 from skillwire.cli.prompts import can_ask, choose
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
@@ -110,12 +110,13 @@ async def _add_one(
     arguments: Arguments,
     printer: Printer,
 ) -> dict[str, Any]:
+    from skillwire.catalog.names import find_skill  # late: it imports anyio
     from skillwire.install.installation import add, check_add, fetch, promised_digests
     from skillwire.install.lock import Lock, read_lock
     from skillwire.install.servers import needs_consent
 
     scope, server, agents = destination
-    entry = await resolve_skill(catalog, text)
+    entry = await find_skill(catalog, text)
     promised_digests(entry)
     lock = read_lock(scope.lock_path) or Lock()
     check_add(lock, scope, server, entry, agents, signature(arguments))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, size_of, visible
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
 
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
@@ -45,21 +45,18 @@ def run(arguments: Arguments, printer: Printer) -> int:
 
 
 async def _pull(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
-    from skillwire.catalog.export import check_destination, write_skill
-    from skillwire.catalog.verification import read_verified
+    from skillwire.catalog.export import export_skill
+    from skillwire.catalog.names import find_skill
 
-    entry = await resolve_skill(catalog, arguments.skill)
-    destination = arguments.folder / entry.path.rpartition("/")[2]
-    check_destination(destination, replace=arguments.force)
+    entry = await find_skill(catalog, arguments.skill)
     with printer.progress("Reading", "files") as count:
-        files = await read_verified(catalog, entry, on_file=count)
-    write_skill(files, destination, replace=arguments.force)
-    size = sum(map(len, files.values()))
+        written = await export_skill(catalog, entry, arguments.folder, replace=arguments.force, on_file=count)
+    folder, files, size = str(written.folder), list(written.files), written.size
     if arguments.json:
-        printer.json({"uri": entry.uri, "folder": str(destination), "files": sorted(files), "size": size})
+        printer.json({"uri": entry.uri, "folder": folder, "files": files, "size": size})
     else:
         printer.talk(
-            f"wrote {visible(str(destination))}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
+            f"wrote {visible(folder)}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
             f" {visible(entry.uri)} (this proves consistency, not trust)"
         )
     return Exit.OK

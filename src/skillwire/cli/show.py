@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.printer import Printer, counted, size_of, visible
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, resolve_skill, run_on_targets
+from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
 
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
@@ -43,9 +43,10 @@ def run(arguments: Arguments, printer: Printer) -> int:
 
 async def _show(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.listing import entry_to_document
+    from skillwire.catalog.names import find_skill  # late: it imports anyio
     from skillwire.skill.model import estimate_tokens
 
-    entry = await resolve_skill(catalog, arguments.skill)
+    entry = await find_skill(catalog, arguments.skill)
     if arguments.json:
         printer.json({**entry_to_document(entry), "tokens": estimate_tokens(entry)._asdict()})
     else:

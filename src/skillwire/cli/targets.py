@@ -6,25 +6,23 @@ A TARGET is a folder, an archive, a URL, a label from an ``mcpServers`` file, or
 
 from __future__ import annotations
 
-from contextlib import AsyncExitStack, suppress
-from difflib import get_close_matches
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import Catalog
 from skillwire.cli.command import COMMAND, Arguments, Parser, add_json_option, command_words, silence_libraries
 from skillwire.cli.printer import Printer, line
-from skillwire.errors import FormatError, NotFoundError, ProtocolError
+from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.skill import Diagnostic
 
 TARGET_HELP = "a folder, an archive, a URL, a label from an mcpServers file, or a command after --"
 SKILL_HELP = "a name, a path or a URI"
 _DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
-_NAMES_SHOWN = 10
 
 
 def add_target_options(parser: Parser) -> None:
@@ -93,42 +91,11 @@ def parse_headers(lines: Sequence[str]) -> dict[str, str]:
     return headers
 
 
-async def resolve_skill(catalog: Catalog, text: str) -> SkillEntry:
-    """Return the current entry of the skill with this name, path or URI."""
-    from skillwire.skill.uri import SKILL_MD, parse_path, skill_md_uri
-
-    if "://" in text:
-        uri = text.removesuffix("/")
-        return await catalog.get_skill(uri if uri.endswith(f"/{SKILL_MD}") else f"{uri}/{SKILL_MD}")
-    wanted = text.strip("/").removesuffix(f"/{SKILL_MD}")
-    with suppress(NotFoundError, FormatError, ProtocolError):  # a path needs one request instead of the listing
-        return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
-    entries = [entry async for entry in catalog.entries()]
-    found = [entry for entry in entries if entry.path == wanted] or [e for e in entries if e.name == wanted]
-    if len(found) == 1:
-        return await catalog.get_skill(found[0].uri)
-    if found:
-        raise NotFoundError(
-            "skill-ambiguous",
-            f"{text!r:.100} matches {len(found)} skills: {_first_names([entry.uri for entry in found])}",
-            "use a path or a URI",
-        )
-    names = {entry.path for entry in entries} | {entry.name for entry in entries}
-    near = get_close_matches(wanted, sorted(names), _NAMES_SHOWN)
-    hint = f"did you mean {_first_names(near)}?" if near else "see the names: skillwire list TARGET"
-    raise NotFoundError("skill-unknown", f"unknown skill {wanted!r:.100}", hint)
-
-
 def as_uri(text: str) -> str:
     """Return a URI unchanged, or the URI of a path such as ``acme/refunds/SKILL.md``."""
     from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_path
 
     return text if "://" in text else format_uri(parse_path(text.strip("/")), DEFAULT_SCHEME)
-
-
-def _first_names(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return ", ".join(names[:_NAMES_SHOWN]) + more
 
 
 def problems_json(problems: Iterable[Diagnostic]) -> list[dict[str, str]]:

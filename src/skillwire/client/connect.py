@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from mcp import Client
@@ -16,28 +17,52 @@ from mcp_types import Implementation, NotificationParams, ResourceListChangedNot
 from skillwire.client.connection import open_connection
 from skillwire.client.dialects.named import LIST_CHANGED
 from skillwire.client.http import bounded_client, open_http
-from skillwire.client.servers import CommandServer, UrlServer, parse_server
+from skillwire.client.servers import CommandServer, UrlServer, own_server, parse_server
 from skillwire.client.skills import Listing, SkillsClient
 from skillwire.client.stdio import open_stdio
-from skillwire.errors import SkillwireError
+from skillwire.errors import FormatError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.model import READ_RESOURCE_TOOL, build_catalog
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable, Sequence
+    from typing import Protocol
 
     from mcp.client import Transport
     from mcp.server import Server
     from mcp.server.mcpserver import MCPServer
 
+    from skillwire.catalog.contract import Catalog
     from skillwire.client.connection import Connection, OpenClient, OwnConnection
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import ServerPlace
     from skillwire.client.skills import Extractor
+    from skillwire.server.skills import Skills
     from skillwire.skill import SkillEntry
 
-    ConnectTarget = str | Sequence[str] | Mapping[str, Any] | ServerPlace | Server[Any] | MCPServer
+    class FastMcpServer(Protocol):
+        """A FastMCP server, which this package does not import."""
+
+        def http_app(self, *args: Any, **kwargs: Any) -> Any:
+            """Exists on every FastMCP server."""
+
+    ConnectTarget = (
+        str
+        | Sequence[str]
+        | Mapping[str, Any]
+        | ServerPlace
+        | Server[Any]
+        | MCPServer
+        | FastMcpServer
+        | Skills
+        | Catalog
+    )
+
+_TARGETS = (
+    "a URL, a command (a list of strings), a label from your configuration, an entry of an mcpServers file, an"
+    " MCPServer, a Server, a FastMCP server, Skills, or a Catalog"
+)
 
 
 @asynccontextmanager
@@ -52,10 +77,12 @@ async def connect(
 ) -> AsyncGenerator[SkillsClient]:
     """Connect to the server at ``target`` for the duration of the block, and reconnect if the connection is lost.
 
-    ``target`` is a URL, a command as a list of arguments, an entry of an ``mcpServers`` file, or a server object
-    in this process. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a protocol version.
+    ``target`` is a URL, a command as a list of arguments, the label of a server in the user's own configuration,
+    an entry of an ``mcpServers`` file, a server object of this process (``MCPServer``, ``Server`` or FastMCP), or
+    ``Skills`` or a ``Catalog``, which are served in memory. ``mode`` is the SDK's: ``"auto"``, ``"legacy"`` or a
+    protocol version.
     """
-    open_client = _opener(target, headers or {}, mode)
+    open_client = _opener(resolve_target(target, headers or {}), mode)
     async with open_connection(open_client, limits) as connection:
         yield SkillsClient(connection, dialect=dialect, mine=mine)
 
@@ -83,13 +110,33 @@ class SkillsExtension(ClientExtension):
         return (NotificationBinding(method=LIST_CHANGED, params_type=NotificationParams, handler=handler),)
 
 
-def _opener(target: ConnectTarget, headers: Mapping[str, str], mode: str) -> OpenClient:
-    place = UrlServer(target, headers) if isinstance(target, str) else target
-    if isinstance(place, Mapping):
-        place = parse_server(place)
-    elif isinstance(place, list | tuple):
-        place = CommandServer(tuple(place))
+def resolve_target(target: ConnectTarget, headers: Mapping[str, str] | None = None) -> ServerPlace | Server[Any]:
+    """The place of a server, or a server object; ``TypeError`` for anything else that is not a target."""
+    if isinstance(target, str):
+        target = UrlServer(target) if "://" in target else own_server(target, Path.home())
+    elif isinstance(target, Mapping):
+        target = parse_server(target)
+    elif isinstance(target, list | tuple) and all(isinstance(word, str) for word in cast("list[Any]", target)):
+        target = CommandServer(tuple(cast("list[str]", target)))
+    if isinstance(target, UrlServer):
+        return UrlServer(target.url, {**target.headers, **(headers or {})})
+    if isinstance(target, CommandServer):
+        return target
+    from skillwire.catalog.contract import Catalog  # late: a client of another process needs no server
+    from skillwire.server.sdk_compat import lowlevel_server
+    from skillwire.server.skills import Skills
 
+    if isinstance(target, Catalog):
+        target = Skills(target)
+    if isinstance(target, Skills):
+        return target.server
+    try:
+        return lowlevel_server(target)
+    except FormatError:
+        raise TypeError(f"cannot connect to {type(target).__name__}: give {_TARGETS}") from None
+
+
+def _opener(place: ServerPlace | Server[Any], mode: str) -> OpenClient:
     def open_client(connection: OwnConnection) -> Client:
         async def handle(message: object) -> None:
             if isinstance(message, ResourceListChangedNotification):

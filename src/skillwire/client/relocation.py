@@ -73,7 +73,7 @@ class Relocation:
             taken.add(fold(path))
             uri = format_uri(f"{root.path}/{path}", root.scheme)
             places[parse_uri(uri)] = file.uri
-            files.append(file._replace(uri=uri))
+            files.append(file._replace(uri=uri, path=path))
         for promised in _promised(entry)[1:]:
             places[parse_uri(entry.uri)] = promised.uri
         self._places[entry.uri] = places

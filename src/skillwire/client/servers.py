@@ -346,7 +346,20 @@ def _read_own(path: Path, label: str, hint: str) -> Mapping[str, Any]:
         raise FormatError("config-invalid", message, hint, rule="Z1") from error
 
 
-def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str, Any]]:
+def own_server(label: str, home: Path) -> ServerPlace:
+    """The server with this label in the user's own configuration files. Files of a project are not read (Z1)."""
+    if os.path.exists(label):
+        otherwise = f"for a local folder, give DirectoryCatalog({label[:200]!r})"
+    elif " " in label:
+        otherwise = "for a command, give a list of strings"
+    else:
+        otherwise = "give the URL or the command of the server instead"
+    return parse_server(find_server(label, own_configs(home), otherwise)[1])
+
+
+def find_server(
+    label: str, configs: Iterator[Path], otherwise: str = "choose a file: --config FILE"
+) -> tuple[Path, Mapping[str, Any]]:
     """The entry of ``label`` in the first file that has it; ``NotFoundError`` lists the known labels.
 
     A file that cannot be read is skipped, and is named in the error if no file has the label. An invalid entry is
@@ -367,7 +380,7 @@ def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str,
                 raise FormatError(
                     "server-invalid",
                     f"the server {label!r:.80} in {path.name!r} is not an object",
-                    f'write {{"url": "…"}} or {{"command": "…"}} in {str(path)!r}, or use --config FILE',
+                    f'write {{"url": "…"}} or {{"command": "…"}} in {str(path)!r}',
                     rule="Z1",
                 )
             return path, servers[label]
@@ -377,6 +390,4 @@ def find_server(label: str, configs: Iterator[Path]) -> tuple[Path, Mapping[str,
         raise unreadable
     there = f"known labels: {', '.join(sorted(known)):.500}" if known else "no file has a server"
     where = f" (searched {', '.join(looked)})" if looked else ""
-    raise NotFoundError(
-        "server-unknown", f"no server has the label {label!r:.100}{where}; {there}", "choose a file: --config FILE"
-    )
+    raise NotFoundError("server-unknown", f"no server has the label {label!r:.100}{where}; {there}", otherwise)

@@ -11,10 +11,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mcp import Client
 
+from skillwire.catalog.export import export_skill
+from skillwire.catalog.names import find_skill
 from skillwire.client.connection import Connection
 from skillwire.client.dialects.contract import read_content
 from skillwire.client.dialects.detection import DIALECTS, detect_dialect
@@ -32,7 +36,7 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.uri import SKILL_MD, format_uri, parse_uri
+from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, skill_root
 from skillwire.skill.verify import VerifiedFile, VerifiedSkill, expect_file, verify_file, verify_skill
 from skillwire.wire.extension import EXTENSION_ID
 
@@ -43,6 +47,7 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import DirectoryChild
     from skillwire.client.dialects.contract import Children, Dialect, DialectName
+    from skillwire.client.remote import RemoteCatalog
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
     Extractor = Callable[[str], Iterable[str]]
@@ -160,6 +165,38 @@ class SkillsClient:
             return await (await self._required_dialect()).get_skill(uri)
         except ProtocolError as error:
             return await (await self._other_dialect(error)).get_skill(uri)
+
+    @cached_property
+    def catalog(self) -> RemoteCatalog:
+        """The same skills as a ``Catalog``, to combine, serve or compare them."""
+        from skillwire.client.remote import RemoteCatalog  # late: it is built on this module
+
+        return RemoteCatalog(self)
+
+    async def get(self, skill: str) -> SkillEntry:
+        """The current entry of the skill with this name, path or URI (G1, N1)."""
+        return await find_skill(self.catalog, skill)
+
+    async def read(self, skill: str, path: str = SKILL_MD) -> VerifiedFile:
+        """The file at ``path`` inside the skill with this name, path or URI, verified (V1, V2, V4)."""
+        entry = await self.get(skill)
+        root = skill_root(parse_uri(entry.uri))
+        return await self.catalog.fetch(entry, format_uri(f"{root.path}/{parse_path(path)}", root.scheme))
+
+    async def download(self, skill: str, folder: str | Path, *, replace: bool = False) -> Path:
+        """Write a skill, completely verified, as a folder with its name in ``folder``; returns that folder.
+
+        Nothing is written if one file does not match (V1), or if the skill is or contains a repository (Z3).
+        With ``replace`` an existing folder of that name is replaced.
+        """
+        entry = await self.get(skill)
+        try:
+            written = await export_skill(self.catalog, entry, Path(folder), replace=replace, limits=self.limits)
+        except FormatError as error:
+            if error.reference != "destination-exists":
+                raise
+            raise FormatError(error.reference, error.message, "pass replace=True, or another folder") from error
+        return written.folder
 
     async def read_skill(self, entry: SkillEntry) -> VerifiedSkill:
         """The ``SKILL.md`` of ``entry``, with verified bytes and fields (V1, V4)."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from contextlib import asynccontextmanager
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -185,6 +186,11 @@ class Skills:
         for served, notifier in self._attached:
             served.replace_catalog(self.catalog)
             notifier.replace_catalog(self.catalog)
+
+    @cached_property
+    def server(self) -> Server[Any]:
+        """A server with only these skills. Run it on any transport of the SDK; ``connect`` uses it in memory."""
+        return build_server(self)
 
     def scope(self, path: str) -> Scope:
         """The tools, prompts and resources of the server that the skill at ``path`` binds (M3)."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
 from skillwire.errors import FormatError
@@ -57,14 +57,16 @@ _PLAIN_TAIL = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.~-]+)+\Z")
 
 
 class Resource(NamedTuple):
-    """One file of a skill: its URI, digest and size in bytes (E2, E3).
+    """One file of a skill: its URI, digest and size in bytes (E2, E3), and its path inside the skill.
 
-    A value is ``None`` if the server did not send it. Servers of the extension always send all of them.
+    A value is ``None`` if the server did not send it. Servers of the extension always send all of them. A
+    ``SkillEntry`` sets the paths of its files. The path is empty if the file is not inside the skill (P4).
     """
 
     uri: str
     digest: str | None
     size: int | None
+    path: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +124,12 @@ class SkillEntry:
     modified: float | None = field(default=None, compare=False)
     whole_frontmatter: bool = True
     received: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not all(file.path for file in self.files):
+            files = tuple(file._replace(path=path_inside(self.uri, file.uri)) for file in self.files)
+            resources = replace(self.resources, known=files) if isinstance(self.resources, Partial) else files
+            object.__setattr__(self, "resources", resources)
 
     @property
     def name(self) -> str:
@@ -220,7 +228,7 @@ class SkillEntry:
         return {
             "uri": self.uri,
             "frontmatter": dict(self.frontmatter),
-            "resources": [item._asdict() for item in self.files] if whole else DYNAMIC,
+            "resources": [file_to_json(file) for file in self.files] if whole else DYNAMIC,
         }
 
     def as_received(self) -> dict[str, Any]:
@@ -242,10 +250,27 @@ def build_entry(
     if isinstance(files, str):
         return SkillEntry(uri, frontmatter, DYNAMIC, meta, modified)
     resources = [
-        Resource(format_uri(f"{skill_path}/{path}", scheme), digest, size) for path, digest, size in files
+        Resource(format_uri(f"{skill_path}/{path}", scheme), digest, size, path) for path, digest, size in files
     ]
     resources.sort()
     return SkillEntry(uri, frontmatter, tuple(resources), meta, modified)
+
+
+def file_to_json(file: Resource) -> dict[str, Any]:
+    """The claim about a file in the form of the extension (E2)."""
+    return {"uri": file.uri, "digest": file.digest, "size": file.size}
+
+
+def path_inside(skill_uri: str, uri: str) -> str:
+    """The decoded path of a file inside the skill at ``skill_uri``; empty if it is not inside."""
+    root = skill_uri.removesuffix(SKILL_MD)
+    if uri.startswith(root) and _PLAIN_TAIL.match("/" + uri.partition("://")[2]):
+        return uri[len(root) :]
+    try:
+        around, place = skill_root(parse_uri(skill_uri)), parse_uri(uri)
+    except FormatError:
+        return ""
+    return "/".join(place.segments[len(around.segments) :]) if is_within(around, place) else ""
 
 
 def fold(path: str) -> str:
@@ -328,10 +353,10 @@ def _parse_resources(
         raise invalid_entry(f"'resources' lists more than {limits.max_resources} files", "E6")
     plain_root = uri[: -len(SKILL_MD) - 1] if _PLAIN_TAIL.match("/" + uri.partition("://")[2]) else None
     resources = tuple(_parse_resource(item, root, plain_root, sized=sized) for item in items)
-    paths = {_path(resource.uri, root, plain_root) for resource in resources}
+    paths = {resource.path for resource in resources}
     if len(paths) != len(resources):
         raise invalid_entry("'resources' lists a file twice", "E2")
-    if f"/{SKILL_MD}" not in paths:
+    if SKILL_MD not in paths:
         raise invalid_entry("'resources' does not list the SKILL.md", "E2")
     return resources
 
@@ -341,7 +366,8 @@ def _parse_resource(value: object, root: SkillUri, plain_root: str | None, *, si
     uri = _text(fields, "uri")
     if not _is_plain(uri, plain_root) and not _is_inside(root, uri):
         raise invalid_entry(f"the resource {uri!r:.200} is outside the skill", "E4")
-    return Resource(uri, parse_digest(fields.get("digest")), _size(fields, uri, sized=sized))
+    digest, size = parse_digest(fields.get("digest")), _size(fields, uri, sized=sized)
+    return Resource(uri, digest, size, _path(uri, root, plain_root))
 
 
 def _size(fields: Mapping[str, Any], uri: str, *, sized: bool) -> int | None:
@@ -380,10 +406,10 @@ def _is_plain(uri: str, plain_root: str | None) -> bool:
 
 
 def _path(uri: str, root: SkillUri, plain_root: str | None) -> str:
-    """The decoded path inside the skill, with a leading slash."""
+    """The decoded path inside the skill."""
     if _is_plain(uri, plain_root):
-        return uri[len(plain_root or "") :]
-    return "/" + "/".join(parse_uri(uri).segments[len(root.segments) :])
+        return uri[len(plain_root or "") + 1 :]
+    return "/".join(parse_uri(uri).segments[len(root.segments) :])
 
 
 def _mapping(value: object, what: str) -> dict[str, Any]:

@@ -148,7 +148,7 @@ async def test_a_changed_file_is_never_served_against_an_old_entry(tmp_path: Pat
         }
     after = await catalog.get_skill("skill://acme/release/SKILL.md")
     assert after != before
-    assert (uri, digest_of(b"-  "), 3) in after.files
+    assert (uri, digest_of(b"-  "), 3) in [file[:3] for file in after.files]
 
 
 @rule("R2")

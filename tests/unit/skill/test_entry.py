@@ -112,8 +112,8 @@ def test_an_entry_of_someone_else_may_lack_labels() -> None:
     assert (entry.name, entry.description) == ("", "")
 
 
-WHOLE = Resource("skill://acme/refunds/SKILL.md", digest_of(SKILL_MD), len(SKILL_MD))
-MORE = Resource("skill://acme/refunds/a%20b.md", digest_of(b""), 0)
+WHOLE = Resource("skill://acme/refunds/SKILL.md", digest_of(SKILL_MD), len(SKILL_MD), "SKILL.md")
+MORE = Resource("skill://acme/refunds/a%20b.md", digest_of(b""), 0, "a b.md")
 
 
 def claim(resources: Any, **fields: Any) -> SkillEntry:
@@ -159,7 +159,16 @@ def test_an_entry_with_a_gap_goes_out_as_dynamic(entry: SkillEntry) -> None:
 
 @rule("E2")
 def test_an_entry_without_gaps_goes_out_whole() -> None:
-    assert claim((WHOLE, MORE)).to_json()["resources"] == [WHOLE._asdict(), MORE._asdict()]
+    whole, more = ({"uri": file.uri, "digest": file.digest, "size": file.size} for file in (WHOLE, MORE))
+    assert claim((WHOLE, MORE)).to_json()["resources"] == [whole, more]
+
+
+def test_a_file_has_its_path_inside_the_skill() -> None:
+    elsewhere = Resource("wiki://pages/17", None, None)
+    files = (WHOLE, Resource("skill://acme/refunds/deep/%61.md", None, None), elsewhere)
+    plain = tuple(file._replace(path="") for file in files)
+    assert [file.path for file in claim(Partial(plain)).files] == ["SKILL.md", "deep/a.md", ""]
+    assert [file.path for file in parse_entry(claim((WHOLE, MORE)).to_json()).files] == ["SKILL.md", "a b.md"]
 
 
 @rule("E2")

@@ -204,7 +204,9 @@ def test_a_file_that_claims_too_much_is_not_asked_for() -> None:
 
 @rule("V2")
 def test_what_is_promised_is_told_before_anything_is_read() -> None:
-    assert expect_file(entry_of(), REPLY_URI) == Resource(REPLY_URI, digest_of(REPLY), len(REPLY))
+    assert expect_file(entry_of(), REPLY_URI) == Resource(
+        REPLY_URI, digest_of(REPLY), len(REPLY), "templates/reply.md"
+    )
 
 
 @rule("E2b", "V1")

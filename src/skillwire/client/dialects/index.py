@@ -295,7 +295,7 @@ def _with_files(entry: SkillEntry, files: dict[str, bytes], archive: Archive) ->
     if entry.files[0].digest is not None:
         digests[SKILL_MD] = verify_file(entry, entry.uri, files[SKILL_MD]).digest
     resources = tuple(
-        Resource(format_uri(f"{root.path}/{path}", root.scheme), digests.get(path), len(data))
+        Resource(format_uri(f"{root.path}/{path}", root.scheme), digests.get(path), len(data), path)
         for path, data in sorted(files.items())
     )
     return replace(entry, resources=resources if promised else Partial(resources))

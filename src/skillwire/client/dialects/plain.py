@@ -142,7 +142,7 @@ def parse_manifest(data: bytes, root: SkillUri, limits: Limits = DEFAULT_LIMITS)
         uri = str(parse_uri(format_uri(f"{root.path}/{path}", root.scheme)))
         if uri in resources:
             raise invalid_entry(f"the manifest lists {path!r:.200} twice", "E2")
-        resources[uri] = Resource(uri, _digest(file.get("hash")), size)
+        resources[uri] = Resource(uri, _digest(file.get("hash")), size, path)
     if format_uri(f"{root.path}/{SKILL_MD}", root.scheme) not in resources:
         raise invalid_entry("the manifest does not list the SKILL.md", "E2")
     return tuple(sorted(resources.values()))

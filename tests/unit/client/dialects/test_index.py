@@ -59,7 +59,7 @@ def test_an_entry_of_the_older_generation_has_a_name_a_description_and_a_place()
     assert skill.archive is None
     assert skill.entry.uri == URI
     assert skill.entry.frontmatter == without(FIELDS, "license")
-    assert skill.entry.resources == Partial((Resource(URI, DIGEST, None),))
+    assert skill.entry.resources == Partial((Resource(URI, DIGEST, None, "SKILL.md"),))
     assert skill.entry.gaps == {"manifest", "size", "frontmatter"}
 
 
@@ -76,7 +76,7 @@ def test_an_entry_of_the_newer_generation_has_the_whole_frontmatter() -> None:
 def test_without_a_digest_none_is_promised(item: dict[str, Any]) -> None:
     for given in (without(item, "digest"), item | {"digest": None}):
         skill = parse_index_entry(given)
-        assert skill.entry.files == (Resource(URI, None, None),)
+        assert skill.entry.files == (Resource(URI, None, None, "SKILL.md"),)
         assert "digest" in skill.entry.gaps
 
 
@@ -92,7 +92,7 @@ def test_an_archive_of_the_older_generation_is_the_skill_beside_it() -> None:
     skill = parse_index_entry(OLDER_ARCHIVE | {"mimeType": "application/gzip"})
     assert skill.archive == Archive(TAR_URI, "application/gzip", digest_of(TAR))
     assert skill.entry.uri == URI
-    assert skill.entry.files == (Resource(URI, None, None),)
+    assert skill.entry.files == (Resource(URI, None, None, "SKILL.md"),)
 
 
 @rule("I2")
@@ -109,7 +109,7 @@ def test_a_skill_may_be_there_as_files_and_packed() -> None:
     skill = parse_index_entry(NEWER | {"archives": packed})
     assert skill.archive is not None
     assert skill.archive.uri == ZIP_URI
-    assert skill.entry.files == (Resource(URI, DIGEST, None),)
+    assert skill.entry.files == (Resource(URI, DIGEST, None, "SKILL.md"),)
 
 
 MIXED = OLDER_ARCHIVE | {"frontmatter": FIELDS, "url": ZIP_URI, "digest": digest_of(ZIP)}
@@ -120,7 +120,7 @@ def test_an_archive_may_have_the_fields_of_both_generations() -> None:
     """Its digest is the archive's; of the archives that it lists, the first is taken."""
     skill = parse_index_entry(MIXED)
     assert (skill.entry.uri, skill.entry.frontmatter, skill.entry.whole_frontmatter) == (URI, FIELDS, True)
-    assert skill.entry.files == (Resource(URI, None, None),)
+    assert skill.entry.files == (Resource(URI, None, None, "SKILL.md"),)
     assert skill.archive == Archive(ZIP_URI, None, digest_of(ZIP))
     listed = parse_index_entry(MIXED | {"archives": [PACKED]})
     assert (listed.entry, listed.archive) == (skill.entry, Archive(TAR_URI, "application/gzip", digest_of(TAR)))
@@ -143,11 +143,11 @@ async def test_a_skill_may_be_listed_once_as_a_file_and_once_packed(
     """Together they promise what each of them does."""
     index = Index(first, second)
     [entry] = await index.listed()
-    assert (entry.files, index.problems) == ((Resource(URI, DIGEST, None),), [])
+    assert (entry.files, index.problems) == ((Resource(URI, DIGEST, None, "SKILL.md"),), [])
     assert entry.whole_frontmatter == ("frontmatter" in first or "frontmatter" in second)
     got = await index.dialect.get_skill(URI)
     assert got.is_complete
-    assert got.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD))
+    assert got.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD), "SKILL.md")
     assert {file.uri.rpartition("/")[2] for file in got.files} == {"SKILL.md", "c.md", "data.bin"}
 
 
@@ -396,7 +396,7 @@ async def test_a_skill_that_comes_twice_counts_once_the_first_time(items: tuple[
 async def test_a_third_entry_replaces_neither_of_the_two_that_are_one(third: dict[str, Any]) -> None:
     index = Index(OLDER, OLDER_ARCHIVE, third)
     [entry] = await index.listed()
-    assert entry.files == (Resource(URI, DIGEST, None),)
+    assert entry.files == (Resource(URI, DIGEST, None, "SKILL.md"),)
     assert not entry.whole_frontmatter
     assert [problem.reference for problem in index.problems] == ["entry-repeated"]
     await index.dialect.get_skill(URI)
@@ -449,7 +449,7 @@ async def test_the_digest_of_a_skill_md_is_kept_when_its_archive_has_none() -> N
     """A promise that was made is not forgotten."""
     index = Index(NEWER | {"archives": [PACKED | {"digest": None}]})
     entry = await index.dialect.get_skill(URI)
-    assert entry.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD))
+    assert entry.resource(URI) == Resource(URI, DIGEST, len(SKILL_MD), "SKILL.md")
     assert verify_skill(entry, SKILL_MD).file.digest == DIGEST
     assert [file.digest for file in entry.files if file.uri != URI] == [None, None]
 

@@ -50,8 +50,8 @@ def test_a_manifest_lists_every_file_with_digest_and_size() -> None:
     """Sorted, and with URIs as the skill's other files have them."""
     found = parse_manifest(manifest(file("z/a b.md", digest_of(b""), 0), file("SKILL.md")), ROOT)
     assert found == (
-        Resource(URI, HASH, len(SKILL_MD)),
-        Resource("skill://acme/refunds/z/a%20b.md", digest_of(b""), 0),
+        Resource(URI, HASH, len(SKILL_MD), "SKILL.md"),
+        Resource("skill://acme/refunds/z/a%20b.md", digest_of(b""), 0, "z/a b.md"),
     )
 
 
@@ -176,15 +176,18 @@ async def test_every_resource_that_is_a_skill_md_is_taken_for_a_skill() -> None:
     assert {entry.uri: entry.resources for entry in entries} == {
         URI: Partial(
             (
-                Resource(URI, None, 5),
-                Resource("skill://acme/refunds/deep/_manifest", None, None),
-                Resource(f"{inner}/SKILL.md", None, None),
-                Resource(f"{inner}/a.md", None, None),
-                Resource("skill://acme/refunds/z.md", None, 7),
+                Resource(URI, None, 5, "SKILL.md"),
+                Resource("skill://acme/refunds/deep/_manifest", None, None, "deep/_manifest"),
+                Resource(f"{inner}/SKILL.md", None, None, "inner/SKILL.md"),
+                Resource(f"{inner}/a.md", None, None, "inner/a.md"),
+                Resource("skill://acme/refunds/z.md", None, 7, "z.md"),
             )
         ),
         f"{inner}/SKILL.md": Partial(
-            (Resource(f"{inner}/SKILL.md", None, None), Resource(f"{inner}/a.md", None, None))
+            (
+                Resource(f"{inner}/SKILL.md", None, None, "SKILL.md"),
+                Resource(f"{inner}/a.md", None, None, "a.md"),
+            )
         ),
     }
     assert entries[0].frontmatter == {"name": "refunds", "description": "Refund."}
@@ -223,7 +226,7 @@ async def test_a_skill_with_a_manifest_is_promised_whole() -> None:
 @pytest.mark.anyio
 async def test_a_skill_without_a_manifest_promises_no_digest() -> None:
     entry = await with_manifest(None).get_skill(URI)
-    assert entry.resources == Partial((Resource(URI, None, None),))
+    assert entry.resources == Partial((Resource(URI, None, None, "SKILL.md"),))
     assert entry.whole_frontmatter
 
 
@@ -251,7 +254,9 @@ BROKEN = {
 async def test_a_file_that_only_has_the_name_is_no_manifest(data: bytes) -> None:
     """An author may call a file so."""
     assert not is_manifest(data)
-    assert (await with_manifest(data).get_skill(URI)).resources == Partial((Resource(URI, None, None),))
+    assert (await with_manifest(data).get_skill(URI)).resources == Partial(
+        (Resource(URI, None, None, "SKILL.md"),)
+    )
 
 
 @rule("E2")
