@@ -335,35 +335,17 @@ APPROVALS = [
         ),
     ),
     *rows(
-        "store/memory.py",
-        "tests/contracts/test_store_contract.py",
-        (
-            "store-grants-to-another-approval",
-            "if self._approvals.get((approval.origin, approval.uri)) != approval:",
-            "if (approval.origin, approval.uri) not in self._approvals:",
-        ),
-        (
-            "store-removes-a-newer-approval",
-            "if known is None or (only is not None and known != only):",
-            "if known is None:",
-        ),
-    ),
-    *rows(
-        "store/memory.py",
-        "tests/contracts/test_store_questions.py",
-        (
-            "store-denial-ends-an-approval-of-other-content",
-            "if known is not None and known.contents == contents:",
-            "if known is not None:",
-        ),
-    ),
-    *rows(
         "store/sqlite.py",
         "tests/contracts/test_store_contract.py tests/contracts/test_store_questions.py",
         (
             "sqlite-denial-ends-an-approval-of-other-content",
             '_REMOVE_CONTENTS = f"{_REMOVE} AND contents = ?"',
             "_REMOVE_CONTENTS = f\"{_REMOVE} AND contents != ? || 'x'\"",
+        ),
+        (
+            "sqlite-removes-a-newer-approval",
+            'f"{_REMOVE} AND contents = ? AND who = ? AND at = ? AND grants = ?"',
+            'f"{_REMOVE} AND length(?) AND length(?) AND length(?) AND length(?)"',
         ),
         (
             "sqlite-grants-to-another-approval",

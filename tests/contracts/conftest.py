@@ -12,6 +12,7 @@ import anyio
 import pytest
 
 from git_server import Repository
+from model_store import ModelStore
 from skillwire import (
     ArchiveCatalog,
     CombinedCatalog,
@@ -38,8 +39,7 @@ from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack
 from skillwire.store.content_cache import ContentCache
-from skillwire.store.memory import MemoryStore
-from skillwire.store.sqlite import SqliteStore
+from skillwire.store.sqlite import MemoryStore, SqliteStore
 from skillwire.testing import Sample
 from trees import files_of, small_tree, write_tree
 
@@ -313,10 +313,12 @@ def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "model", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path, empty_store: Path) -> AsyncIterator[Store]:
     if request.param == "memory":
         store: Store = MemoryStore()
+    elif request.param == "model":
+        store = ModelStore()
     else:
         store = await SqliteStore.open(shutil.copy(empty_store, tmp_path / "store.db"), patience=60)
     yield store

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model_store import ModelStore
 from rules import rule
 from skillwire.skill.approval import EXECUTE, Approval, contents_of, covers
 from skillwire.skill.entry import DYNAMIC, Partial, Resource, SkillEntry, build_entry
 from skillwire.store.contract import Answered, LogLine, Question, SeenEntries, StoredOrigin
-from skillwire.store.memory import MemoryStore
 from skillwire.store.sqlite import SqliteStore
 
 if TYPE_CHECKING:
@@ -476,17 +476,17 @@ async def all_of(store: Store) -> list[object]:
 
 @settings(max_examples=10)
 @given(history=st.lists(steps, max_size=12))
-def test_stores_on_disk_and_in_memory_agree_after_any_history(
+def test_a_store_agrees_with_the_model_after_any_history(
     history: list[tuple[Any, ...]], empty_store: Path
 ) -> None:
     async def live() -> None:
         with tempfile.TemporaryDirectory() as folder:
             path = shutil.copy(empty_store, Path(folder) / "store.db")
-            memory, disk = MemoryStore(), await SqliteStore.open(path, patience=60)
+            model, disk = ModelStore(), await SqliteStore.open(path, patience=60)
             try:
                 for step in history:
-                    assert await take(memory, step) == await take(disk, step)
-                assert await all_of(memory) == await all_of(disk)
+                    assert await take(model, step) == await take(disk, step)
+                assert await all_of(model) == await all_of(disk)
             finally:
                 await disk.close()
 

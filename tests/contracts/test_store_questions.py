@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import pytest
 
+import model_store
 from rules import rule
 from skillwire.errors import LimitError
 from skillwire.skill.approval import EXECUTE, Approval, contents_of
 from skillwire.skill.entry import DYNAMIC, Partial, SkillEntry, build_entry
 from skillwire.skill.hidden import HiddenFind, HiddenKind
-from skillwire.store import memory, sqlite
+from skillwire.store import sqlite
 from skillwire.store.contract import (
     KEPT_SECONDS,
     LARGEST_QUESTION,
@@ -105,7 +106,7 @@ async def test_only_so_many_questions_are_open_and_expired_ones_do_not_count(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An asker that runs wild locks nobody out for long."""
-    for module in (memory, sqlite):
+    for module in (model_store, sqlite):
         monkeypatch.setattr(module, "MOST_QUESTIONS", 8)
     for number in range(8):
         await store.put_question(question(str(number)))

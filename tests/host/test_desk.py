@@ -20,7 +20,7 @@ from skillwire.host.desk import LIVES_SECONDS, ask_at_desk, give_answer, request
 from skillwire.skill.approval import EXECUTE
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, LogLine
-from skillwire.store.memory import MemoryStore
+from skillwire.store.sqlite import MemoryStore
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from skillwire.host.origins import Origins
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill import digest_of, format_uri
 from skillwire.skill.entry import Resource, SkillEntry
-from skillwire.store.memory import MemoryStore
+from skillwire.store.sqlite import MemoryStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -153,13 +153,15 @@ class Engine:
 
     def put(self, documents: Iterable[Document], gone: Iterable[str] = ()) -> None:
         """Add or replace documents, and remove those with a key in ``gone``, in one transaction."""
-        with self._using() as connection, _transaction(connection):
+        with self._using() as connection, connection:
+            connection.execute("BEGIN")
             self._counts.clear()
             words: set[str] = set()
             for key, uri, name, description, body in documents:
                 names = name if split_humps(name) == name else f"{name} {split_humps(name)}"
-                values = (key, uri, _as_bytes(name), _as_bytes(description), name_key(name))
-                connection.execute(_PUT, values)
+                # As bytes: a hostile server may use invalid Unicode in a name.
+                shown = (text.encode(errors="surrogatepass") for text in (name, description))
+                connection.execute(_PUT, (key, uri, *shown, name_key(name)))
                 [number] = connection.execute("SELECT id FROM skills WHERE key = ?", (key,)).fetchone()
                 connection.execute(_PUT_TEXTS, (number, seamed(names), seamed(description), seamed(body)))
                 words.update(split_words(f"{name} {description}".lower()))
@@ -233,40 +235,22 @@ class Engine:
         return tuple(words)
 
     def _count(self, expression: str) -> int:
+        """Count the skills that match ``expression``; estimate the number if it is large."""
         if expression not in self._counts:
             if len(self._counts) >= _MAX_COUNTS:
                 self._counts.clear()
-            self._counts[expression] = self._counted(expression)
+            (last,) = self._connection.execute("SELECT max(id) FROM skills").fetchone()
+            (some,) = self._connection.execute(_COUNT, (expression, (last or 0) // _PART)).fetchone()
+            count = some * _PART
+            if some <= ROWS:
+                (count,) = self._connection.execute(_COUNT, (expression, _LAST_ROW)).fetchone()
+            self._counts[expression] = count
         return self._counts[expression]
-
-    def _counted(self, expression: str) -> int:
-        """Count the skills that match ``expression``; estimate the number if it is large."""
-        (last,) = self._connection.execute("SELECT max(id) FROM skills").fetchone()
-        (some,) = self._connection.execute(_COUNT, (expression, (last or 0) // _PART)).fetchone()
-        if some > ROWS:
-            return some * _PART
-        return self._connection.execute(_COUNT, (expression, _LAST_ROW)).fetchone()[0]
 
     @contextmanager
     def _using(self) -> Generator[sqlite3.Connection]:
         with self._lock, _explained():
             yield self._connection
-
-
-def _as_bytes(text: str) -> bytes:
-    return text.encode(errors="surrogatepass")  # a hostile server may use invalid Unicode in a name
-
-
-@contextmanager
-def _transaction(connection: sqlite3.Connection) -> Generator[None]:
-    connection.execute("BEGIN")
-    try:
-        yield
-    except BaseException:
-        if connection.in_transaction:  # SQLite rolls back by itself after some errors
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
 
 
 @contextmanager

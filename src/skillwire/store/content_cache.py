@@ -356,10 +356,6 @@ class WriteBehind:
         for file in batch:
             self._waiting_bytes -= len(self._waiting.pop((file.uri, file.digest)).data)
 
-    def _put(self, files: Sequence[VerifiedFile]) -> None:
-        for file in files:
-            self._cache.put(self._label, file)
-
 
 def check_place(root: Path, forbidden: Sequence[Path]) -> None:
     """C2: raise ``StoreError`` for a folder inside or above one that hosts scan, or that they might scan later."""

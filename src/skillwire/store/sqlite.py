@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import sys
+import weakref
 from dataclasses import replace
 from os.path import basename
 from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, Unpack
@@ -24,7 +25,14 @@ from skillwire.errors import StoreError
 from skillwire.skill.approval import fingerprint
 from skillwire.store import documents
 from skillwire.store.contract import DECISIONS, KEPT_SECONDS, MOST_QUESTIONS, Answered, LogFilter, Store
-from skillwire.store.sqlite_file import decoding_rows, open_file, read_version, transaction, translated_errors
+from skillwire.store.sqlite_file import (
+    decoding_rows,
+    open_file,
+    open_memory,
+    read_version,
+    transaction,
+    translated_errors,
+)
 
 if TYPE_CHECKING:
     import os
@@ -91,13 +99,12 @@ class SqliteStore(Store):
         self._connection: sqlite3.Connection | None = connection
         self._name = name
         self._turn = CapacityLimiter(1)  # works as a lock on the connection
+        connection.create_function("holds", 2, _holds, deterministic=True)
 
     @classmethod
     async def open(cls, path: str | os.PathLike[str], *, patience: float = DEFAULT_PATIENCE) -> SqliteStore:
         """Open the store at ``path``, or create it; ``StoreError`` if it cannot be used or trusted."""
-        connection = await to_thread.run_sync(open_file, path, patience)
-        connection.create_function("holds", 2, _holds, deterministic=True)
-        return cls(connection, basename(path))
+        return cls(await to_thread.run_sync(open_file, path, patience), basename(path))
 
     async def put_origin(self, origin: StoredOrigin) -> None:
         """Add or replace an origin."""
@@ -342,6 +349,15 @@ class SqliteStore(Store):
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+class MemoryStore(SqliteStore):
+    """A store without a file, for tests and for a host that must not write to the disk."""
+
+    def __init__(self) -> None:
+        connection = open_memory()
+        super().__init__(connection, "memory")
+        weakref.finalize(self, connection.close)  # nothing is lost if nobody closes it
 
 
 def _log_if_new(connection: sqlite3.Connection, line: LogLine) -> bool:

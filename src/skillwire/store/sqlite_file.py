@@ -148,6 +148,13 @@ def open_file(named: str | os.PathLike[str], patience: float) -> sqlite3.Connect
         return connection
 
 
+def open_memory() -> sqlite3.Connection:
+    """Open a new store in memory, which ends with its connection."""
+    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+    migrate(connection)
+    return connection
+
+
 def _prepare(path: Path) -> None:
     """Create the folder and the file for this user alone; ``StoreError`` if another user could change them."""
     with _CREATING:
@@ -235,13 +242,8 @@ def transaction(
 ) -> Generator[None]:
     """Commit the statements of the block, or roll them all back. ``IMMEDIATE`` waits for other writers first."""
     connection.execute(f"BEGIN {kind}")
-    try:
+    with connection:
         yield
-        connection.execute("COMMIT")
-    except BaseException:
-        if connection.in_transaction:  # a full disk may have rolled it back already
-            connection.execute("ROLLBACK")
-        raise
 
 
 def _number(connection: sqlite3.Connection, query: str) -> int:

@@ -1,7 +1,6 @@
-"""A store in memory: for tests, and for a host that must not write to the disk.
+"""A model of a store, in dictionaries: a second, simple implementation that the real ones are compared with.
 
-It fulfils the contract within one process. Facts and settings are copied as JSON, so that a caller cannot change
-stored values.
+Facts and settings are copied as JSON, so that a caller cannot change stored values.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ if TYPE_CHECKING:
     from skillwire.skill.approval import Approval, Contents
 
 
-class MemoryStore(Store):
+class ModelStore(Store):
     """Everything is in dictionaries. No method awaits anything, so each call is atomic."""
 
     def __init__(self) -> None:
@@ -46,12 +45,10 @@ class MemoryStore(Store):
         self._version = 0
 
     async def put_origin(self, origin: StoredOrigin) -> None:
-        """Add or replace an origin."""
         self._origins[origin.label] = _copy_of_origin(origin)
         self._version += 1
 
     async def remove_origin(self, label: str) -> bool:
-        """Remove an origin, its entries and its approvals; whether it existed. The log stays."""
         self._version += 1
         for key in [key for key in self._entries if f"{key}#".startswith(f"{label}#")]:
             del self._entries[key]
@@ -60,16 +57,13 @@ class MemoryStore(Store):
         return self._origins.pop(label, None) is not None
 
     async def origins(self) -> Sequence[StoredOrigin]:
-        """All origins, sorted by label."""
         return [_copy_of_origin(self._origins[label]) for label in sorted(self._origins)]
 
     async def put_entries(self, label: str, seen: SeenEntries) -> None:
-        """Store the listing of an origin, and replace the earlier one."""
         self._entries[label] = seen
         self._version += 1
 
     async def add_entry(self, label: str, entry: SkillEntry) -> None:
-        """Add a requested entry to the listing of an origin."""
         seen = self._entries.get(label)
         if seen is not None:
             others = (each for each in seen.asked if each.uri != entry.uri)
@@ -77,11 +71,9 @@ class MemoryStore(Store):
             self._version += 1
 
     async def entries(self, label: str) -> SeenEntries | None:
-        """The last listing of an origin, if there is one."""
         return self._entries.get(label)
 
     async def put_approval(self, approval: Approval, line: LogLine, *, after: int | None = None) -> bool:
-        """Store an approval, replace the earlier one of the same skill, and log it (A1, A4)."""
         if after not in (None, self._newest_decision(line)):
             return False
         await self.log(line)
@@ -90,7 +82,6 @@ class MemoryStore(Store):
         return True
 
     async def put_denial(self, contents: Contents, line: LogLine, *, after: int | None = None) -> bool:
-        """Log that a user declined this content, remove its approval, and answer open questions about it (A2)."""
         if after not in (None, self._newest_decision(line)):
             return False
         await self.log(line)
@@ -101,7 +92,6 @@ class MemoryStore(Store):
         return True
 
     async def change_grants(self, approval: Approval, grants: frozenset[str], line: LogLine) -> bool:
-        """Replace the grants of ``approval``; whether it was still stored (A4, A5)."""
         if self._approvals.get((approval.origin, approval.uri)) != approval:
             return False
         await self.log(line)
@@ -109,7 +99,6 @@ class MemoryStore(Store):
         return True
 
     async def remove_approval(self, origin: str, uri: str, line: LogLine, *, only: Approval | None = None) -> bool:
-        """Remove an approval and its grants, and log it; whether it existed (A2)."""
         known = self._approvals.get((origin, uri))
         if known is None or (only is not None and known != only):
             return False
@@ -118,20 +107,16 @@ class MemoryStore(Store):
         return True
 
     async def approval(self, origin: str, uri: str) -> Approval | None:
-        """The approval of one skill."""
         return self._approvals.get((origin, uri))
 
     async def approvals(self, origin: str | None = None) -> Sequence[Approval]:
-        """All approvals, sorted by origin and URI."""
         return [self._approvals[key] for key in sorted(self._approvals) if origin in (None, key[0])]
 
     async def log(self, line: LogLine) -> None:
-        """Append a line."""
         self._log.append(replace(_copy_of_line(line), number=len(self._log) + 1))
         self._version += 1
 
     async def log_news(self, lines: Sequence[LogLine]) -> int:
-        """Append the lines that differ from the newest of their kind; how many."""
         before = len(self._log)
         for line in lines:
             newest = await self.lines(limit=1, origin=line.origin, uri=line.uri, what=(line.what,))
@@ -140,7 +125,6 @@ class MemoryStore(Store):
         return len(self._log) - before
 
     async def lines(self, *, limit: int = 100, **wanted: Unpack[LogFilter]) -> Sequence[LogLine]:
-        """The newest of the wanted lines, newest first."""
         what, before = wanted.get("what"), wanted.get("before")
         by, about = wanted.get("by", "").casefold(), wanted.get("about", "").casefold()
         found = (
@@ -156,7 +140,6 @@ class MemoryStore(Store):
         return [_copy_of_line(line) for line in islice(found, max(0, min(limit, len(self._log))))]
 
     async def decisions(self, origin: str | None = None, uri: str | None = None) -> Sequence[LogLine]:
-        """The newest decision about each skill, sorted by origin and URI."""
         newest = {
             (line.origin, line.uri): line
             for line in self._log
@@ -165,7 +148,6 @@ class MemoryStore(Store):
         return [_copy_of_line(newest[key]) for key in sorted(newest)]
 
     async def put_question(self, question: Question) -> None:
-        """Add a question, and remove those that expired."""
         question_to_text(question)  # the same size limit as in a database
         for key, known in list(self._questions.items()):
             kept = KEPT_SECONDS if key in self._answers else 0.0
@@ -177,21 +159,18 @@ class MemoryStore(Store):
         self._version += 1
 
     async def renew_question(self, key: str, until: float) -> bool:
-        """Extend the time that a question waits; whether it still exists."""
         if key not in self._questions:
             return False
         self._questions[key] = replace(self._questions[key], waits_until=until)
         return True
 
     async def questions(self, now: float) -> Sequence[Question]:
-        """The open questions that have not expired, the oldest first."""
         return sorted(
             (each for each in self._questions.values() if self._is_open(each, now)),
             key=lambda question: (question.asked_at, question.id),
         )
 
     async def answer_question(self, key: str, answered: Answered) -> bool:
-        """Answer a question; whether this was its first answer."""
         question = self._questions.get(key)
         if question is None or not self._is_open(question, answered.at):
             return False
@@ -200,24 +179,20 @@ class MemoryStore(Store):
         return True
 
     async def answer_to(self, key: str) -> Answered | None:
-        """The answer to a question, if there is one."""
         return self._answers.get(key)
 
     async def withdraw_question(self, key: str) -> Answered | None:
-        """Remove a question; its answer, if it had one."""
         self._questions.pop(key, None)
         self._version += 1
         return self._answers.pop(key, None)
 
     async def version(self) -> int:
-        """A number that differs after every change."""
         return self._version
 
     async def close(self) -> None:
         """Do nothing: no file is open."""
 
     def _newest_decision(self, about: LogLine) -> int:
-        """The number of the newest decision about the skill of a line; 0 if there is none."""
         place = about.origin, about.uri
         newest = (line for line in reversed(self._log) if _is_decision(line) and (line.origin, line.uri) == place)
         return next((line.number for line in newest), 0)
