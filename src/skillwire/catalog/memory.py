@@ -12,6 +12,7 @@ from skillwire.catalog.safe_open import LocalFile
 from skillwire.catalog.snapshot import ReadFolder, SkillSource, SnapshotCatalog, apply_rules
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
@@ -55,10 +56,17 @@ class MemoryCatalog(SnapshotCatalog):
         self._metas: dict[str, SkillMeta] = {}
         self._writing = threading.Lock()
         tree: dict[str, bytes] = {}
+        refused: dict[str, ReadFolder] = {}
         for skill in skills:
-            tree.update(skill.tree())
+            try:
+                tree.update(skill.tree())
+            except FormatError as error:
+                path = skill.path
+                problem = Diagnostic("file-name-invalid", error.message, error.hint, file=path, skill=path)
+                refused[path] = ReadFolder(True, None, (problem,))
             self._metas[skill.path] = skill.meta
-        self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, ""))
+        found = find_skills(tree, scheme=scheme, limits=limits, metas=self._metas)
+        self._adopt(tree, self._metas, *self._snapshot.updated((), {**found, **refused}))
 
     @classmethod
     def from_tree(

@@ -33,6 +33,13 @@ async def test_one_bad_skill_of_the_constructor_does_not_affect_the_others() -> 
     assert [entry.name async for entry in catalog.entries()] == ["b", "refunds"]
 
 
+@pytest.mark.parametrize("bad", [Skill("../bad", {"SKILL.md": b""}), Skill("bad", {"../x": b"", "SKILL.md": b""})])
+async def test_a_path_that_no_skill_can_have_is_a_problem_of_that_skill(bad: Skill) -> None:
+    catalog = MemoryCatalog([bad, Skill("good", {"SKILL.md": skill_md("good")})])
+    assert [entry.path async for entry in catalog.entries()] == ["good"]
+    assert [(each.reference, each.skill) for each in await catalog.problems()] == [("file-name-invalid", bad.path)]
+
+
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_skills_can_be_put_from_many_threads(anyio_backend: str) -> None:
     """None is lost, and a stream in an event loop is woken and sees each of them."""
