@@ -26,7 +26,7 @@ from benchmarks.server_process import running
 from benchmarks.trees import generate
 from skillwire import MemoryCatalog, Skill, Skills, connect
 from skillwire.gateway.config import Plan
-from skillwire.gateway.gateway import open_gateway
+from skillwire.gateway.gateway import run_gateway
 from skillwire.server.skills import build_server
 from skillwire.wire.extension import SKILLS_LIST
 
@@ -109,7 +109,7 @@ async def listings(seconds: float) -> tuple[float, float, float]:
     plan = Plan(servers={f"up{n:02}": slow_server(n, pace) for n, pace in enumerate(paces)})
     with tempfile.TemporaryDirectory() as place:
         begun = time.perf_counter()
-        async with open_gateway(plan, place) as gateway:
+        async with run_gateway(plan, place) as gateway:
             assert len([entry async for entry in gateway.catalog.entries()]) == UPSTREAMS * SKILLS
             together = time.perf_counter() - begun
             begun = time.perf_counter()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 import uvicorn
 
-from skillwire.server.http import HttpServer, listen
+from skillwire.server.http import HttpServer, WebApp, listen
 
 if TYPE_CHECKING:
     import socket
@@ -85,6 +85,6 @@ async def serving_app(app: ASGIApp, listener: socket.socket | None = None) -> As
 async def serving_http(server: Server[Any], *, catalog: Callable[[], Catalog] | None = None) -> AsyncIterator[str]:
     """The URL of an MCP server; other dialects are at paths below it."""
     listener = listen("127.0.0.1", 0)
-    app = HttpServer(server, listener, catalog=catalog).app()
+    app = HttpServer(WebApp(server, catalog=catalog), listener).app
     async with serving_app(app, listener) as address:
         yield f"{address}/mcp"

@@ -47,6 +47,8 @@ if TYPE_CHECKING:
     from skillwire.errors import StoreError as StoreError
     from skillwire.errors import UpstreamError as UpstreamError
     from skillwire.errors import VerificationError as VerificationError
+    from skillwire.gateway.gateway import Gateway as Gateway
+    from skillwire.gateway.gateway import open_gateway as open_gateway
     from skillwire.host.approvals import Answer as Answer
     from skillwire.host.approvals import ApprovalRequest as ApprovalRequest
     from skillwire.host.approvals import Policy as Policy
@@ -59,9 +61,12 @@ if TYPE_CHECKING:
     from skillwire.host.results import ToolResult as ToolResult
     from skillwire.host.skill_host import SkillHost as SkillHost
     from skillwire.limits import Limits as Limits
+    from skillwire.server.access import Access as Access
+    from skillwire.server.access import read_access as read_access
     from skillwire.server.callers import Caller as Caller
     from skillwire.server.endpoints import DialectPaths as DialectPaths
     from skillwire.server.endpoints import Dialects as Dialects
+    from skillwire.server.http import WebApp as WebApp
     from skillwire.server.skills import Skills as Skills
     from skillwire.skill.approval import Approval as Approval
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
@@ -78,10 +83,12 @@ if TYPE_CHECKING:
     from skillwire.skill.review import Review as Review
     from skillwire.skill.verify import VerifiedFile as VerifiedFile
     from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
+    from skillwire.web.catalog.site import catalog_page as catalog_page
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Access": "server.access",
     "Activation": "client.dialects.named",
     "Answer": "host.approvals",
     "Approval": "skill.approval",
@@ -100,6 +107,7 @@ _HOMES = {
     "Discovered": "client.connect",
     "FilesCatalog": "catalog.files",
     "FormatError": "errors",
+    "Gateway": "gateway.gateway",
     "GeneratedCatalog": "catalog.generated",
     "LimitError": "errors",
     "Limits": "limits",
@@ -141,15 +149,19 @@ _HOMES = {
     "VerificationError": "errors",
     "VerifiedFile": "skill.verify",
     "VerifiedSkill": "skill.verify",
+    "WebApp": "server.http",
     "ask_at_desk": "host.desk",
     "build_catalog": "skill.model",
     "build_summary": "skill.model",
+    "catalog_page": "web.catalog.site",
     "check_path": "catalog.check",
     "connect": "client.connect",
     "discover_and_build_catalog": "client.connect",
     "estimate_tokens": "skill.model",
     "list_many": "client.connect",
+    "open_gateway": "gateway.gateway",
     "package_catalog": "catalog.directory",
+    "read_access": "server.access",
 }
 
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll] - a test compares both lists

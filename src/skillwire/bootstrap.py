@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from skillwire.server.access import Access
     from skillwire.server.endpoints import Endpoint, Fallback
     from skillwire.server.http import HttpServer
-    from skillwire.server.page import MountedPage
+    from skillwire.server.page import PageMaker
     from skillwire.server.skills import Skills
     from skillwire.skill.entry import SkillMeta
 
@@ -247,7 +247,6 @@ def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
         page_size=settings.page_size,
         freshness=Freshness(settings.ttl_seconds * 1000, settings.cache_scope),
         watch=settings.watch,
-        visible=None if settings.access is None else settings.access.visible,
         on_problem=ignore_problem,
         dialects=Dialects(
             settings.dialect,
@@ -258,39 +257,32 @@ def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
     )
 
 
-def build_server(skills: Skills, settings: ServerSettings) -> Any:
-    """Make a server that serves only ``skills``, for any transport."""
+def build_server(skills: Skills, settings: ServerSettings, gateway: Gateway | None = None) -> Any:
+    """Make a server of the SDK that serves only ``skills``, for stdio. A gateway asks its client for approvals."""
     from skillwire.server.skills import build_server
 
-    return build_server(skills, name=settings.name, instructions=settings.instructions)
-
-
-def build_gateway_server(
-    gateway: Gateway, skills: Skills, settings: ServerSettings, *, elicits: bool = True
-) -> Any:
-    """Make the server of a gateway. ``elicits``: clients learn which skills wait for approval, and are asked."""
-    from skillwire.gateway.elicitation import attach_elicitation
-    from skillwire.server.callers import CallerViews
-    from skillwire.server.notifications import everything
-
-    server, access = build_server(skills, settings), settings.access
-    if elicits:
-        views = None if access is None else CallerViews(access.visible)
-        attach_elicitation(server, gateway, lambda: everything if views is None else views.sees())
+    server = build_server(skills, name=settings.name, instructions=settings.instructions)
+    if gateway is not None:
+        gateway.ask_clients(server)
     return server
 
 
 def build_http_server(
-    server: Any,  # of the SDK
+    skills: Skills,
     listener: socket.socket,
     settings: ServerSettings,
     *,
-    catalog: Callable[[], Catalog],
-    page: MountedPage | None,
-    asks: bool = False,
+    page: PageMaker | None,
+    gateway: Gateway | None = None,
+    is_open: bool = False,
 ) -> HttpServer:
-    """Put a server and its page on a listening socket."""
+    """Put ``skills`` and their page on a listening socket. ``is_open``: every machine can connect to a gateway."""
     from skillwire.server.http import HttpOptions, HttpServer
 
-    options = HttpOptions(settings.access, settings.public_url, asks=asks, replay_bytes=settings.replay_bytes)
-    return HttpServer(server, listener, options, catalog=catalog, page=page)
+    options = HttpOptions(settings.access, settings.public_url, replay_bytes=settings.replay_bytes)
+    name, text = settings.name, settings.instructions
+    if gateway is None:
+        app = skills.web_app(options, name=name, instructions=text, page=page)
+    else:
+        app = gateway.web_app(skills, options, name=name, instructions=text, page=page, is_open=is_open)
+    return HttpServer(app, listener)

@@ -14,7 +14,7 @@ from http_server import serving_config
 from rules import rule
 from skillwire.host.host import Host
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
-from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.http_protocol import ChunkedTransport, Connections
 from skillwire.server.skills import Skills, build_server
 from skillwire.store.sqlite import MemoryStore
@@ -98,7 +98,8 @@ async def serving(
         skills = Skills(write_tree(folder / "skills", small_tree()), watch=False)
         replay = 0 if kind == "serve without replay" else MIB
         options = HttpOptions(replay_bytes=replay, limits=limits, max_connections=max_connections)
-        config = HttpServer(build_server(skills), listener, options, catalog=lambda: skills.catalog).config()
+        app = WebApp(build_server(skills), options, catalog=lambda: skills.catalog)
+        config = HttpServer(app, listener).config()
     async with serving_config(config, listener) as server:
         yield Served(listener.getsockname()[1], server.server_state.connections)
 
@@ -110,7 +111,7 @@ async def serving_app(
     """The web server of ``serve`` around another application."""
     listener = listen("127.0.0.1", 0)
     options = HttpOptions(limits=limits, replay_bytes=0, max_connections=max_connections)
-    config = HttpServer(build_server(Skills(folder, watch=False)), listener, options).config()
+    config = HttpServer(WebApp(build_server(Skills(folder, watch=False)), options), listener).config()
     config.app, config.lifespan = app, "off"
     async with serving_config(config, listener) as server:
         yield Served(listener.getsockname()[1], server.server_state.connections)

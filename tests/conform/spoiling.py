@@ -11,7 +11,7 @@ from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.servers import UrlServer
 from skillwire.conform.report import Verdict
 from skillwire.conform.server import check_server
-from skillwire.server.http import HttpServer, listen
+from skillwire.server.http import HttpServer, WebApp, listen
 from skillwire.server.skills import Skills, build_server
 from trees import skill_md
 
@@ -81,7 +81,7 @@ async def serving(spoil: Spoil = honest, skills: list[Skill] = TREE) -> AsyncIte
     """The URL of our server over ``skills``, with its answers spoiled."""
     listener = listen("127.0.0.1", 0)
     server = build_server(Skills(MemoryCatalog(skills), page_size=2, watch=False))
-    app = Spoiled(HttpServer(server, listener).app(), spoil)
+    app = Spoiled(HttpServer(WebApp(server), listener).app, spoil)
     async with serving_app(app, listener) as address:
         yield f"{address}/mcp"
 

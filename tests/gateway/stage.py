@@ -11,7 +11,7 @@ import anyio
 from adversarial.adversary import SMALL, HostileServer
 from skillwire import MemoryCatalog, Skill, connect
 from skillwire.gateway.config import Plan, parse_policy
-from skillwire.gateway.gateway import open_gateway
+from skillwire.gateway.gateway import run_gateway
 from skillwire.server.skills import Skills, build_server
 from trees import files_of, skill_md, small_tree
 
@@ -67,7 +67,7 @@ async def gateway_of(
         files = folders or {}, renews_snapshots, config, config and state
         plan = Plan(parse_policy(policy), targets, *files, is_public)
         options.setdefault("limits", replace(SMALL, max_cursor_length=1000))  # activation tokens are longer
-        gateway = await stack.enter_async_context(open_gateway(plan, state, **options))
+        gateway = await stack.enter_async_context(run_gateway(plan, state, **options))
         if settle:
             await gateway.settle(SECONDS)
         yield gateway

@@ -13,8 +13,6 @@ from mcp_types import ElicitResult
 from gateway.stage import SECONDS, gateway_of, hostile
 from gateway.test_elicitation import ADMIT, NOTES, Person, wire_of
 from rules import rule
-from skillwire.gateway.elicitation import attach_elicitation
-from skillwire.server.notifications import everything
 from skillwire.server.skills import Skills, build_server
 
 if TYPE_CHECKING:
@@ -30,7 +28,7 @@ async def test_a_decline_counts_for_its_session(state: Path) -> None:
     first, second = Person(decline, decline), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_elicitation(server, gateway, lambda: everything)
+        gateway.ask_clients(server)
         async with (
             Client(server, mode="legacy", elicitation_callback=first) as one,
             Client(server, mode="legacy", elicitation_callback=second) as other,
@@ -49,7 +47,7 @@ async def test_a_decline_without_a_session_counts_for_a_minute(
     first, second = Person(ElicitResult(action="decline")), Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_elicitation(server, gateway, lambda: everything)
+        gateway.ask_clients(server)
         async with Client(server, elicitation_callback=first) as one:
             with pytest.raises(MCPError):
                 await one.read_resource(NOTES)

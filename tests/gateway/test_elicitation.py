@@ -16,9 +16,8 @@ from host.stage import entry_of, make_dynamic, rotate
 from http_server import serving_http
 from interaction.conftest import Wire
 from rules import rule
-from skillwire.gateway.elicitation import approval_form, attach_elicitation, is_approval
+from skillwire.gateway.elicitation import approval_form, is_approval
 from skillwire.server.endpoints import Dialects
-from skillwire.server.notifications import everything
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.review import review_entry
 from trees import skill_md
@@ -52,10 +51,10 @@ async def wire_of(
     gateway: Gateway,
     mode: str,
     person: Any,
-    sees: Callable[[str], bool] = everything,
+    sees: Callable[[str], bool] = lambda _: True,
 ) -> AsyncIterator[Wire]:
     server = build_server(Skills(gateway.catalog, watch=False))
-    attach_elicitation(server, gateway, lambda: sees)
+    gateway.ask_clients(server, lambda: sees)
     async with Client(server, mode=mode, elicitation_callback=person) as client:
         yield Wire(client, "legacy" if mode == "legacy" else "modern")
 
@@ -86,7 +85,7 @@ async def test_a_client_gets_an_error_at_once_if_responses_are_plain_json(state:
     person = Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_elicitation(server, gateway, lambda: everything)
+        gateway.ask_clients(server)
         async with serving_http(server) as url, Client(url, mode=mode, elicitation_callback=person) as client:
             with anyio.fail_after(SECONDS):
                 try:
@@ -288,7 +287,7 @@ async def test_a_client_that_uses_names_is_asked_or_gets_the_error_too(
     person = Person()
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False, dialects=Dialects(dialect)))
-        attach_elicitation(server, gateway, lambda: everything)
+        gateway.ask_clients(server)
         async with Client(server, mode=mode, elicitation_callback=person) as client:
             wire = Wire(client, "legacy" if mode == "legacy" else "modern")
             if mode == "legacy":

@@ -15,9 +15,8 @@ from host.stage import rotate
 from interaction.conftest import Wire
 from rules import rule
 from skillwire import Skills
-from skillwire.gateway.elicitation import APPROVE_FIELD, attach_elicitation
+from skillwire.gateway.elicitation import APPROVE_FIELD
 from skillwire.gateway.store_tasks import content_name
-from skillwire.server.notifications import everything
 from skillwire.server.skills import build_server
 from skillwire.skill.approval import fingerprint_of
 
@@ -94,7 +93,7 @@ async def test_an_answer_to_the_question_that_was_asked_counts_for_clients_only(
 async def test_an_answer_to_a_question_that_another_was_asked_approves_nothing(state: Path) -> None:
     async with gateway_of(state, {"acme": hostile()}, ADMIT) as gateway:
         server = build_server(Skills(gateway.catalog, watch=False))
-        attach_elicitation(server, gateway, lambda: everything)
+        gateway.ask_clients(server)
         asked = ""
         for name in ("one", "other"):
             who = Implementation(name=name, version="1")

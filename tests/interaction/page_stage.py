@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import httpx2
@@ -12,8 +13,8 @@ from pages import Page, dangers
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.contract import Catalog
 from skillwire.server.access import Access, digest_token, new_token
-from skillwire.server.http import HttpOptions, HttpServer, listen, url_of
-from skillwire.server.skills import Skills, build_server
+from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.skills import Skills
 from skillwire.web.catalog.site import catalog_page
 from skillwire.web.theme import PAGE_HEADERS
 from trees import skill_md, small_tree
@@ -64,21 +65,12 @@ async def serving(
     """A client of the page of a server that really serves ``source``."""
     listener = listen("127.0.0.1", 0)
     catalog = source if isinstance(source, Catalog) else local_catalog(source)
-    skills = Skills(catalog, watch=watch, visible=None if access is None else access.visible)
-    server = build_server(skills)
-    page = catalog_page(
-        skills,
-        name="the <skills>",
-        url=url_of(listener),
-        public_url=public_url,
-        access=access,
-        unlisted=unlisted,
-    )
-    http = HttpServer(server, listener, HttpOptions(access, public_url), catalog=lambda: skills.catalog, page=page)
-    async with serving_app(http.app(), listener) as address:
+    page = partial(catalog_page, unlisted=unlisted)
+    app = Skills(catalog, watch=watch).web_app(HttpOptions(access, public_url), name="the <skills>", page=page)
+    async with serving_app(HttpServer(app, listener).app, listener) as address:
         async with httpx2.AsyncClient(base_url=address, timeout=20) as client:
             yield client
-        http.drain()
+        app.drain()
 
 
 async def call(web: httpx2.AsyncClient, method: str, **params: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import httpx2
 
 from http_server import TestServer, serving_config
-from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.skills import Skills, build_server
 
 if TYPE_CHECKING:
@@ -86,7 +86,9 @@ async def asking(
         asked.through += 1
         return await call_next(ctx)
 
-    http = HttpServer(server, listener, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog)
+    http = HttpServer(
+        WebApp(server, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog), listener
+    )
     server.middleware.insert(0, seen)
     config = http.config()
     app = cast("ASGIApp", config.app)

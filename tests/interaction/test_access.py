@@ -31,7 +31,7 @@ from skillwire.server.access import (
     new_token,
     read_access,
 )
-from skillwire.server.http import HttpOptions, listen
+from skillwire.server.http import HttpOptions, WebApp, listen
 from skillwire.server.http import HttpServer as SkillServer
 from skillwire.server.skills import Skills, build_server
 from skillwire.wire.extension import Freshness
@@ -50,10 +50,10 @@ ISSUER, AUDIENCE = "https://login.example.com", "https://skills.example.com/mcp"
 async def running(root: Path, access: Access, freshness: Freshness | None = None) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
     skills = Skills(root, visible=access.visible, freshness=freshness)
-    server = SkillServer(build_server(skills), listener, HttpOptions(access))
-    async with serving_app(server.app(), listener):
+    server = SkillServer(WebApp(build_server(skills), HttpOptions(access)), listener)
+    async with serving_app(server.app, listener):
         yield server.url
-        server.drain()
+        server.app.drain()
 
 
 @asynccontextmanager

@@ -18,7 +18,7 @@ from interaction.native_server import KEY, build, native_tree
 from rules import rule
 from skillwire.server.access import Access, digest_token, new_token
 from skillwire.server.endpoints import Dialects
-from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.sdk_compat import lowlevel_server
 from trees import write_tree
 
@@ -49,10 +49,10 @@ def root(tmp_path: Path) -> Path:
 async def running(root: Path, access: Access = ACCESS, **options: Any) -> AsyncIterator[str]:
     listener = listen("127.0.0.1", 0)
     server = build(root, Dialects(activation_key=KEY, **options), access.visible)
-    http = HttpServer(lowlevel_server(server), listener, HttpOptions(access))
-    async with serving_app(http.app(), listener):
+    http = HttpServer(WebApp(lowlevel_server(server), HttpOptions(access)), listener)
+    async with serving_app(http.app, listener):
         yield f"{http.url}/native"
-        http.drain()
+        http.app.drain()
 
 
 @asynccontextmanager

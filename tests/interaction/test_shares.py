@@ -13,7 +13,7 @@ from interaction.replaying import FLAT, META, asking
 from rules import rule
 from skillwire.catalog import directory, safe_open
 from skillwire.server.access import Access, digest_token
-from skillwire.server.http import HttpOptions, HttpServer, listen
+from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.skills import Skills, build_server
 from trees import small_tree, write_tree
 
@@ -46,7 +46,7 @@ async def serving(root: Path, access: Access | None) -> AsyncIterator[tuple[http
     """A server that has room for eight sessions."""
     listener = listen("127.0.0.1", 0)
     skills = Skills(root, visible=None if access is None else access.visible, watch=False)
-    http = HttpServer(build_server(skills), listener, HttpOptions(access, max_sessions=8))
+    http = HttpServer(WebApp(build_server(skills), HttpOptions(access, max_sessions=8)), listener)
     async with httpx2.AsyncClient(timeout=20) as web, serving_config(http.config(), listener):
         yield web, http.url
 

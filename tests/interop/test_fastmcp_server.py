@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import runpy
 import subprocess
 from hashlib import sha256
 from typing import TYPE_CHECKING
@@ -18,6 +19,7 @@ from interop.honest import hashes, path_of, skills_of
 from interop.running import EXAMPLES, fastmcp_command
 from interop.wire import EXTENSION, INVALID_PARAMS, call, connected, read_bytes
 from rules import rule
+from skillwire import connect
 from skillwire.errors import FormatError
 from skillwire.server.skills import Skills
 
@@ -116,3 +118,10 @@ def test_the_documented_example_runs() -> None:
     done = subprocess.run(fastmcp_command("-c", code), cwd=root, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "ready for acme\n"
+
+
+async def test_the_example_attaches_skills_to_a_fastmcp_server() -> None:
+    file = EXAMPLES.parent / "attach_to_fastmcp.py"
+    assert len(file.read_text().splitlines()) < 40
+    async with connect(runpy.run_path(str(file))["server"]) as client:
+        assert len([entry async for entry in client.list_skills()]) == 7

@@ -71,6 +71,10 @@ class SkillNames:
         self._turn = anyio.Lock()
         self._watch = catalog.changes()
 
+    def close(self) -> None:
+        """Stop watching the catalog."""
+        self._watch.close()
+
     async def label(self, entry: SkillEntry) -> str:
         """The label of ``entry``: its name if it is unambiguous, else its path, else its URI.
 

@@ -108,13 +108,13 @@ def run(arguments: Arguments, printer: Printer) -> int:
 async def _serve_stdio(arguments: Arguments, printer: Printer, plan: Plan) -> None:
     import anyio
 
-    from skillwire.bootstrap import build_gateway_server, build_skills
-    from skillwire.gateway.gateway import open_gateway
+    from skillwire.bootstrap import build_server, build_skills
+    from skillwire.gateway.gateway import run_gateway
     from skillwire.server.skills import serve_stdio
 
     settings = settings_of(arguments, watch=False)  # the gateway follows its upstreams itself
-    async with open_gateway(plan, state_of(arguments)) as gateway:
-        server = build_gateway_server(gateway, build_skills(gateway.catalog, settings), settings)
+    async with run_gateway(plan, state_of(arguments)) as gateway:
+        server = build_server(build_skills(gateway.catalog, settings), settings, gateway)
         async with anyio.create_task_group() as group:
             await group.start(_exit_on_signal, gateway)  # before the first message, which may cause a signal
             print_start_help(_with_files(arguments), printer)
@@ -128,22 +128,20 @@ async def _serve_http(
 ) -> None:
     import anyio
 
-    from skillwire.bootstrap import build_gateway_server, build_http_server, build_skills
-    from skillwire.gateway.gateway import open_gateway
-    from skillwire.server.http import listen, url_of
+    from skillwire.bootstrap import build_http_server, build_skills
+    from skillwire.gateway.gateway import run_gateway
+    from skillwire.server.http import listen
 
     settings = settings_of(arguments, watch=False)
     listener = listen(*address)
-    anybody, policy = is_open(listener, settings.access), plan.policy
-    async with open_gateway(plan, state_of(arguments)) as gateway:
+    anybody = is_open(listener, settings.access)
+    async with run_gateway(plan, state_of(arguments)) as gateway:
         skills = build_skills(gateway.catalog, settings)
-        server = build_gateway_server(gateway, skills, settings, elicits=not anybody)
-        asks = policy.mode == "admit" and not policy.read_only and bool(policy.approvers) and not anybody
-        page = page_of(skills, arguments, settings, url_of(listener))
-        http = build_http_server(server, listener, settings, catalog=lambda: gateway.catalog, page=page, asks=asks)
+        page = page_of(arguments)
+        http = build_http_server(skills, listener, settings, page=page, gateway=gateway, is_open=anybody)
         enable_access_log(arguments)
         print_connect_help(arguments, http.url, printer, is_open=anybody)
-        if policy.approvers and anybody:
+        if plan.policy.approvers and anybody:
             printer.talk("note: 'approvers' in the policy has no effect without --access: clients have no names")
         async with anyio.create_task_group() as group:
             group.start_soon(_report, gateway, arguments, printer)

@@ -100,8 +100,8 @@ def _serve_stdio(arguments: Arguments, printer: Printer) -> None:
 def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) -> None:
     import anyio
 
-    from skillwire.bootstrap import build_http_server, build_server, build_skills
-    from skillwire.server.http import listen, url_of
+    from skillwire.bootstrap import build_http_server, build_skills
+    from skillwire.server.http import listen
     from skillwire.server.signals import StopSignals
 
     settings = _settings(arguments)
@@ -111,9 +111,7 @@ def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) ->
     signals.install()
     anyio.run(print_served, catalog, printer)
     skills = build_skills(catalog, settings)
-    page = page_of(skills, arguments, settings, url_of(listener))
-    server = build_server(skills, settings)
-    http = build_http_server(server, listener, settings, catalog=lambda: skills.catalog, page=page)
+    http = build_http_server(skills, listener, settings, page=page_of(arguments))
     enable_access_log(arguments)
     print_connect_help(arguments, http.url, printer, is_open=is_open(listener, settings.access))
     _collect_garbage_again()

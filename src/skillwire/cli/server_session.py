@@ -7,6 +7,7 @@ import logging
 import re
 import shlex
 import sys
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,8 +23,7 @@ if TYPE_CHECKING:
     from skillwire.bootstrap import ServerSettings
     from skillwire.catalog.contract import Catalog
     from skillwire.server.access import Access
-    from skillwire.server.page import MountedPage
-    from skillwire.server.skills import Skills
+    from skillwire.server.page import PageMaker
 
 _LOOPBACK = "127.0.0.1"
 _DIALECT_HELP = "the meaning of skills/list on stdio (default: extension); over HTTP each has its path below /mcp"
@@ -154,20 +154,13 @@ def _read_instructions(path: Path | None) -> str | None:
     raise FormatError("instructions-too-long", f"{path.name!r} is longer than 64 KiB", "shorten it")
 
 
-def page_of(skills: Skills, arguments: Arguments, settings: ServerSettings, url: str) -> MountedPage | None:
-    """Return the page for browsers, unless it is turned off."""
+def page_of(arguments: Arguments) -> PageMaker | None:
+    """Return what makes the page for browsers, unless it is turned off."""
     if arguments.no_page:
         return None
     from skillwire.web.catalog.site import catalog_page
 
-    return catalog_page(
-        skills,
-        name=settings.name,
-        url=url,
-        public_url=settings.public_url,
-        access=settings.access,
-        unlisted=getattr(arguments, "unlisted", ()),  # 'gateway' has no such option
-    )
+    return partial(catalog_page, unlisted=getattr(arguments, "unlisted", ()))  # 'gateway' has no such option
 
 
 def is_open(listener: socket.socket, access: Access | None) -> bool:

@@ -27,7 +27,7 @@ from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.conform.report import Exchange, shorten
 from skillwire.server.endpoints import Dialects
-from skillwire.server.http import HttpServer, listen
+from skillwire.server.http import HttpServer, WebApp, listen
 from skillwire.server.skills import Skills, build_server, serve_stdio
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import SkillMeta
@@ -261,9 +261,9 @@ async def served_over_http() -> AsyncGenerator[ServedProbe]:
             seen.append(one)
 
     listeners = {bait.label: listen("127.0.0.1", 0) for bait in SERVERS}
-    https = [HttpServer(_observed_server(bait, note), listeners[bait.label]) for bait in SERVERS]
+    https = [HttpServer(WebApp(_observed_server(bait, note)), listeners[bait.label]) for bait in SERVERS]
     webs = [
-        _Web(uvicorn.Config(http.app(), log_level="critical", ws="none", timeout_graceful_shutdown=1))
+        _Web(uvicorn.Config(http.app, log_level="critical", ws="none", timeout_graceful_shutdown=1))
         for http in https
     ]
     servers = {bait.label: {"type": "http", "url": http.url} for bait, http in zip(SERVERS, https, strict=True)}
@@ -275,7 +275,7 @@ async def served_over_http() -> AsyncGenerator[ServedProbe]:
                 yield ServedProbe({"mcpServers": servers}, servers[FIRST.label]["url"], None, lambda: list(seen))
             finally:
                 for http, web in zip(https, webs, strict=True):
-                    http.drain()
+                    http.app.drain()
                     web.should_exit = True
     finally:
         for listener in listeners.values():

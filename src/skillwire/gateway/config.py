@@ -220,8 +220,17 @@ class Plan:
         return "".join(f" {name} {shlex.quote(shown(path))}" for name, path in files.items() if path is not None)
 
 
-def plan_gateway(*, policy: Path | None = None, config: Path | None = None, folders: Sequence[Path] = ()) -> Plan:
-    """Read and check the files that the operator named; ``FormatError`` if they do not fit together."""
+def plan_gateway(
+    *,
+    policy: Path | None = None,
+    config: Path | None = None,
+    servers: Mapping[str, Mapping[str, Any]] | None = None,
+    folders: Sequence[Path] = (),
+) -> Plan:
+    """Read and check the files that the operator named; ``FormatError`` if they do not fit together.
+
+    ``servers`` are entries of servers beside those of the file.
+    """
     decided = GatewayPolicy() if policy is None else _read_policy(policy)
     if config is not None and decided.servers is not None:
         raise FormatError(
@@ -229,7 +238,11 @@ def plan_gateway(*, policy: Path | None = None, config: Path | None = None, fold
         )
     if policy is not None and decided.servers is not None:
         config = policy.parent / decided.servers
-    servers = {} if config is None else _servers(config, of_policy=decided.servers is not None)
+    known = {} if config is None else _servers(config, of_policy=decided.servers is not None)
+    for label in servers or {}:
+        if not _LABEL.match(label) or label in known:
+            raise _duplicate(label, "the label of a server is invalid, or a server of the file has it")
+    servers = {**known, **(servers or {})}
     places = _folders(decided, policy.parent if policy else Path(), folders, servers)
     for label in places:
         decided.upstream(label).check_folder(label)

@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from mcp.server.context import CallNext, HandlerResult
-    from mcp.server.lowlevel import Server
 
     from skillwire.gateway.gateway import Gateway, Upstream
     from skillwire.server.dialect import Context
@@ -73,12 +72,6 @@ _MAX_ITEMS = 5
 _METHODS_WITH_URI_OR_NAME = (SKILLS_GET, SKILLS_ACTIVATE, "resources/read", "prompts/get")
 
 log = logging.getLogger("skillwire.gateway")
-
-
-def attach_elicitation(server: Server[Any], gateway: Gateway, sees: Callable[[], Callable[[str], bool]]) -> None:
-    """Ask for approvals on ``server``, in ``admit`` mode. ``sees()`` tests which URIs the current caller sees."""
-    if gateway.policy.mode == "admit":
-        server.middleware.insert(0, Elicitation(gateway, sees))
 
 
 class Requester(NamedTuple):
@@ -109,7 +102,7 @@ class WaitingSkill:
 
 
 class Elicitation:
-    """The middleware."""
+    """The middleware. ``sees()`` returns a test of which URIs the current caller sees."""
 
     def __init__(self, gateway: Gateway, sees: Callable[[], Callable[[str], bool]]) -> None:
         self._gateway = gateway

@@ -9,7 +9,8 @@ import time
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
 from anyio import to_thread
@@ -19,30 +20,46 @@ from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
 from skillwire.errors import StoreError
 from skillwire.gateway.approval_gate import Admission, ApprovalGate
+from skillwire.gateway.config import plan_gateway
+from skillwire.gateway.elicitation import Elicitation
 from skillwire.gateway.federation import FederatedCatalog, Upstream, uri_map_of
 from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.host.skill_host import check_state, open_cache, open_store
+from skillwire.host.skill_host import DEFAULT_STATE, check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.server.callers import everything
+from skillwire.server.endpoints import MCP_PATH
+from skillwire.server.http import embedding_options
+from skillwire.server.skills import Skills, ignore_problem
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Mapping
-    from pathlib import Path
+    import os
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+
+    from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import Catalog
     from skillwire.client.dialects.contract import DialectName
     from skillwire.gateway.config import GatewayPolicy, Plan
+    from skillwire.server.access import Access
+    from skillwire.server.dialect import ServedSkills
+    from skillwire.server.http import HttpOptions, WebApp
+    from skillwire.server.page import PageMaker
     from skillwire.skill import SkillEntry
     from skillwire.skill.entry import SkillMeta
     from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
 
 
+def _sees_all() -> Callable[[str], bool]:
+    return everything
+
+
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A running gateway: serve ``catalog``."""
+    """A running gateway. Serve it with ``asgi``, or serve its ``catalog``."""
 
     catalog: FederatedCatalog
     upstreams: Mapping[str, Upstream]
@@ -64,6 +81,55 @@ class Gateway:
                 if upstream.remote is not None:
                     await upstream.remote.settle(seconds)
 
+    def asgi(
+        self,
+        path: str = MCP_PATH,
+        *,
+        name: str = "skillwire",
+        instructions: str | None = None,
+        access: Access | str | os.PathLike[str] | None = None,
+        public_url: str | None = None,
+        metrics: bool = True,
+        page: PageMaker | None = None,
+    ) -> WebApp:
+        """The gateway as a web application, with the options of ``Skills.asgi``.
+
+        Without ``access`` clients have no names: they are not asked for approvals, and do not learn which skills
+        wait for one.
+        """
+        skills = Skills(self.catalog, watch=False, on_problem=ignore_problem)
+        options = embedding_options(path, access, public_url, metrics=metrics)
+        return self.web_app(
+            skills, options, name=name, instructions=instructions, page=page, is_open=access is None
+        )
+
+    def web_app(
+        self,
+        skills: Skills,
+        options: HttpOptions,
+        *,
+        name: str,
+        instructions: str | None,
+        page: PageMaker | None,
+        is_open: bool,
+    ) -> WebApp:
+        """The same with all settings. ``is_open``: every machine can connect, without a token."""
+        policy = self.policy
+        asks = policy.mode == "admit" and not policy.read_only and bool(policy.approvers) and not is_open
+
+        def prepare(served: ServedSkills) -> None:
+            if not is_open:
+                self.ask_clients(served.server, served.sees)
+
+        return skills.web_app(
+            replace(options, asks=asks), name=name, instructions=instructions, page=page, prepare=prepare
+        )
+
+    def ask_clients(self, server: Server[Any], sees: Callable[[], Callable[[str], bool]] = _sees_all) -> None:
+        """Ask the clients of ``server`` for approvals, in ``admit`` mode. ``sees()`` tests what a caller sees."""
+        if self.policy.mode == "admit":
+            server.middleware.insert(0, Elicitation(self, sees))
+
     async def follow(self) -> None:
         """Keep every upstream connected until ``stop``."""
         try:
@@ -81,9 +147,36 @@ class Gateway:
 
 @asynccontextmanager
 async def open_gateway(
+    *,
+    config: str | os.PathLike[str] | None = None,
+    servers: Mapping[str, str | Mapping[str, Any]] | None = None,
+    folders: Sequence[str | os.PathLike[str]] = (),
+    policy: str | os.PathLike[str] | None = None,
+    state: str | Path = DEFAULT_STATE,
+    limits: Limits = DEFAULT_LIMITS,
+) -> AsyncGenerator[Gateway]:
+    """A gateway for the duration of the block: ``async with open_gateway(config="servers.json") as gateway``.
+
+    It serves the servers of an ``mcpServers`` file, other servers by label (a URL, or an entry of such a file) and
+    folders, as a ``gateway.toml`` decides. Approvals, listings and verified content are in the folder ``state``.
+    """
+    plan = plan_gateway(
+        policy=None if policy is None else Path(policy),
+        config=None if config is None else Path(config),
+        servers={
+            label: {"url": entry} if isinstance(entry, str) else entry for label, entry in (servers or {}).items()
+        },
+        folders=[Path(folder) for folder in folders],
+    )
+    async with run_gateway(replace(plan, is_public=True), state, limits=limits) as gateway:
+        yield gateway
+
+
+@asynccontextmanager
+async def run_gateway(
     plan: Plan, state: str | Path, *, limits: Limits = DEFAULT_LIMITS
 ) -> AsyncGenerator[Gateway]:
-    """A gateway for the duration of the block. It serves the saved listings at once."""
+    """The same for a checked plan. It serves the saved listings at once."""
     folders = list(plan.folders.values())
     await to_thread.run_sync(check_state, state, folders)
     store = await open_store(state)

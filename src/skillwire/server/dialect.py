@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
-from weakref import WeakKeyDictionary
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -29,6 +28,7 @@ from skillwire.catalog.cursor import bad_cursor
 from skillwire.catalog.names import SkillNames
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
+from skillwire.server.callers import ViewCache, everything
 from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
 from skillwire.wire.errors import resource_unknown, to_rpc_error
@@ -39,7 +39,9 @@ if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
     from skillwire.catalog.contract import ChangeStream
-    from skillwire.server.fallback import SkillSearch
+    from skillwire.search.fts5 import Hit
+    from skillwire.search.index import SearchIndex
+    from skillwire.server.callers import CallerViews
     from skillwire.skill import SkillEntry
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -48,6 +50,7 @@ Answer: TypeAlias = dict[str, Any]
 P = TypeVar("P", bound=BaseModel)
 
 _OWN_CURSOR = "skillwire."
+_MAX_NAMES, _MAX_INDEXES = 64, 16  # views of callers for which names and search indexes are kept
 _RESOURCE_LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
 
 log = logging.getLogger("skillwire.server")
@@ -100,31 +103,29 @@ class ServedSkills:
     """The skills on one server, and how responses about them are made.
 
     ``catalog`` has everything. It is replaced when a skill is declared for the first time (``replace_catalog``).
-    ``view`` returns the part of it that the caller of the current request may see, and ``sees`` a function that
-    tells whether this caller may see a URI.
+    ``views`` decides which part of it the caller of a request may see.
     """
 
     def __init__(
         self,
         server: Server[Any],
         catalog: Catalog,
-        search: SkillSearch,
+        views: CallerViews | None = None,
         *,
-        view: Callable[[Catalog], Catalog] | None = None,
-        sees: Callable[[], Callable[[str], bool]],
         scheme: str = DEFAULT_SCHEME,
         page_size: int = DEFAULT_PAGE_SIZE,
         freshness: Freshness | None = None,
     ) -> None:
         self.server = server
         self.catalog = catalog
-        self.search = search
-        self.sees = sees
         self.scheme = scheme
         self.page_size = page_size
         self.freshness = freshness or Freshness()
-        self._view = view
-        self._names: WeakKeyDictionary[Catalog, SkillNames] = WeakKeyDictionary()
+        self._views = views
+        if views is not None:  # results that differ between callers must not be shared
+            self.freshness = Freshness(self.freshness.ttl_ms, "private")
+        self._names = ViewCache(lambda view: SkillNames(view, scheme), _MAX_NAMES)
+        self._indexes: ViewCache[SearchIndex] = ViewCache(_search_index, _MAX_INDEXES)
         self._warned: set[str] = set()
         self._version = 0
         self._changes: ChangeStream | None = None
@@ -149,15 +150,30 @@ class ServedSkills:
 
     def visible(self) -> Catalog:
         """The part of the catalog that the caller of the current request may see."""
-        return self.catalog if self._view is None else self._view(self.catalog)
+        return self.catalog if self._views is None else self._views.catalog(self.catalog)
+
+    def sees(self) -> Callable[[str], bool]:
+        """A function that tells whether this caller may see a URI."""
+        return everything if self._views is None else self._views.sees()
 
     def names(self) -> SkillNames:
         """The skills by name, as far as the caller may see them."""
-        catalog = self.visible()
-        names = self._names.get(catalog)
-        if names is None:
-            names = self._names[catalog] = SkillNames(catalog, self.scheme)
-        return names
+        return self._names.of(self.visible())
+
+    async def search(self, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
+        """The best matches for ``query`` among the skills that the caller may see, best first.
+
+        An index contains only what its callers may see, so that not even the order of results depends on the rest.
+        """
+        view = self.visible()
+        hits = await self._indexes.of(view).search(query, limit)
+        found = [(hit, await view.peek_skill(hit.uri)) for hit in hits]
+        return [(hit, entry) for hit, entry in found if entry is not None]
+
+    def close(self) -> None:
+        """Close what requests have opened, when the server ends."""
+        self._names.close()
+        self._indexes.close()
 
     async def label(self, entry: SkillEntry) -> str:
         """The name of a skill for the caller."""
@@ -239,6 +255,12 @@ class ServedSkills:
                 break
             params["cursor"] = page["nextCursor"]
         return items
+
+
+def _search_index(view: Catalog) -> SearchIndex:
+    from skillwire.search.index import SearchIndex  # late: only the first search needs it
+
+    return SearchIndex(view)
 
 
 def _with_cursor(ctx: Context, cursor: str | None) -> Context:

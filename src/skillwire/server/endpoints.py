@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
 ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
 Fallback: TypeAlias = Literal["auto", "always", "never"]
+MCP_PATH = "/mcp"
 _SCOPE_KEY = "skillwire.endpoint"
 _SUBSCRIPTIONS = "resourceSubscriptions"
 
@@ -129,24 +130,31 @@ async def _allowed_subscriptions(ctx: Context, call_next: CallNext, dialect: Dia
     return replace(ctx, params=params)
 
 
+def route_path(scope: Scope) -> str:
+    """The path of a request inside the application, without the prefix that the application is mounted at."""
+    path, root = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
+    return path[len(root) :] if path.startswith(f"{root}/") else path
+
+
 class DialectPaths:
     """A web application with MCP at ``path``, and with ``path/sep-2076`` and ``path/native`` beside it."""
 
-    def __init__(self, app: ASGIApp, path: str = "/mcp") -> None:
+    def __init__(self, app: ASGIApp, path: str = MCP_PATH) -> None:
         if not path.startswith("/") or path.endswith("/"):
             raise FormatError("path-invalid", f"{path!r:.80} is not the path of an endpoint", "write it as /mcp")
         self._app = app
         self._path = path
-        self._endpoints: dict[str, Endpoint] = {
-            f"{path}/{name}": name for name in ENDPOINTS if name != "extension"
-        }
+        self._endpoints: dict[str, Endpoint] = {path: "extension"}
+        self._endpoints |= {f"{path}/{name}": name for name in ENDPOINTS if name != "extension"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request to the application at ``path``, with its endpoint in the scope."""
         if scope["type"] == "http":
-            endpoint = self._endpoints.get(scope["path"].rstrip("/"))
+            inside = route_path(scope)
+            endpoint = self._endpoints.get(inside.rstrip("/"))
             if endpoint is not None:
-                scope = {**scope, "path": self._path, "raw_path": self._path.encode(), _SCOPE_KEY: endpoint}
-            elif scope["path"].rstrip("/") == self._path:
-                scope = {**scope, _SCOPE_KEY: "extension"}
+                scope = {**scope, _SCOPE_KEY: endpoint}
+            if endpoint not in (None, "extension"):
+                path = scope["path"].removesuffix(inside) + self._path
+                scope = {**scope, "path": path, "raw_path": path.encode()}
         await self._app(scope, receive, send)

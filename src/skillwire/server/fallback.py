@@ -12,7 +12,6 @@ of the extension.
 from __future__ import annotations
 
 import logging
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
@@ -37,15 +36,12 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.catalog.contract import Catalog, SkillFile
-    from skillwire.search.fts5 import Hit
-    from skillwire.search.index import SearchIndex
+    from skillwire.catalog.contract import SkillFile
     from skillwire.server.dialect import Answer, Context, Handler, ServedSkills
     from skillwire.skill import SkillEntry
 
     Block: TypeAlias = dict[str, Any]
 
-_MAX_INDEXES = 16
 _MAX_LISTED = 100  # a model reads every line
 _MAX_FILE = MIB
 _SIMILAR_FILES = 3
@@ -304,7 +300,7 @@ class SkillTools:
         return wire.skills_result(text, _as_data(labels, page.items), wire.LOAD_NEXT, page.next_cursor)
 
     async def _search(self, query: str, limit: int) -> Answer:
-        found = await self._served.search.search(self._served.visible(), query, limit)
+        found = await self._served.search(query, limit)
         entries = [entry for _, entry in found]
         labels = [await self._served.label(entry) for entry in entries]
         lines = [wire.skill_line(label, entry) for label, entry in zip(labels, entries, strict=True)]
@@ -378,31 +374,3 @@ def _check_size(size: int, uri: str) -> None:
             f"{uri} has {size:,} bytes, more than a tool can return",
             "read it as a resource, with resources/read; if that is not possible, continue without it",
         )
-
-
-class SkillSearch:
-    """Search in the skills that a caller may see: one index for each view, built by the first search in it.
-
-    An index contains only what its callers may see, so that not even the order of results depends on the rest. The
-    most recently used indexes are cached, up to a limit.
-    """
-
-    def __init__(self) -> None:
-        self._indexes: OrderedDict[Catalog, SearchIndex] = OrderedDict()  # the most recently used one is last
-
-    async def search(self, catalog: Catalog, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
-        """The best matches for ``query`` in ``catalog``, best first."""
-        from skillwire.search.index import SearchIndex  # late: only the first search needs it
-
-        index = self._indexes.pop(catalog, None) or SearchIndex(catalog)
-        self._indexes[catalog] = index
-        while len(self._indexes) > _MAX_INDEXES:
-            self._indexes.popitem(last=False)[1].close()
-        hits = await index.search(query, limit)
-        found = [(hit, await catalog.peek_skill(hit.uri)) for hit in hits]
-        return [(hit, entry) for hit, entry in found if entry is not None]
-
-    def close(self) -> None:
-        """Close all indexes."""
-        while self._indexes:
-            self._indexes.popitem()[1].close()

@@ -41,7 +41,7 @@ from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
     from mcp.server.context import CallNext, HandlerResult
     from mcp.server.lowlevel import Server
@@ -69,11 +69,6 @@ ListKind: TypeAlias = Literal["tools", "prompts", "resources", "skills"]
 log = logging.getLogger("skillwire.server")
 # Whether the stream that opens gets events about prompts (X2). The SDK calls ``subscribe`` without this.
 _prompt_events: ContextVar[bool] = ContextVar("skillwire_prompt_events", default=False)
-
-
-def everything(uri: str) -> bool:  # noqa: ARG001 - without a policy
-    """What a caller may see if there are no restrictions."""
-    return True
 
 
 def check_subscriptions(count: int) -> None:
@@ -144,6 +139,7 @@ class Notifier:
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
         self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
         self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # the kinds of items that skills bind (native)
+        self.after_change: Callable[[], Awaitable[None]] | None = None
 
     def add_session(self, session: ServerSession, endpoint: Endpoint, *, prompts: bool) -> None:
         """Add a session of the handshake era, when its client initialises it.
@@ -234,6 +230,8 @@ class Notifier:
                     async for change in self._changes:  # ends when the catalog is replaced
                         try:
                             await self.notify(change)
+                            if self.after_change is not None:
+                                await self.after_change()
                         except Exception:  # a failed notification must not stop the server
                             log.exception("a notification of a change failed")
             finally:

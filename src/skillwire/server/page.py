@@ -1,8 +1,8 @@
-"""Access to a web page beside the protocol, with the same checks: the host names, and the caller's token.
+"""Access to a web page beside the protocol, with the same check of the caller's token.
 
-The page itself is in ``web/``. It shows ``Skills.visible``, as the protocol does. A program sends its token with
-each request. A person enters it once: the browser gets a cookie with a random session id, and the token stays in
-memory here and is checked again with every request. So the cookie contains no token: browsers send it to other
+The page itself is in ``web/``. It shows ``ServedSkills.visible``, as the protocol does. A program sends its token
+with each request. A person enters it once: the browser gets a cookie with a random session id, and the token stays
+in memory here and is checked again with every request. So the cookie contains no token: browsers send it to other
 servers on the same host too, because cookies ignore ports.
 """
 
@@ -11,25 +11,27 @@ from __future__ import annotations
 import secrets
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, NamedTuple
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from mcp.server.auth.middleware.auth_context import auth_context_var
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
-from mcp.server.transport_security import TransportSecurityMiddleware
 from starlette.requests import Request
-from starlette.responses import PlainTextResponse
 
 from skillwire.server.access import Verifier
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from mcp.server.transport_security import TransportSecuritySettings
     from starlette.types import ASGIApp, Receive, Scope, Send
 
     from skillwire.server.access import Access
+    from skillwire.server.dialect import ServedSkills
 
 KNOWN = "skillwire.known"  # in the scope of a request: whether its caller has access
+mounted_at: ContextVar[str] = ContextVar(
+    "mounted_at", default=""
+)  # the prefix of all paths in the current request
 _MAX_SESSIONS = 1000
 _IDLE_SECONDS = 12 * 3600
 
@@ -83,32 +85,35 @@ class MountedPage(NamedTuple):
     sessions: Sessions | None = None
 
 
-class Guard:
-    """Wraps a page: refuses unknown host names (DNS rebinding), and identifies callers as the protocol does."""
+class PageMaker(Protocol):
+    """Makes the page of a server, such as ``skillwire.catalog_page``.
 
-    def __init__(self, page: MountedPage, security: TransportSecuritySettings) -> None:
+    The protocol is at ``path`` of the application. ``public_url`` is its address for clients, if it is known.
+    """
+
+    def __call__(
+        self, skills: ServedSkills, *, name: str, path: str, public_url: str | None, access: Access | None
+    ) -> MountedPage:
+        """The page for ``skills``."""
+        ...
+
+
+class Guard:
+    """Wraps a page: identifies callers as the protocol does. The application around it has checked host names."""
+
+    def __init__(self, page: MountedPage) -> None:
         self._app, self._sessions = page.app, page.sessions
-        self._security = TransportSecurityMiddleware(security)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
-        refusal = await self._security.validate_request(Request(scope))
-        if refusal is not None:
-            await _refused(refusal.status_code)(scope, receive, send)
-            return
         user = scope.get("user")
         if not isinstance(user, AuthenticatedUser) and self._sessions is not None:
             user = await self._sessions.user(scope)
         is_known = isinstance(user, AuthenticatedUser)
         scope = {**scope, KNOWN: is_known or self._sessions is None}
+        mounted_at.set(str(scope.get("root_path", "")).rstrip("/"))  # each request has its own context
         before = auth_context_var.set(user if isinstance(user, AuthenticatedUser) else None)
         try:
             await self._app(scope, receive, send)
         finally:
             auth_context_var.reset(before)
-
-
-def _refused(status: int) -> PlainTextResponse:
-    headers = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
-    text = "The host name of the request is not one of this server. Add it with --public-url.\n"
-    return PlainTextResponse(text, status, headers=headers)

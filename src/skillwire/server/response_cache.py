@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.errors import SkillwireError
 from skillwire.limits import KIB, MIB
+from skillwire.server.endpoints import route_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -146,7 +147,7 @@ class ResponseCache:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the cached response, or pass the request to the application."""
-        is_ours = scope["type"] == "http" and scope["path"] == self._path and scope["method"] == "POST"
+        is_ours = scope["type"] == "http" and scope["method"] == "POST" and route_path(scope) == self._path
         view = self._view_of(scope["headers"]) if is_ours else None
         if view is None:
             await self._app(scope, receive, send)

@@ -1,7 +1,7 @@
 """Skills for an MCP server, in one line: ``Skills("skills/").attach(server)``.
 
 Works on the official SDK's ``MCPServer`` and ``Server`` and on FastMCP 4. The server's own tools, prompts and
-resources keep working beside the skills.
+resources keep working beside the skills. ``Skills("skills/").asgi()`` is a separate server, as a web application.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from skillwire.catalog.contract import DEFAULT_PAGE_SIZE, Catalog
 from skillwire.catalog.generated import GeneratedCatalog
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError
-from skillwire.server.callers import CallerViews
+from skillwire.server.callers import CallerViews, both
 from skillwire.server.dialect import ServedSkills
-from skillwire.server.endpoints import Dialects, Endpoints
+from skillwire.server.endpoints import MCP_PATH, Dialects, Endpoints
 from skillwire.server.extension import Extension
-from skillwire.server.fallback import Fallback, SkillSearch
+from skillwire.server.fallback import Fallback
 from skillwire.server.native import Native
-from skillwire.server.notifications import Notifier, everything
+from skillwire.server.notifications import Notifier
 from skillwire.server.scopes import Scope, Scopes
 from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.sep2076 import Sep2076
@@ -39,18 +39,18 @@ from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST, Freshness
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Mapping
+    from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 
-    from skillwire.catalog.archive import ArchiveCatalog
-    from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.catalog.generated import MakeFiles
     from skillwire.catalog.settings import Describe
     from skillwire.catalog.template import MakeSkill, Values
-    from skillwire.search.fts5 import Hit
+    from skillwire.server.access import Access
     from skillwire.server.callers import Caller, Visible
     from skillwire.server.dialect import Dialect
     from skillwire.server.endpoints import Endpoint
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.server.http import HttpOptions, WebApp
+    from skillwire.server.page import PageMaker
+    from skillwire.skill import Diagnostic
 
 log = logging.getLogger("skillwire.skills")
 
@@ -72,8 +72,9 @@ def ignore_problem(_: Diagnostic) -> None:
 class Skills:
     """Skills from folders, archives and catalogs, and from functions (``skill``, ``template``).
 
-    ``on_problem`` is called for every problem when the server starts; by default it is logged as a warning. With
-    ``strict`` the problems of folders and archives are raised at once, all in one ``FormatError``.
+    ``on_problem`` is called with each problem, when the server starts and when it appears later. By default
+    problems are logged as warnings. With ``strict`` they are raised, all in one ``FormatError``: those of folders
+    and archives at once, those of catalogs and functions and collisions between sources when the server starts.
 
     ``visible(caller)`` returns what a caller may see: prefixes of paths, or a function that tests one path.
 
@@ -85,7 +86,7 @@ class Skills:
         self,
         *sources: str | os.PathLike[str] | Catalog,
         strict: bool = False,
-        on_problem: Callable[[Diagnostic], object] = log_problem,
+        on_problem: Callable[[Diagnostic], object] | None = None,
         visible: Callable[[Caller], Visible] | None = None,
         scheme: str = DEFAULT_SCHEME,
         page_size: int = DEFAULT_PAGE_SIZE,
@@ -94,17 +95,24 @@ class Skills:
         dialects: Dialects | None = None,
         describe: Describe | None = None,
     ) -> None:
-        local = [source for source in sources if not isinstance(source, Catalog)]
+        local = {
+            place: local_catalog(place, scheme=scheme, describe=describe)
+            for place in sources
+            if not isinstance(place, Catalog)
+        }
         if describe is not None and not local:
             raise FormatError(
                 "describe-unused",
                 "'describe' needs a folder or an archive as the source",
                 "give it to the catalog, or declare the skills with @skills.skill(path, meta=SkillMeta(…))",
             )
-        catalogs = [
-            source if isinstance(source, Catalog) else _open_local(source, scheme, describe, strict=strict)
-            for source in sources
-        ]
+        for catalog in local.values():
+            catalog.demand_root()
+            if strict:
+                catalog.load()
+        if strict:
+            _refuse([problem for catalog in local.values() for problem in catalog.known_problems()])
+        catalogs = [source if isinstance(source, Catalog) else local[source] for source in sources]
         names = ["files" if isinstance(source, Catalog) else Path(source).resolve().name for source in sources]
         self._sources: tuple[Mount, ...] = ()
         if len(catalogs) == 1 and isinstance(catalogs[0], CombinedCatalog):
@@ -113,33 +121,28 @@ class Skills:
             self._sources = tuple(map(Mount, catalogs, unique_labels(names)))
         self._declared = GeneratedCatalog(scheme=scheme)
         self._templates = TemplateCatalog(scheme=scheme)
-        self._served_mounts = self._sources
+        self._declared_mount = Mount(self._declared, "declared")
+        self._template_mount = Mount(self._templates, "template-skills")
+        self._mounts = self._sources
         self.catalog: Catalog = self._declared  # everything that is served
         if len(catalogs) == 1:
             self.catalog = catalogs[0]
         elif catalogs:
             self.catalog = CombinedCatalog(self._sources, scheme=scheme)
-        self._on_problem = on_problem
-        self._scheme = scheme
+        self._strict = strict
+        self._on_problem = on_problem or log_problem
+        self._reported: frozenset[Diagnostic] = frozenset()
+        self._visible = visible
+        self.scheme = scheme  # of the skills' URIs
         self._page_size = page_size
         self._freshness = freshness or Freshness()
-        self._views = None if visible is None else CallerViews(visible)
-        if visible is not None:  # results that differ between callers must not be shared
-            self._freshness = Freshness(self._freshness.ttl_ms, "private")
         self._watch = watch
         self._dialects = dialects or Dialects()
         self._scopes = Scopes()
-        self._search = SkillSearch()
         self._attached: list[tuple[ServedSkills, Notifier]] = []
-        self._runs = 0
-
-    @property
-    def scheme(self) -> str:
-        """The scheme of the skills' URIs."""
-        return self._scheme
 
     def skill(self, path: str, *, dynamic: bool = False, meta: SkillMeta = DEFAULT_META) -> Callable[[F], F]:
-        """Declare a skill. Two declarations for one path are an error.
+        """Declare a skill, before or while it is served. Two declarations for one path are an error.
 
         The function returns the text of a ``SKILL.md``, files by name, a ``Skill``, or the ``Path`` of a folder.
         """
@@ -151,11 +154,18 @@ class Skills:
                     f"two functions are declared for the skill {path!r:.200}",
                     "remove one of them, or give it another path",
                 )
+            self._use(self._declared_mount)  # first, so that the change is notified
             self._declared.add(path, make, dynamic=dynamic, meta=meta)
-            self._combine()
             return make
 
         return declare
+
+    async def regenerate(self, path: str) -> None:
+        """Call the function of a declared skill again. Subscribers are notified if its files changed.
+
+        ``UpstreamError`` if the function fails; then the skill is not served.
+        """
+        await self._declared.regenerate(path)
 
     def template(self, path: str, *, values: Mapping[str, Values], description: str) -> Callable[[M], M]:
         """Declare skills that are made from values in their path: ``docs/{product}`` (I1, T1).
@@ -167,22 +177,18 @@ class Skills:
 
         def declare(make: M) -> M:
             self._templates.add(path, make, values=values, description=description)
-            self._combine()
+            self._use(self._template_mount)
             return make
 
         return declare
 
-    def _combine(self) -> None:
-        """Serve the declared skills beside the source. Only what is used is combined, to keep reads short."""
-        mounts = self._sources
-        if not self._declared.is_empty:
-            mounts += (Mount(self._declared, "declared"),)
-        if not self._templates.is_empty:
-            mounts += (Mount(self._templates, "template-skills"),)
-        if mounts == self._served_mounts:
+    def _use(self, mount: Mount) -> None:
+        """Serve the skills of ``mount`` beside the others. Only what is used is combined, to keep reads short."""
+        if mount in self._mounts:
             return
-        self._served_mounts = mounts
-        self.catalog = mounts[0].catalog if len(mounts) == 1 else CombinedCatalog(mounts, scheme=self._scheme)
+        self._mounts = (*self._mounts, mount)
+        only = self._mounts[0].catalog if len(self._mounts) == 1 else None
+        self.catalog = only or CombinedCatalog(self._mounts, scheme=self.scheme)
         for served, notifier in self._attached:
             served.replace_catalog(self.catalog)
             notifier.replace_catalog(self.catalog)
@@ -198,6 +204,55 @@ class Skills:
 
     def attach(self, server: S) -> S:
         """Serve the skills on ``server``, which is returned."""
+        self._serve(server)
+        return server
+
+    def asgi(
+        self,
+        path: str = MCP_PATH,
+        *,
+        name: str = "skillwire",
+        instructions: str | None = None,
+        access: Access | str | os.PathLike[str] | None = None,
+        public_url: str | None = None,
+        metrics: bool = True,
+        page: PageMaker | None = None,
+    ) -> WebApp:
+        """A server with only these skills, as a web application: run it, or mount it below any prefix.
+
+        ``access`` is an access file, or its contents: who may connect and see what. ``public_url`` is the address
+        that clients use, if this machine does not know it. ``page=skillwire.catalog_page`` adds a page for people.
+        """
+        from skillwire.server.http import embedding_options  # late: it imports the web server
+
+        options = embedding_options(path, access, public_url, metrics=metrics)
+        return self.web_app(options, name=name, instructions=instructions, page=page)
+
+    def web_app(
+        self,
+        options: HttpOptions,
+        *,
+        name: str = "skillwire",
+        instructions: str | None = None,
+        page: PageMaker | None = None,
+        prepare: Callable[[ServedSkills], object] = lambda _: None,
+    ) -> WebApp:
+        """The same with all settings. ``prepare`` may add to the server before it starts."""
+        from skillwire.server.http import WebApp
+
+        server = Server(name, version=version("skillwire"), instructions=instructions)
+        served = self._serve(server, options.access)
+        prepare(served)
+        mounted = None
+        if page is not None:
+            mounted = page(
+                served, name=name, path=options.path, public_url=options.public_url, access=options.access
+            )
+        # What a function allows may depend on anything, so such responses are not cached.
+        catalog = (lambda: served.catalog) if self._visible is None else None
+        return WebApp(server, options, catalog=catalog, page=mounted)
+
+    def _serve(self, server: object, access: Access | None = None) -> ServedSkills:
         low = lowlevel_server(server)
         attached = any(isinstance(middleware, Endpoints) for middleware in low.middleware)
         if attached or EXTENSION_ID in low.extensions or low.get_request_handler(SKILLS_LIST) is not None:
@@ -207,17 +262,19 @@ class Skills:
                 "give all sources to one call: Skills('a', 'b')",
             )
         self._scopes.attach(server)
+        visible = self._visible
+        if access is not None:
+            visible = access.visible if visible is None else both(access.visible, visible)
         served = ServedSkills(
             low,
             self.catalog,
-            self._search,
-            view=None if self._views is None else self._views.catalog,
-            sees=self._sees,
-            scheme=self._scheme,
+            None if visible is None else CallerViews(visible),
+            scheme=self.scheme,
             page_size=self._page_size,
             freshness=self._freshness,
         )
-        notifier = Notifier(low, self.catalog, self._sees)
+        notifier = Notifier(low, self.catalog, served.sees)
+        notifier.after_change = self._report_problems
         self._attached.append((served, notifier))
         options = self._dialects
         fallback = None if options.fallback == "never" else Fallback(served, always=options.fallback == "always")
@@ -228,27 +285,19 @@ class Skills:
             "native": Native(served, notifier, self._scopes, options).dialect(),
         }
         low.middleware.append(Endpoints(dialects, notifier, options.default))
-        self._extend_lifespan(low, notifier, sep2076)
-        return server
+        self._extend_lifespan(served, notifier, sep2076)
+        return served
 
-    def visible(self) -> Catalog:
-        """The part of the catalog that the caller of the current request may see."""
-        return self.catalog if self._views is None else self._views.catalog(self.catalog)
-
-    async def search(self, query: str, limit: int) -> list[tuple[Hit, SkillEntry]]:
-        """Search the skills that the caller of the current request may see; best first."""
-        return await self._search.search(self.visible(), query, limit)
-
-    def _sees(self) -> Callable[[str], bool]:
-        return everything if self._views is None else self._views.sees()
-
-    def _extend_lifespan(self, server: Server[Any], notifier: Notifier, sep2076: Sep2076) -> None:
-        """Send notifications while the server runs, check dependencies once, and close what searches opened."""
-        inner = server.lifespan
+    def _extend_lifespan(self, served: ServedSkills, notifier: Notifier, sep2076: Sep2076) -> None:
+        """Send notifications while the server runs, check dependencies once, and close what requests opened."""
+        inner, runs = served.server.lifespan, 0
 
         @asynccontextmanager
         async def lifespan(app: Server[Any]) -> AsyncGenerator[Any]:
-            self._runs += 1  # in memory each connection runs the server
+            nonlocal runs
+            if self._strict:
+                _refuse(await self.catalog.problems())
+            runs += 1  # in memory each connection runs the server
             sources = [mount.catalog for mount in self._sources] if self._watch else []
             try:
                 async with anyio.create_task_group() as group:
@@ -259,33 +308,34 @@ class Skills:
                         yield state
                     group.cancel_scope.cancel()
             finally:
-                self._runs -= 1
-                if not self._runs:
-                    self._search.close()
+                runs -= 1
+                if not runs:
+                    served.close()
 
-        server.lifespan = lifespan
+        served.server.lifespan = lifespan
 
     async def _report_problems(self) -> None:
-        if self._on_problem is not ignore_problem:
-            for problem in await self.catalog.problems():
-                self._on_problem(problem)
+        """Report every problem once, until it is fixed."""
+        if self._on_problem is ignore_problem:
+            return
+        try:
+            problems = frozenset(await self.catalog.problems())
+        except Exception:  # a catalog may raise anything, and the server does not depend on this report
+            log.exception("the problems of the skills are unknown")
+            return
+        new, self._reported = problems - self._reported, problems
+        for problem in sorted(new, key=lambda each: (each.file, each.reference)):
+            self._on_problem(problem)
 
 
-def _open_local(
-    path: str | os.PathLike[str], scheme: str, describe: Describe | None, *, strict: bool
-) -> ArchiveCatalog | DirectoryCatalog:
-    catalog = local_catalog(path, scheme=scheme, describe=describe)
-    catalog.demand_root()
-    if strict:
-        catalog.load()
-        problems = [f"{each.file}: {each.message} [{each.reference}]" for each in catalog.known_problems()]
-        if problems:
-            raise FormatError(
-                "skills-have-problems",
-                f"{len(problems)} problems in {Path(path).name!r}:\n" + "\n".join(problems),
-                "fix them, or leave out strict=True to serve the other skills",
-            )
-    return catalog
+def _refuse(problems: Sequence[Diagnostic]) -> None:
+    if problems:
+        lines = [f"{each.file}: {each.message} [{each.reference}]" for each in problems]
+        raise FormatError(
+            "skills-have-problems",
+            f"{len(lines)} problems in the skills:\n" + "\n".join(lines),
+            "fix them, or omit strict=True to serve the other skills",
+        )
 
 
 def build_server(skills: Skills, *, name: str = "skillwire", instructions: str | None = None) -> Server[Any]:

@@ -6,7 +6,8 @@ import pytest
 
 from rules import rule
 from skillwire import MemoryCatalog, Skill
-from skillwire.web.catalog.lists import PathPage, Paths, PathsByCatalog
+from skillwire.server.callers import ViewCache
+from skillwire.web.catalog.lists import MAX_VIEWS, PathPage, Paths
 from trees import skill_md
 
 pytestmark = pytest.mark.anyio
@@ -53,7 +54,7 @@ async def test_what_comes_and_goes_is_seen() -> None:
 
 
 async def test_each_view_is_remembered_and_the_oldest_forgotten() -> None:
-    views, every = [MemoryCatalog([skill("one")]) for _ in range(20)], PathsByCatalog()
+    views, every = [MemoryCatalog([skill("one")]) for _ in range(20)], ViewCache(Paths, MAX_VIEWS)
     first = every.of(views[0])
     assert every.of(views[0]) is first
     for view in views:

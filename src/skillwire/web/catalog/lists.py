@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections import OrderedDict
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from skillwire.skill import Diagnostic, SkillEntry
     from skillwire.web.catalog.site import Site
 
-_MAX_VIEWS = 16
+MAX_VIEWS = 16
 _LONGEST = 240  # characters of a description; the page of the skill shows all of it
 _FOUND = Markup('<mark class="found">{}</mark>')
 _MAX_PROBLEMS = 500
@@ -108,21 +107,6 @@ class Paths:
         if change.added or change.removed:
             self._generation += 1
             self._listing = None
-
-
-class PathsByCatalog:
-    """The paths of the most recently used views of the catalog."""
-
-    def __init__(self) -> None:
-        self._views: OrderedDict[Catalog, Paths] = OrderedDict()  # the most recently used is last
-
-    def of(self, catalog: Catalog) -> Paths:
-        """The paths of ``catalog``."""
-        paths = self._views.pop(catalog, None) or Paths(catalog)
-        self._views[catalog] = paths
-        while len(self._views) > _MAX_VIEWS:
-            self._views.popitem(last=False)[1].close()
-        return paths
 
 
 def _listing_of(skills: Iterable[tuple[str, str]]) -> _Listing:

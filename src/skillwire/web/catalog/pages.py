@@ -26,9 +26,10 @@ from skillwire.errors import (
 )
 from skillwire.install.agents import CONFIGS, TOKEN, TOKEN_VARIABLE, entry_for, find_agent, http_commands
 from skillwire.install.config_edit import lines_to_add
+from skillwire.server.callers import ViewCache
 from skillwire.server.page import KNOWN
 from skillwire.skill.uri import SKILL_MD, parse_uri
-from skillwire.web.catalog.lists import PathsByCatalog, list_row, search_row, visible_problems
+from skillwire.web.catalog.lists import MAX_VIEWS, Paths, list_row, search_row, visible_problems
 from skillwire.web.catalog.site import SignIn, no_store
 from skillwire.web.catalog.skill import (
     MAX_FILES,
@@ -114,7 +115,7 @@ class CatalogPages:
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._paths = PathsByCatalog()
+        self._paths = ViewCache(Paths, MAX_VIEWS)
 
     async def listing(self, request: Request) -> Response:
         """The listed skills by path: below the folder ``under``, after the path ``after``."""

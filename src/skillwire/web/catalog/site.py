@@ -19,8 +19,8 @@ from starlette.responses import RedirectResponse, Response
 
 from skillwire.errors import LimitError
 from skillwire.limits import KIB
-from skillwire.server.http import MCP_PATH
-from skillwire.server.page import KNOWN, MountedPage, Sessions
+from skillwire.server.endpoints import MCP_PATH, route_path
+from skillwire.server.page import KNOWN, MountedPage, Sessions, mounted_at
 from skillwire.web.theme import PAGE_HEADERS, page, prepare, read_form
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.server.access import Access
-    from skillwire.server.skills import Skills
+    from skillwire.server.dialect import ServedSkills
 
 _MAX_BYTES = 32 * KIB
 _MAX_FIELDS = 8
@@ -51,18 +51,20 @@ _HOST = re.compile(r"(?:[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?\Z")
 class Site:
     """A server and its page."""
 
-    skills: Skills
+    skills: ServedSkills
     name: str
-    url: str  # of the protocol, at the listening address
+    path: str = MCP_PATH  # of the protocol
     public_url: str | None = None  # of the protocol, for clients
     sessions: Sessions | None = None
     unlisted: tuple[str, ...] = ()  # globs of paths
 
     @property
     def base(self) -> str:
-        """The prefix of every path. The page is beside the protocol, also behind a proxy."""
-        path = urlsplit(self.public_url).path if self.public_url else ""
-        return path.removesuffix(MCP_PATH) if path.endswith(MCP_PATH) else ""
+        """The prefix of every path. The page is beside the protocol, also behind a proxy and if it is mounted."""
+        if self.public_url is None:
+            return mounted_at.get()
+        path = urlsplit(self.public_url).path
+        return path.removesuffix(self.path) if path.endswith(self.path) else ""
 
     @property
     def needs_token(self) -> bool:
@@ -72,9 +74,9 @@ class Site:
     def url_for(self, request: Request) -> str:
         """The URL of the protocol as the caller reaches it."""
         host = request.headers.get("host", "")
-        if self.public_url or not _HOST.match(host):
-            return self.public_url or self.url
-        return f"{request.url.scheme}://{host}{MCP_PATH}"
+        if self.public_url:
+            return self.public_url
+        return f"{request.url.scheme}://{host if _HOST.match(host) else 'localhost'}{self.base}{self.path}"
 
     def is_own_form(self, request: Request) -> bool:
         """Whether a page of this site sent the form (CSRF)."""
@@ -92,20 +94,20 @@ class Site:
 
 
 def catalog_page(
-    skills: Skills,
+    skills: ServedSkills,
     *,
     name: str,
-    url: str,
+    path: str = MCP_PATH,
     public_url: str | None = None,
     access: Access | None = None,
     unlisted: Sequence[str] = (),
 ) -> MountedPage:
-    """The page of ``skills`` for a server at ``url``, or at ``public_url`` behind a proxy.
+    """The page of ``skills`` for a server at ``path``, or at ``public_url`` behind a proxy.
 
     ``unlisted`` are globs of paths that no page mentions, also if there is no skill at a path.
     """
     sessions = None if access is None else Sessions(access)
-    site = Site(skills, name, url, public_url, sessions, tuple(unlisted))
+    site = Site(skills, name, path, public_url, sessions, tuple(unlisted))
     return MountedPage(_LazyApplication(site), PATHS, sessions)
 
 
@@ -143,7 +145,7 @@ class SignIn:
 
     def ask(self, request: Request, *, wrong: str = "", to: str = "") -> Response:
         """401 with the sign-in form, and instructions for programs."""
-        path = f"{self._site.base}{request.url.path}"
+        path = f"{self._site.base}{route_path(request.scope)}"
         asked = f"{path}?{request.url.query}" if request.url.query else path
         response = self._site.page(
             "catalog/sign_in.html",
@@ -214,7 +216,7 @@ def no_store(app: ASGIApp) -> ASGIApp:
                 MutableHeaders(scope=message)["Cache-Control"] = "no-store"
             await send(message)
 
-        is_static = scope["type"] != "http" or scope["path"].startswith("/static/")
+        is_static = scope["type"] != "http" or route_path(scope).startswith("/static/")
         await app(scope, receive, send if is_static else marked)
 
     return answer
