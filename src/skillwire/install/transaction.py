@@ -5,7 +5,8 @@ folders together. New content is written into a staging folder beside its destin
 it is on disk do renames make it visible. If a rename or writing the lock fails, earlier renames are undone. A
 process that is killed leaves a folder called ``.skillwire-…``, which the next process finds. The lock is written
 last and tells whether the change was made: if it was, the staging folder is removed; if not, the old content is
-moved back.
+moved back. A staging folder can also arrive with a cloned project, so what is moved back must not be or contain a
+repository (Z3).
 
     folder/.skillwire-<random>-<name>/new     the new content
     folder/.skillwire-<random>-<name>/old     the old content while it is replaced
@@ -26,8 +27,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skillwire.catalog.export import write_tree
-from skillwire.errors import StoreError
+from skillwire.catalog.export import check_tree, write_tree
+from skillwire.errors import FormatError, StoreError
 from skillwire.limits import MIB
 from skillwire.skill.uri import SKILL_MD
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-(.+)\Z")
+_STAGING = re.compile(r"\.skillwire-[0-9a-f]{12}-([^.].*)\Z")  # names of skills never begin with a dot
 
 
 def read_file(path: Path, max_bytes: int, kind: str, label: str) -> bytes | None:
@@ -264,13 +265,32 @@ def _settle(
             os.rename(destination, new)
             is_there = False
         if not is_there:
-            os.rename(old, destination)
+            _move_back(old, destination)
     elif os.path.lexists(gone):
         if not is_there and is_recorded(gone):
-            os.rename(gone, destination)
+            _move_back(gone, destination)
     elif is_there and is_put and not is_recorded(destination):
         return  # the user may have edited it; the folder stays as the proof for adding it again
     shutil.rmtree(staging, ignore_errors=True)
+
+
+def _move_back(content: Path, destination: Path) -> None:
+    if not content.is_symlink():
+        ends = [
+            each
+            for each in content.rglob("*")
+            if each.is_symlink() or not each.is_dir() or not any(each.iterdir())
+        ]
+        try:
+            check_tree(destination.name, [str(each.relative_to(content)) for each in ends])
+        except FormatError as error:
+            raise FormatError(
+                error.reference,
+                f"the unfinished change of {destination.name!r:.100} cannot be undone: {error.message}",
+                f"nothing was changed; remove the folder {str(content.parent)!r}",
+                rule=error.rule,
+            ) from error
+    os.rename(content, destination)
 
 
 def _hold(folder: Path) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -259,3 +260,26 @@ def test_a_file_of_the_skill_that_looks_like_litter_is_looked_at(tmp_path: Path)
     put(tmp_path, files)
     digests = {path: digest_of(data) for path, data in files.items()}
     assert differences(tmp_path, "flat", digests) == ()
+
+
+@rule("Z3")
+@pytest.mark.parametrize("name", [".git", ".GIT", "git~1", "refunds"])
+def test_a_staging_folder_of_a_cloned_project_never_becomes_a_repository(name: str, tmp_path: Path) -> None:
+    old = tmp_path / f".skillwire-000000000000-{name}" / "old"
+    for folder in ("objects", "refs"):
+        (old / folder).mkdir(parents=True)
+    (old / "HEAD").write_text("ref: refs/heads/main\n")
+    (old / "config").write_text("[core]\n")
+    with suppress(FormatError):
+        tidy(tmp_path, unrecorded, never)
+    assert os.listdir(tmp_path) == [f".skillwire-000000000000-{name}"]
+
+
+def test_old_content_with_folders_is_moved_back(tmp_path: Path) -> None:
+    old = tmp_path / ".skillwire-000000000000-flat" / "old"
+    (old / "references/deep").mkdir(parents=True)
+    (old / "references/deep/a.md").write_text("a\n")
+    (old / "assets").mkdir()
+    tidy(tmp_path, unrecorded, never)
+    assert os.listdir(tmp_path) == ["flat"]
+    assert (tmp_path / "flat/references/deep/a.md").is_file()
