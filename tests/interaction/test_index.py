@@ -7,14 +7,18 @@ from base64 import b64decode
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from mcp import Client
 from mcp.shared.exceptions import MCPError
+from mcp_types import TextResourceContents
 
 from rules import rule
+from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.client.skills import SkillsClient
+from skillwire.server.skills import build_server
 from skillwire.skill.archive import archive_uri, unpack
 from skillwire.skill.digest import digest_of
 from skillwire.skill.uri import skill_md_uri
-from trees import SMALL_TREE_SKILLS, files_of, small_tree
+from trees import SMALL_TREE_SKILLS, files_of, skill_md, small_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -126,3 +130,19 @@ async def test_archives_are_not_among_the_resources_that_people_browse(connect: 
     async with connect() as wire:
         listed = {resource["uri"] for resource in (await wire.call("resources/list"))["resources"]}
     assert listed == {"skill://index.json", *(skill_md_uri(path) for path in SMALL_TREE_SKILLS)}
+
+
+@rule("B1")
+async def test_an_entry_with_very_long_words_is_not_in_the_index(caplog: pytest.LogCaptureFixture) -> None:
+    """One upstream with 1,900 descriptions of 60 KB made an index of 228 MB."""
+    catalog = MemoryCatalog(
+        [
+            Skill(name, {"SKILL.md": skill_md(name, description="d" * size)})
+            for name, size in (("large", 60_000), ("small", 1024))
+        ]
+    )
+    async with Client(build_server(Skills(catalog))) as client:
+        [content] = (await client.read_resource(INDEX)).contents
+        assert isinstance(content, TextResourceContents)
+        assert [item["name"] for item in json.loads(content.text)["skills"]] == ["small"]
+    assert "1 skills are too large" in caplog.text

@@ -5,10 +5,14 @@ skills. An archive has the digest that the index contains, as long as nothing ha
 answered exactly like a missing one. A file of a skill always takes precedence over an archive.
 
 ``resources/list`` ends with the index, and clients can subscribe to it. Archives are only in the index.
+
+One document has to hold everything, so its size is limited (B1): an entry with very long frontmatter, and what is
+beyond the largest index that a client reads, is only in ``skills/list``.
 """
 
 from __future__ import annotations
 
+import logging
 import re
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -19,6 +23,7 @@ from anyio import lowlevel
 from skillwire.catalog.contract import no_file
 from skillwire.catalog.packer import FORMS, Packer
 from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
+from skillwire.limits import DEFAULT_LIMITS, KIB
 from skillwire.server.dialect import lists_file
 from skillwire.skill.archive import archive_uri
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
@@ -36,6 +41,9 @@ if TYPE_CHECKING:
 # URIs of the index and of archives, in any spelling, and few others: most reads need no further check.
 MAY_BE_PACKED = re.compile(r"(json|gz|zip)\Z|%", re.IGNORECASE)
 _ATTEMPTS = 3
+_MAX_ENTRY_BYTES = 16 * KIB
+
+log = logging.getLogger("skillwire.server")
 
 
 class SkillIndex:
@@ -108,6 +116,7 @@ class SkillIndex:
 
     async def _build(self, catalog: Catalog) -> str:
         lines: list[str] = []
+        size = skipped = 0
         async for entry in catalog.entries():
             await lowlevel.checkpoint()  # cached digests never wait, and other requests need their turn
             archives = dict(await self._packer.digests(catalog, entry))
@@ -116,7 +125,15 @@ class SkillIndex:
                     del archives[form]
             came_packed = await catalog.ready_archive(entry.uri) is not None
             item = index.index_entry(entry, archives, self._served.scheme, came_packed=came_packed)
-            lines.append(index.index_line(item))
+            line = index.index_line(item)
+            added = len(line.encode(errors="surrogatepass"))
+            if added > _MAX_ENTRY_BYTES or size + added > DEFAULT_LIMITS.max_index_bytes:
+                skipped += 1
+            else:
+                size += added
+                lines.append(line)
+        if skipped:
+            log.warning("%d skills are too large for %s; they are in skills/list", skipped, self.uri)
         templates = (index.index_template(template, self._served.scheme) for template in catalog.templates())
         lines += map(index.index_line, templates)
         return index.index_text(lines)
