@@ -62,6 +62,7 @@ class Limits:
     max_listing_values: int = 3_000_000  # JSON values in them
     max_listing_objects: int = 1_000_000  # objects and lists among them, which need most of the memory
     max_listing_seconds: float = 60.0
+    after_match_seconds: float = 5.0  # how long a lookup by name reads on, to see whether the name is ambiguous
     max_call_seconds: float = 30.0
     max_connect_attempts: int = 4
 

@@ -8,6 +8,7 @@ another needs the URI.
 
 from __future__ import annotations
 
+import math
 from contextlib import suppress
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ import anyio
 from anyio import lowlevel
 
 from skillwire.errors import FormatError, NotFoundError, ProtocolError
+from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.hidden import encode_hidden, is_seen
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_path, parse_uri, skill_md_uri
 
@@ -34,11 +36,12 @@ _ATTEMPTS = 3
 _PAUSE_EVERY = 256  # skills, so that other tasks can run
 
 
-async def find_skill(catalog: Catalog, text: str) -> SkillEntry:
+async def find_skill(catalog: Catalog, text: str, limits: Limits = DEFAULT_LIMITS) -> SkillEntry:
     """The current entry of the skill with this name, path or URI. ``NotFoundError`` suggests similar names.
 
     Nothing is collected in advance, as in ``SkillNames``: a path needs one request, and only a name needs the
-    listing. It works with URIs of any scheme.
+    listing. It works with URIs of any scheme. After a match the rest of the listing is only read to see whether
+    the name is ambiguous, for a limited time: a listing may never end (B3).
     """
     if "://" in text:
         uri = text.removesuffix("/")
@@ -46,7 +49,12 @@ async def find_skill(catalog: Catalog, text: str) -> SkillEntry:
     wanted = text.strip("/").removesuffix(f"/{SKILL_MD}")
     with suppress(NotFoundError, FormatError, ProtocolError):
         return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
-    entries = [entry async for entry in catalog.entries()]
+    entries: list[SkillEntry] = []
+    with anyio.CancelScope() as scope:
+        async for entry in catalog.entries():
+            entries.append(entry)
+            if wanted in {entry.path, entry.name} and scope.deadline == math.inf:
+                scope.deadline = anyio.current_time() + limits.after_match_seconds
     found = [entry for entry in entries if entry.path == wanted] or [e for e in entries if e.name == wanted]
     if len(found) == 1:
         return await catalog.get_skill(found[0].uri)

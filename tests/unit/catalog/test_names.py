@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import anyio
 import pytest
 
 from rules import rule
 from skillwire.catalog.memory import MemoryCatalog, Skill
-from skillwire.catalog.names import SkillNames
+from skillwire.catalog.names import SkillNames, find_skill
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import NotFoundError
+from skillwire.limits import Limits
 from skillwire.skill.entry import SkillMeta, build_entry
 
 if TYPE_CHECKING:
@@ -136,3 +138,17 @@ async def test_names_of_what_a_caller_may_see_follow_the_catalog_too() -> None:
     with pytest.raises(NotFoundError) as refused:
         await names.find("one")
     assert refused.value.reference == "skill-ambiguous"
+
+
+@rule("B3")
+async def test_a_name_is_found_in_a_listing_that_never_ends() -> None:
+    class Endless(MemoryCatalog):
+        async def entries(self) -> AsyncIterator[SkillEntry]:
+            async for entry in super().entries():
+                yield entry
+            await anyio.sleep_forever()
+
+    endless = Endless([skill("team/hit"), skill("other")])
+    with anyio.fail_after(60):
+        found = await find_skill(endless, "hit", Limits(after_match_seconds=0.01))
+    assert found.uri == "skill://team/hit/SKILL.md"
