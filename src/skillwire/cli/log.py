@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
 from skillwire.cli.host_session import add_state_options, run_with_store
-from skillwire.cli.printer import Printer, line, moment, stamp
+from skillwire.cli.printer import Printer, line, moment
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -57,25 +57,13 @@ async def _log(store: Store, arguments: Arguments, printer: Printer) -> int:
     lines = newest_first[::-1]
     if arguments.json:
         for entry in lines:
-            sys.stdout.write(json.dumps(_document(entry)) + "\n")  # ASCII: a hostile name may be invalid Unicode
+            sys.stdout.write(json.dumps(entry.to_json()) + "\n")  # ASCII: a hostile name may be invalid Unicode
     elif printer.out.is_terminal:
         for entry in lines:
             printer.data(_coloured(*_cells(entry)))
     else:
         printer.table(("when", "what", "origin", "skill", "by", "facts"), [_cells(entry) for entry in lines])
     return Exit.OK
-
-
-def _document(entry: LogLine) -> dict[str, Any]:
-    return {
-        "number": entry.number,
-        "at": stamp(entry.at),
-        "what": entry.what,
-        "origin": entry.origin,
-        "uri": entry.uri,
-        "by": entry.by,
-        "facts": dict(entry.facts),
-    }
 
 
 def _cells(entry: LogLine) -> tuple[str, str, str, str, str, str]:

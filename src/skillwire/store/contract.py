@@ -18,6 +18,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias, TypedDict, Unpack
 
 from skillwire.limits import MIB
@@ -91,6 +92,12 @@ class LogLine:
     at: float
     facts: Mapping[str, Any] = field(default_factory=dict[str, Any])
     number: int = 0
+
+    def to_json(self) -> dict[str, Any]:
+        """The line as a JSON document, with its time in UTC."""
+        at = datetime.fromtimestamp(self.at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        who = {"what": self.what, "origin": self.origin, "uri": self.uri, "by": self.by}
+        return {"number": self.number, "at": at, **who, "facts": dict(self.facts)}
 
 
 class LogFilter(TypedDict, total=False):

@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping
 
     from starlette.requests import Request
-    from starlette.types import ASGIApp, ExceptionHandler
+    from starlette.types import ASGIApp
 
     from skillwire.catalog.contract import Catalog
     from skillwire.web.catalog.site import Site
@@ -64,17 +64,8 @@ MAX_FOUND = 50
 _MAX_QUERY = 1000
 _MAX_ENTRY = 24_000
 _COMMON_HOSTS = (
-    "claude-code",
-    "codex",
-    "cursor",
-    "gemini-cli",
-    "vscode",
-    "copilot",
-    "windsurf",
-    "opencode",
-    "goose",
-    "zed",
-)
+    "claude-code", "codex", "cursor", "gemini-cli", "vscode", "copilot", "windsurf", "opencode", "goose", "zed",
+)  # fmt: skip
 log = logging.getLogger("skillwire.page")
 
 
@@ -106,7 +97,9 @@ def application(site: Site) -> ASGIApp:
             static_route(),
         ]
     )
-    app = ExceptionMiddleware(router, handlers=ErrorPages(site, sign_in).handlers)
+    errors = ErrorPages(site, sign_in)
+    kinds: tuple[type[Exception], ...] = (SkillwireError, HTTPException, Exception)
+    app = ExceptionMiddleware(router, handlers=dict.fromkeys(kinds, errors.answer))
     return no_store(app) if site.needs_token else app
 
 
@@ -231,48 +224,38 @@ class ErrorPages:
         self._site = site
         self._sign_in = sign_in
 
-    @property
-    def handlers(self) -> Mapping[type[Exception], ExceptionHandler]:
-        """The handlers by type of exception."""
-        return {SkillwireError: self._own_error, HTTPException: self._http_error, Exception: self._unexpected}
-
-    async def _own_error(self, request: Request, error: Exception) -> Response:  # noqa: ARG002 - a handler's shape
-        if not isinstance(error, SkillwireError):  # handlers are found by type
-            raise error
-        if isinstance(error, NotFoundError | FormatError):
-            return self._page(error, 404)
-        if isinstance(error, ApprovalError):
-            return self._page(error, 403)
-        return self._page(error, 413 if isinstance(error, LimitError) else 503)
-
-    async def _http_error(self, request: Request, error: Exception) -> Response:
-        if not isinstance(error, HTTPException):
-            raise error
-        if not request.scope.get(KNOWN, False):
-            return self._sign_in.ask(request)
-        path, method = request.url.path, request.method
-        if error.status_code == 405:
-            refused = ProtocolError(
-                "method-refused", f"{path!r:.200} does not support {method:.20}", "open a page instead"
-            )
-            return self._page(refused, 405, error.headers)
-        missing = NotFoundError("page-unknown", f"there is no page {path!r:.200}", "go to the list of skills")
-        return self._page(missing, error.status_code)
-
-    async def _unexpected(self, request: Request, error: Exception) -> Response:
-        number = secrets.token_hex(4)
-        log.error("%s of a page failed [unexpected %s]", request.method, number, exc_info=error)
-        reported = UpstreamError(
-            f"unexpected {number}",
-            "internal error",
-            "try again; if it fails again, report the number to the operator of the server, whose log has it",
-        )
-        return self._page(reported, 500)
-
-    def _page(self, error: SkillwireError, status: int, headers: Mapping[str, str] | None = None) -> Response:
+    async def answer(self, request: Request, error: Exception) -> Response:
+        """The page for any exception."""
+        headers: Mapping[str, str] | None = None
+        match error:
+            case HTTPException() if not request.scope.get(KNOWN, False):
+                return self._sign_in.ask(request)
+            case HTTPException():
+                status, headers, error = error.status_code, error.headers, self._http_error(request, error)
+            case NotFoundError() | FormatError():
+                status = 404
+            case ApprovalError():
+                status = 403
+            case LimitError():
+                status = 413
+            case SkillwireError():
+                status = 503
+            case _:
+                status, number = 500, secrets.token_hex(4)
+                log.error("%s of a page failed [unexpected %s]", request.method, number, exc_info=error)
+                hint = "try again; if it fails again, report the number to the operator, whose log has it"
+                error = UpstreamError(f"unexpected {number}", "internal error", hint)
         response = self._site.page("catalog/error.html", status=status, error=error, is_missing=status == 404)
         response.headers.update(headers or {})
         return response
+
+    @staticmethod
+    def _http_error(request: Request, error: HTTPException) -> SkillwireError:
+        path, method = request.url.path, request.method
+        if error.status_code == 405:
+            message = f"{path!r:.200} does not support {method:.20}"
+            return ProtocolError("method-refused", message, "open a page instead")
+        return NotFoundError("page-unknown", f"there is no page {path!r:.200}", "go to the list of skills")
 
 
 class HostSetup(NamedTuple):

@@ -38,6 +38,7 @@ class Watcher:
         self._host = host
         self._changed = anyio.Event()
         self._streams = 0
+        self._compared: list[Any] = []
         self.is_ended = False
         self.number = 0
 
@@ -91,24 +92,13 @@ class Watcher:
         self._changed = anyio.Event()
 
     async def _snapshot(self) -> Any:
-        """A value that is equal as long as no page would change."""
+        """A value that is equal as long as no page would change.
+
+        Errors and lists of origins are compared by identity, because a list can have thousands of skills.
+        """
         store = self._host.store
         waiting = [question.id for question in await store.questions(time.time())]
         origins = [(each.label, each.state, each.error, each.entries) for each in self._host.origins]
-        return await store.version(), waiting, _Same(origins)
-
-
-class _Same:
-    """Compares the state of origins by identity, because a list can have thousands of skills."""
-
-    def __init__(self, origins: list[tuple[Any, ...]]) -> None:
-        self._origins = origins  # keeps the objects alive, so that no id is reused
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Same) and self._ids == other._ids
-
-    __hash__ = None  # pyright: ignore[reportAssignmentType] - not hashable
-
-    @property
-    def _ids(self) -> list[tuple[Any, ...]]:
-        return [(label, state, id(error), id(entries)) for label, state, error, entries in self._origins]
+        same = [(label, state, id(error), id(entries)) for label, state, error, entries in origins]
+        self._compared = origins  # keeps the objects alive until the next snapshot, so that no id is used again
+        return await store.version(), waiting, same

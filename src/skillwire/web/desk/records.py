@@ -9,7 +9,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple, cast, get_args
 from urllib.parse import urlencode
 
@@ -24,7 +23,7 @@ from skillwire.web.desk.overview import Choice, pages_of
 from skillwire.web.desk.responses import HEADERS, page_response, skill_url
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 
     from starlette.requests import Request
     from starlette.routing import BaseRoute
@@ -70,62 +69,30 @@ class LogChoice(NamedTuple):
         }
 
 
-class LogPage(NamedTuple):
-    """One page of lines, newest first, and whether there are older ones."""
-
-    choice: LogChoice
-    lines: Sequence[LogLine]
-    has_older: bool
-
-
-async def find_lines(store: Store, choice: LogChoice) -> LogPage:
-    """The newest matching lines."""
-    lines = await store.lines(limit=PAGE_LINES + 1, **choice.filters)
-    return LogPage(choice, lines[:PAGE_LINES], len(lines) > PAGE_LINES)
-
-
 async def export_lines(store: Store, choice: LogChoice, *, as_csv: bool) -> AsyncGenerator[str]:
-    """All matching lines, newest first, as chunks of a file."""
+    """All matching lines, newest first, as chunks of a file: CSV, or JSON lines like ``skillwire log --json``."""
     if as_csv:
-        yield _table([_COLUMNS])
+        yield _csv([_COLUMNS])
     async for lines in log_pages(store, **choice.filters):
-        yield _table(map(_cells, lines)) if as_csv else _json_lines(lines)
+        if as_csv:
+            yield _csv(map(_cells, lines))
+        else:
+            yield "".join(json.dumps(line.to_json()) + "\n" for line in lines)  # ASCII
 
 
-def _json_lines(lines: Iterable[LogLine]) -> str:
-    """JSON lines in the format of ``skillwire log --json``, in ASCII."""
-    return "".join(json.dumps(_document(line)) + "\n" for line in lines)
-
-
-def _table(rows: Iterable[Iterable[str]]) -> str:
+def _csv(rows: Iterable[Iterable[str]]) -> str:
     text = io.StringIO()
     csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n").writerows(rows)
     return text.getvalue()
 
 
-def _document(line: LogLine) -> dict[str, Any]:
-    return {
-        "number": line.number,
-        "at": _stamp(line.at),
-        "what": line.what,
-        "origin": line.origin,
-        "uri": line.uri,
-        "by": line.by,
-        "facts": dict(line.facts),
-    }
-
-
 def _cells(line: LogLine) -> Iterator[str]:
-    facts = {key: value for key, value in line.facts.items() if key != "note"}
-    note = str(line.facts.get("note", ""))
-    values = (line.number, _stamp(line.at), line.what, line.origin, line.uri, line.by, note, json.dumps(facts))
-    for value in values:
-        text = str(value).encode(errors="replace").decode()
+    document = line.to_json()
+    document["note"] = document["facts"].pop("note", "")
+    document["facts"] = json.dumps(document["facts"])
+    for name in _COLUMNS:
+        text = str(document[name]).encode(errors="replace").decode()
         yield f"'{text}" if text.startswith(_FORMULA) else text
-
-
-def _stamp(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _log_routes(desk: Desk) -> list[BaseRoute]:
@@ -133,17 +100,19 @@ def _log_routes(desk: Desk) -> list[BaseRoute]:
     store = desk.host.store
 
     async def log(request: Request) -> Response:
-        page = await find_lines(store, LogChoice.of(request.query_params))
-        context: dict[str, Any] = {
-            "log": page,
-            "older": _older(request, page.lines),
-            "facts_of": _facts,
-            "url_of": _skill_url_of,
+        query = {
+            key: value for key, value in request.query_params.items() if value and key not in ("before", "part")
         }
+        choice = LogChoice.of(request.query_params)
+        lines = await store.lines(limit=PAGE_LINES + 1, **choice.filters)
+        context: dict[str, Any] = {"choice": choice, "lines": lines[:PAGE_LINES], "facts_of": _facts, "older": ""}
+        context["url_of"] = _skill_url_of
+        if len(lines) > PAGE_LINES:
+            context["older"] = f"/log?{urlencode({**query, 'before': str(lines[PAGE_LINES - 1].number)})}"
         if request.query_params.get("part"):
             return page_response(request, "desk/log.html", block="lines", **context)
-        filters = page.choice._replace(before=0)  # an export has all pages
-        query = urlencode({name: value for name, value in filters._asdict().items() if value})
+        filters = choice._replace(before=0)._asdict()  # an export has all pages
+        query = urlencode({name: value for name, value in filters.items() if value})
         labels = sorted({origin.label for origin in desk.host.origins})
         return await desk.show(request, "desk/log.html", query=query, labels=labels, events=EVENTS, **context)
 
@@ -156,12 +125,6 @@ def _log_routes(desk: Desk) -> list[BaseRoute]:
         return StreamingResponse(text, headers=headers, media_type=media)
 
     return [Route("/log", log), Route("/log.csv", export), Route("/log.jsonl", export)]
-
-
-def _older(request: Request, lines: Sequence[LogLine]) -> str:
-    """The address of the older lines."""
-    words = {key: value for key, value in request.query_params.items() if value and key not in ("before", "part")}
-    return f"/log?{urlencode({**words, 'before': str(lines[-1].number)})}" if lines else ""
 
 
 def _facts(line: LogLine) -> list[tuple[str, str]]:
