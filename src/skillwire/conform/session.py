@@ -105,7 +105,7 @@ class RawSession:
             self._version = agreed
             message = {"jsonrpc": "2.0", "method": "notifications/initialized"}
             with anyio.move_on_after(self._bounds.call_seconds):
-                await self._transport.tell(message, self._headers(message))
+                await self._transport.notify(message, self._headers(message))
         return exchange
 
     async def ask(self, method: str, **params: Any) -> Exchange:
@@ -234,7 +234,7 @@ class _Http:
             failure = as_ours(error, self._meter, str(message.get("method")))
             return _Reply(problem=failure.message, is_lost=failure.reference == "connection-lost")
 
-    async def tell(self, message: Message, headers: Mapping[str, str]) -> None:
+    async def notify(self, message: Message, headers: Mapping[str, str]) -> None:
         """POST the notification and ignore the response."""
         await self.ask(message, headers)
 
@@ -278,7 +278,7 @@ class _Http:
                 return _Reply(found)
             back = _response_to(found)
             if back is not None:
-                await self.tell(back, {})
+                await self.notify(back, {})
         return _Reply(problem="" if "id" not in message else "the event stream ended without a response")
 
 
@@ -327,7 +327,7 @@ class _Stdio:
         except (*_GONE, anyio.EndOfStream):
             return _Reply(problem=self._why_gone(), is_lost=True)
 
-    async def tell(self, message: Message, headers: Mapping[str, str]) -> None:  # noqa: ARG002
+    async def notify(self, message: Message, headers: Mapping[str, str]) -> None:  # noqa: ARG002
         """Write the notification to the process."""
         try:
             await self._send(message)

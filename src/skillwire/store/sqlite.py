@@ -357,7 +357,7 @@ class MemoryStore(SqliteStore):
     def __init__(self) -> None:
         connection = open_memory()
         super().__init__(connection, "memory")
-        weakref.finalize(self, connection.close)  # nothing is lost if nobody closes it
+        weakref.finalize(self, connection.close)  # it may not be closed, and nothing is lost
 
 
 def _log_if_new(connection: sqlite3.Connection, line: LogLine) -> bool:
