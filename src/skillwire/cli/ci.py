@@ -15,7 +15,6 @@ from skillwire.cli.install_session import (
     scope_of,
     show_backups,
     tidy_first,
-    timestamp,
 )
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.errors import SkillwireError
@@ -77,7 +76,7 @@ async def _ci(arguments: Arguments, printer: Printer) -> int:
     if not await _gather(groups, ready, scope, arguments, headers, printer):
         return _failed(printer)
     try:
-        outcome = restore(scope, lock, ready, force=arguments.force, backups=backups(), stamp=timestamp())
+        outcome = restore(scope, lock, ready, backups(force=arguments.force))
     except SkillwireError as error:
         return _failed(printer, error)
     show_backups(outcome, printer)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.install.installation import Fetched, Outcome, Signature
+    from skillwire.install.installation import Backups, Fetched, Outcome, Signature
     from skillwire.install.lock import Installed, Lock, Server
     from skillwire.install.places import InstallScope
 
@@ -115,9 +115,11 @@ def scope_of(arguments: Arguments) -> InstallScope:
     return InstallScope(arguments.scope, Path.cwd(), Path.home(), os.environ, is_typed)
 
 
-def backups() -> Path:
-    """Return the folder for copies of edited files that were replaced."""
-    return default_state() / "backups"
+def backups(*, force: bool = False) -> Backups:
+    """Return where copies of edited files go. They are replaced only with ``force``."""
+    from skillwire.install.installation import Backups
+
+    return Backups(default_state() / "backups", timestamp(), force)
 
 
 def timestamp() -> str:
@@ -129,7 +131,7 @@ def tidy_first(scope: InstallScope, printer: Printer, agents: Iterable[str] = ()
     """Settle what killed processes left, before anything else is done."""
     from skillwire.install.installation import tidy_up
 
-    for place in tidy_up(scope, agents, backups=backups(), stamp=timestamp()):
+    for place in tidy_up(scope, agents, backups()):
         printer.talk(f"an unfinished change was undone; a copy of it is in {line(str(place))}")
 
 

@@ -12,7 +12,6 @@ from skillwire.cli.install_session import (
     scope_of,
     show_backups,
     tidy_first,
-    timestamp,
 )
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import SkillwireError
@@ -58,7 +57,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
     done: list[dict[str, Any]] = []
     for name in dict.fromkeys(arguments.skills):
         try:
-            outcome = remove(scope, name, agents, force=arguments.force, backups=backups(), stamp=timestamp())
+            outcome = remove(scope, name, agents, backups(force=arguments.force))
         except SkillwireError as error:
             printer.error(error)
             done.append({"skill": name, "state": "refused", "reference": error.reference})

@@ -112,7 +112,7 @@ async def _update_one(
     show_skill(fetched, skill.server, printer)
     _show_difference(skill, fetched, scope, printer)
     await require_approval(f"Replace {line(skill.name)} for {listed(skill.agents)}?", arguments, printer)
-    outcome = update(scope, skill, fetched, signature(arguments), force=arguments.force, backups=backups())
+    outcome = update(scope, skill, fetched, signature(arguments), backups(force=arguments.force))
     if not arguments.json:
         show_outcome(outcome, skill.name, printer)
     return "updated"

@@ -19,6 +19,7 @@ import tomllib
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from difflib import unified_diff
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -48,7 +49,7 @@ class Edit:
     file: _File
     name: str
     new: bytes | None
-    is_restored: bool = False  # to the kept copy, so no new copy is needed
+    restored: Path | None = None  # the kept copy that becomes the file again
 
     @property
     def label(self) -> str:
@@ -122,10 +123,12 @@ def plan_undo(agent: str, name: str, scope: InstallScope) -> Edit:
                 f"'connect' did not write the entry {name!r:.80} in this form",
                 "remove it by hand",
             )
-        for before in _kept(file.path, name):
+        for copy in takewhile(Path.is_file, _backups(file.path, name)):
+            data = _read(copy)
+            before = None if data == _NO_FILE else data
             with suppress(FormatError):
                 if _bytes(added(config, _text(before or b""), name, entry)) == file.data:
-                    return Edit(file, name, before, is_restored=True)
+                    return Edit(file, name, before, copy)
         return Edit(file, name, _bytes(removed(config, file.text, name, entry)))
 
 
@@ -138,7 +141,7 @@ def apply_edit(edit: Edit) -> Path | None:
             f"{edit.label!r} has changed in the meantime",
             "nothing was written; run the command again",
         )
-    backup = None if edit.is_restored else _keep(edit.file, edit.name)
+    backup = _keep(edit.file, edit.name) if edit.restored is None else None
     if edit.new is not None:
         replace_file(path, edit.new, mode=edit.file.mode)
     else:
@@ -150,8 +153,9 @@ def apply_edit(edit: Edit) -> Path | None:
                 f"{path.name!r} could not be removed: {error.strerror}",
                 "check the permissions of its folder",
             ) from error
-    if edit.is_restored:
-        _forget(edit)
+    if edit.restored is not None:
+        with suppress(OSError):  # the file is restored; an extra copy does no harm
+            edit.restored.unlink()
     return backup
 
 
@@ -242,25 +246,6 @@ def _keep(file: _File, name: str) -> Path:
     raise StoreError(
         "config-backups", f"too many copies of {file.label!r}", f"remove some of {file.path.name}.before-{name}-*"
     )
-
-
-def _kept(path: Path, name: str) -> Iterator[bytes | None]:
-    """Yield the kept copies; ``None`` if there was no file."""
-    for place in _backups(path, name):
-        if not place.is_file():
-            return
-        data = _read(place)
-        yield None if data == _NO_FILE else data
-
-
-def _forget(edit: Edit) -> None:
-    """Remove the copy that was restored."""
-    for place in _backups(edit.file.path, edit.name):
-        if not place.is_file():
-            return
-        if _read(place) == (_NO_FILE if edit.new is None else edit.new):
-            with suppress(OSError):  # the file is restored; an extra copy does no harm
-                place.unlink()
 
 
 @contextmanager

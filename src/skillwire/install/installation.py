@@ -26,11 +26,10 @@ from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, NotFoundError, OriginError, SkillwireError, VerificationError
 from skillwire.install.agents import AGENTS
 from skillwire.install.lock import Installed, Lock, format_lock, held_lock, parse_name
-from skillwire.install.places import check_free, differences, installed_states, layout_of, states
+from skillwire.install.places import check_free, differences, installed_states, layout_of, refuse_collision, states
 from skillwire.install.transaction import back_up, forget, open_swap, tidy, unfinished, was_put
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import fold
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import Review, review_entry, with_nested, with_text, with_unread
 from skillwire.skill.uri import path_in_skill
@@ -127,6 +126,26 @@ class Signature:
 
 
 @dataclass(frozen=True, slots=True)
+class Backups:
+    """The folder for copies of edited files. Without ``force`` edited files are refused instead of replaced."""
+
+    folder: Path
+    at: str
+    force: bool = False
+
+    def keep(self, name: str, drifted: Iterable[PlaceState], forcing: str = _REPLACES) -> tuple[Path, ...]:
+        """Copy edited files before they are replaced; without ``force`` refuse, with ``forcing`` as the hint."""
+        drifted = list(drifted)
+        if drifted and not self.force:
+            raise _in_the_way(name, drifted[0], is_ours=True, forcing=forcing)
+        return tuple(self.copy(state.place.folder, name) for state in drifted)
+
+    def copy(self, folder: Path, name: str) -> Path:
+        """Copy ``name`` in ``folder``, and return the path of the copy."""
+        return back_up(folder, name, self.folder, self.at.replace(":", ""))
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """The written or emptied folders, the copies of edited files, and the agents whose folders are unusable."""
 
@@ -157,9 +176,7 @@ def add(
     return Outcome(written)
 
 
-def update(
-    scope: InstallScope, planned: Installed, fetched: Fetched, who: Signature, *, force: bool, backups: Path
-) -> Outcome:
+def update(scope: InstallScope, planned: Installed, fetched: Fetched, who: Signature, backups: Backups) -> Outcome:
     """Replace the content of ``planned``, which is the entry of the lock when the user was asked."""
     name, digests = fetched.name, fetched.digests
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
@@ -172,16 +189,14 @@ def update(
             for state in states(name, known.files, layout)
             if state.state == "changed" and differences(state.place.folder, name, digests)
         ]
-        kept = _keep(name, drifted, force=force, backups=backups, stamp=who.at)
+        kept = backups.keep(name, drifted)
         written = _stage(swap, layout, name, fetched.files)
         new = replace(known, files=digests, by=who.by, at=who.at, tool=who.tool)
         swap.commit(lambda: lock.write(lock.now.having(new)))
     return Outcome(written, kept)
 
 
-def remove(
-    scope: InstallScope, name: str, agents: Collection[str], *, force: bool, backups: Path, stamp: str
-) -> Outcome:
+def remove(scope: InstallScope, name: str, agents: Collection[str], backups: Backups) -> Outcome:
     """Remove a skill from the folders of ``agents``, or of all; and from the lock if none is left."""
     with held_lock(scope.lock_path) as lock, open_swap() as swap:
         known = require_skill(lock.now, name)
@@ -199,7 +214,7 @@ def remove(
         found = states(name, known.files, scope.layout(usable))
         leaving = [state for state in found if state.place.folder not in stay and state.state != "missing"]
         changed = [each for each in leaving if each.state == "changed"]
-        kept = _keep(name, changed, force=force, backups=backups, stamp=stamp, forcing=_REMOVES)
+        kept = backups.keep(name, changed, _REMOVES)
         for state in leaving:
             swap.take(state.place.folder, name)
         new = lock.now.having(replace(known, agents=left)) if left else lock.now.without(name)
@@ -209,13 +224,7 @@ def remove(
 
 
 def restore(
-    scope: InstallScope,
-    planned: Lock,
-    ready: Mapping[str, Mapping[str, bytes]],
-    *,
-    force: bool,
-    backups: Path,
-    stamp: str,
+    scope: InstallScope, planned: Lock, ready: Mapping[str, Mapping[str, bytes]], backups: Backups
 ) -> Outcome:
     """Make all folders match the lock, or change none. The lock is not written.
 
@@ -232,7 +241,7 @@ def restore(
             found = [state for state in states(name, skill.files, layout) if state.state == "changed"]
             for place in layout.places:
                 check_free(place.folder, name)
-            kept += _keep(name, found, force=force, backups=backups, stamp=stamp)
+            kept += backups.keep(name, found)
             written += (f"{label}/{name}" for label in _stage(swap, layout, name, files))
         swap.commit(lambda: None)
     return Outcome(tuple(written), tuple(kept))
@@ -276,22 +285,6 @@ def _stage(swap: Swap, layout: Layout, name: str, files: Mapping[str, bytes]) ->
         else:
             swap.put(place.folder, name, files)
     return tuple(place.label for place in needing)
-
-
-def _keep(
-    name: str,
-    drifted: Iterable[PlaceState],
-    *,
-    force: bool,
-    backups: Path,
-    stamp: str,
-    forcing: str = _REPLACES,
-) -> tuple[Path, ...]:
-    """Copy edited files before they are replaced; without ``force`` refuse, with ``forcing`` as the hint."""
-    drifted = list(drifted)
-    if drifted and not force:
-        raise _in_the_way(name, drifted[0], is_ours=True, forcing=forcing)
-    return tuple(back_up(state.place.folder, name, backups, stamp.replace(":", "")) for state in drifted)
 
 
 def _lock_changed() -> FormatError:
@@ -338,14 +331,7 @@ def _merged_agents(
 ) -> dict[str, Mode]:
     """Return all agents of the skill, including ``agents``; refuse the name of a skill of another origin (N1)."""
     name = parse_name(entry.path.rpartition("/")[2])
-    for other in lock.skills:
-        if other != name and fold(other) == fold(name):
-            raise FormatError(
-                "name-collision",
-                f"{name!r:.100} and the installed {other!r:.100} are the same name on some disks",
-                f"remove that one first: {scope.command('remove', other)}",
-                rule="B5",
-            )
+    refuse_collision(name, lock.skills, lambda other: f"remove that one first: {scope.command('remove', other)}")
     known = lock.skills.get(name)
     if known is None:
         return dict(agents)
@@ -389,7 +375,7 @@ def _check_apart(place: Place, server: Server, scope: InstallScope) -> None:
         )
 
 
-def tidy_up(scope: InstallScope, agents: Iterable[str], *, backups: Path, stamp: str) -> list[Path]:
+def tidy_up(scope: InstallScope, agents: Iterable[str], backups: Backups) -> list[Path]:
     """Settle the changes of killed processes: complete them if the lock records them, otherwise undo them.
 
     Return the copies of undone changes in ``backups``.
@@ -408,7 +394,7 @@ def tidy_up(scope: InstallScope, agents: Iterable[str], *, backups: Path, stamp:
         for folder in folders:
 
             def keep(name: str, folder: Path = folder) -> None:
-                kept.append(back_up(folder, name, backups, stamp.replace(":", "")))
+                kept.append(backups.copy(folder, name))
 
             tidy(folder, partial(_is_recorded, scope, lock.now, folder), keep)
         with suppress(OSError):

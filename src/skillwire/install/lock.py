@@ -29,7 +29,7 @@ from skillwire.install.places import LOCK_NAME
 from skillwire.install.transaction import read_file, replace_file
 from skillwire.limits import MIB
 from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import fold
+from skillwire.skill.entry import collisions
 from skillwire.skill.uri import SKILL_MD, parse_path, parse_uri, segment_problem, skill_root
 
 if TYPE_CHECKING:
@@ -161,7 +161,9 @@ def parse_lock(data: bytes) -> Lock:
         _refuse(f"'version' is {version!r:.40}, not {VERSION}")
     skills = _object(fields.get("skills"), "'skills'")
     found = {name: _skill(name, value) for name, value in skills.items()}
-    _check_names(found)
+    for first, second in collisions(found):
+        message = f"{LOCK_NAME} has {first!r:.100} and {second!r:.100}, the same name on some disks"
+        raise FormatError("lock-invalid", message, _FIX, rule="B5")
     return Lock(found, _others(fields, frozenset({"version", "skills"})))
 
 
@@ -180,20 +182,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for index, (key, _) in enumerate(pairs) if key in dict(pairs[:index]))
         _refuse(f"duplicate key {twice!r:.100}")
     return found
-
-
-def _check_names(skills: Mapping[str, Installed]) -> None:
-    """B5: refuse two names that are equal on some disks."""
-    seen: dict[str, str] = {}
-    for name in skills:
-        other = seen.setdefault(fold(name), name)
-        if other != name:
-            raise FormatError(
-                "lock-invalid",
-                f"{LOCK_NAME} has {other!r:.100} and {name!r:.100}, the same name on some disks",
-                _FIX,
-                rule="B5",
-            )
 
 
 def _skill(name: str, value: object) -> Installed:

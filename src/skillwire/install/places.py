@@ -31,7 +31,7 @@ from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import fold
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+    from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 
     from skillwire.install.lock import Installed, Mode
 
@@ -295,14 +295,15 @@ def check_free(folder: Path, name: str) -> None:
     """B5: refuse a name that some disks treat as equal to an existing one."""
     with _reading(f"the folder for {name}"):
         names = os.listdir(folder) if folder.exists() else []
-    for other in names:
+    refuse_collision(name, names, lambda other: f"rename or remove {other!r:.100}")
+
+
+def refuse_collision(name: str, others: Iterable[str], hint: Callable[[str], str]) -> None:
+    """B5: refuse a name that some disks treat as equal to one of ``others``; ``hint`` takes the other name."""
+    for other in others:
         if other != name and fold(other) == fold(name):
-            raise FormatError(
-                "name-collision",
-                f"{name!r:.100} and the existing {other!r:.100} are the same name on some disks",
-                f"rename or remove {other!r:.100}",
-                rule="B5",
-            )
+            message = f"{name!r:.100} and the existing {other!r:.100} are the same name on some disks"
+            raise FormatError("name-collision", message, hint(other), rule="B5")
 
 
 @contextmanager
