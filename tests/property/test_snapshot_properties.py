@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from property.budget import FEWER
-from skillwire.catalog.snapshot import PersistentMap, ReadFolder, SkillRecord, Snapshot
+from skillwire.catalog.snapshot import ReadFolder, SkillRecord, Snapshot
 from skillwire.skill.entry import SkillEntry, SkillMeta
 
 PATHS = st.sampled_from(["a", "A", "a/b", "A/b", "a/B", "c", "c/d", "C/d", "e-f"])
@@ -49,17 +49,3 @@ def test_a_snapshot_changed_in_steps_equals_one_built_at_once(
         assert change.added == {now[path].uri for path in (now.keys() - old.keys()) | listed}
         assert change.removed == {old[path].uri for path in (old.keys() - now.keys()) | unlisted}
         assert change.changed == {now[path].uri for path in changed}
-
-
-@given(st.lists(st.dictionaries(st.sampled_from("abcdef"), st.none() | st.integers(), max_size=4), max_size=10))
-def test_a_layered_mapping_equals_a_plain_one(steps: list[dict[str, int | None]]) -> None:
-    """Also when a layer has grown beyond the thousand keys at which it is folded into the base."""
-    plain = {f"more-{number}": number for number in range(997)}
-    mapping = PersistentMap[int]().changed(plain)
-    for step in steps:
-        before, kept = mapping, dict(plain)
-        mapping = mapping.changed(step)
-        plain = {key: value for key, value in {**plain, **step}.items() if value is not None}
-        assert sorted(mapping.values()) == sorted(plain.values())
-        assert {key: mapping.get(key) for key in "abcdef"} == {key: plain.get(key) for key in "abcdef"}
-        assert sorted(before.values()) == sorted(kept.values())

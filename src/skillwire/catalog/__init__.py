@@ -3,7 +3,7 @@
 contract · cursor             the interface and change notifications; pages
 memory · directory · archive  skills in memory, in a folder or Python package, in an archive file
 generated · template          skills from functions; from functions with variables in the path
-wrapper · visibility          catalogs around a catalog: the bases, and the part that a caller may see
+visibility                    the part of a catalog that a caller may see
 combined · uri_map · listing  several catalogs as one, skills under other URIs, a saved listing
 snapshot · scan · scan_cache  the immutable state of local catalogs, and how a folder is read into it
 safe_open · settings · watch  files on disk, skillwire.toml, and file events

@@ -8,7 +8,6 @@ frontmatter. The archive itself is also served, byte for byte.
 from __future__ import annotations
 
 import os
-import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,23 +15,21 @@ from anyio import to_thread
 
 from skillwire.catalog.contract import Change, ReadyArchive, SkillFile, no_file
 from skillwire.catalog.directory import DirectoryCatalog
-from skillwire.catalog.memory import find_skills
+from skillwire.catalog.memory import find_skills, name_in
 from skillwire.catalog.safe_open import open_root, read_file_at
-from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog
+from skillwire.catalog.snapshot import LoadedCatalog, ReadFolder
 from skillwire.errors import FormatError, LimitError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DEFAULT_META
-from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem, skill_md_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from skillwire.catalog.settings import Describe
-    from skillwire.catalog.snapshot import Snapshot
     from skillwire.skill.archive import ArchiveFormat
     from skillwire.skill.entry import SkillMeta
 
@@ -43,8 +40,8 @@ def is_archive(path: str | os.PathLike[str]) -> bool:
     return archive_root(name) != name and not os.path.isdir(name)
 
 
-class ArchiveCatalog(SnapshotCatalog):
-    """Serves the skill in the archive file ``path``. The file is read by ``load`` or the first call.
+class ArchiveCatalog(LoadedCatalog):
+    """Serves the skill in the archive file ``path``.
 
     ``describe(path, meta)`` may replace the settings of a skill. ``meta`` has the defaults.
     """
@@ -57,24 +54,12 @@ class ArchiveCatalog(SnapshotCatalog):
         limits: Limits = DEFAULT_LIMITS,
         describe: Describe | None = None,
     ) -> None:
-        super().__init__(scheme)
+        super().__init__(scheme, limits, describe)
         self.root = Path(path).absolute()
+        self.base = self.root.name  # the path of the skill; the name of the file if no skill is served
         self.form: ArchiveFormat = archive_format(self.root.name, None)
-        self._limits = limits
-        self._describe = describe
-        # The base path and the archive. One attribute, so that both are replaced at once.
-        self._source: tuple[str, ReadyArchive | None] = (self.root.name, None)
+        self._ready: tuple[str, ReadyArchive] | None = None  # the archive, and the URI of its skill
         self._tree: Mapping[str, bytes] = {}
-        self._loaded = False
-        self._lock = threading.Lock()
-
-    def load(self, on_skill: Callable[[int], None] | None = None) -> None:
-        """Read the archive. ``NotFoundError`` if it does not exist. ``on_skill`` gets the number of skills."""
-        self.demand_root()
-        with self._lock:
-            self._reread()
-        if on_skill is not None:
-            on_skill(len(self._snapshot.keys))
 
     def demand_root(self) -> None:
         """Raise ``NotFoundError`` if the file does not exist."""
@@ -87,7 +72,12 @@ class ArchiveCatalog(SnapshotCatalog):
 
     async def refresh(self) -> Change:
         """Read the file again and publish the changes."""
-        change = await to_thread.run_sync(self._locked)
+
+        def reload() -> Change:
+            with self._lock:
+                return self._reload()
+
+        change = await to_thread.run_sync(reload)
         self._feed.publish(change)
         return change
 
@@ -109,49 +99,29 @@ class ArchiveCatalog(SnapshotCatalog):
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive file, for the skill at its root. Nested skills have no archive file."""
         await self._current()
-        base, ready = self._source
-        return ready if uri == skill_md_uri(base, self._scheme) else None
-
-    @property
-    def base(self) -> str:
-        """The beginning of every path: the path of the skill, or the file name if no skill is served."""
-        return self._source[0]
-
-    def snapshot(self) -> Snapshot:
-        """The current snapshot. Call ``load`` first."""
-        return self._snapshot
+        ready = self._ready
+        return ready[1] if ready is not None and ready[0] == uri else None
 
     def data_at(self, path: str) -> bytes | None:
         """The bytes of a file by its full path, even if its skill is not served. Call ``load`` first."""
         return self._tree.get(path)
 
-    async def _current(self) -> Snapshot:
-        if not self._loaded:
-            await to_thread.run_sync(self._load_once)
-        return self._snapshot
-
-    def _load_once(self) -> None:
-        with self._lock:
-            if not self._loaded:
-                self._reread()
-
     def _meta_of(self, path: str) -> SkillMeta:
         return DEFAULT_META if self._describe is None else self._describe(path, DEFAULT_META)
 
-    def _locked(self) -> Change:
-        with self._lock:
-            return self._reread()
-
-    def _reread(self) -> Change:
-        base, ready, found = self._opened()
-        before = self._source[1]
+    def _reload(self, on_skill: Callable[[int], None] | None = None) -> Change:
+        before = self._ready
+        self.base, ready, found = self._unpack()
+        uri = skill_md_uri(self.base, self._scheme)
         self._snapshot, change = self._snapshot.updated(self._snapshot.paths_below(""), found)
-        self._source, self._loaded = (base, ready), True
-        if not change and ready != before:  # the same files, packed differently
-            return Change(changed=frozenset([skill_md_uri(base, self._scheme)]))
+        self._ready, self._loaded = (uri, ready) if ready is not None else None, True
+        if on_skill is not None:
+            on_skill(len(self._snapshot.keys))
+        if not change and self._ready != before:  # the same files, packed differently
+            return Change(changed=frozenset([uri]))
         return change
 
-    def _opened(self) -> tuple[str, ReadyArchive | None, dict[str, ReadFolder]]:
+    def _unpack(self) -> tuple[str, ReadyArchive | None, dict[str, ReadFolder]]:
         """The path of the skill, the archive if it is served, and the skills in it."""
         name, self._tree = self.root.name, {}
         try:
@@ -162,8 +132,8 @@ class ArchiveCatalog(SnapshotCatalog):
         except OSError as error:
             message = f"the archive cannot be read: {error.strerror or type(error).__name__}"
             return name, None, self._nothing("unreadable", message, "make it readable, or remove it")
-        base = _name_of(files[SKILL_MD], self._limits) or archive_root(name)
-        self._tree = {f"{base}/{path}": data for path, data in files.items()}
+        base = name_in(files[SKILL_MD], self._limits) or archive_root(name)
+        self._tree = {f"{base}/{path}": content for path, content in files.items()}
         skills = (path[: -len(SKILL_MD) - 1] for path in self._tree if path.endswith(f"/{SKILL_MD}"))
         found = find_skills(
             self._tree,
@@ -190,15 +160,6 @@ class ArchiveCatalog(SnapshotCatalog):
     def _nothing(self, reference: str, message: str, hint: str) -> dict[str, ReadFolder]:
         name = self.root.name
         return {name: ReadFolder(True, None, (Diagnostic(reference, message, hint, file=name, skill=name),))}
-
-
-def _name_of(skill_md: bytes, limits: Limits) -> str | None:
-    """The name in a ``SKILL.md``, if it is valid as the name of a folder."""
-    try:
-        name = parse_skill_md(skill_md, limits).frontmatter.get("name")
-    except FormatError:  # reported when the skill is checked
-        return None
-    return name if isinstance(name, str) and not segment_problem(name) else None
 
 
 def local_catalog(

@@ -241,14 +241,6 @@ class CombinedCatalog(Catalog):
         inner = format_uri(f"{home.inner}{path[len(home.visible) :]}", self._scheme)
         return await home.mount.catalog.unchanged(inner)
 
-    async def is_local(self, uri: str) -> bool:
-        """Whether the source of the skill is local."""
-        try:
-            home = await self._home_of(uri)
-        except NotFoundError:
-            return False
-        return await home.mount.catalog.is_local(skill_md_uri(home.inner, self._scheme))
-
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that one skill came in, from its source."""
         try:

@@ -230,7 +230,11 @@ class ChangeStream:
 
 
 class Catalog(ABC):
-    """Something that holds skills."""
+    """Something that holds skills. Five members are abstract.
+
+    The others have defaults that return nothing, or only what the five return. So a gate, such as visibility for a
+    caller, is closed by default: a member that it does not state reveals nothing.
+    """
 
     @abstractmethod
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
@@ -273,10 +277,6 @@ class Catalog(ABC):
             return await self.get_skill(uri)
         except NotFoundError:
             return None
-
-    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - local catalogs override it
-        """Whether all bytes of the skill at ``uri`` are local, so packing it needs no other server (V5)."""
-        return False
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:  # noqa: ARG002 - most skills have none
         """The original archive of the skill at ``uri``, if it has one (I2)."""
@@ -336,6 +336,74 @@ class Catalog(ABC):
                     pending.append(child.uri)
                 else:
                     yield child
+
+
+class WrapperCatalog(Catalog):
+    """``inner``, unchanged: the base of a catalog around a catalog that states only what it changes.
+
+    A gate, which decides what a caller may see, extends ``Catalog`` instead: see there.
+    """
+
+    def __init__(self, inner: Catalog) -> None:
+        self.inner = inner
+
+    async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
+        """One page of the listing."""
+        return await self.inner.list_skills(cursor, limit)
+
+    async def get_skill(self, uri: str) -> SkillEntry:
+        """One entry."""
+        return await self.inner.get_skill(uri)
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """One file."""
+        return await self.inner.read_file(uri)
+
+    async def read_directory(
+        self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
+    ) -> Page[DirectoryChild]:
+        """One page of a directory."""
+        return await self.inner.read_directory(uri, cursor, limit)
+
+    def changes(self) -> ChangeStream:
+        """A stream of changes."""
+        return self.inner.changes()
+
+    async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> Sequence[str]:
+        """Paths of listed skills that begin with ``beginning``."""
+        return await self.inner.suggest(beginning, limit)
+
+    def templates(self) -> Sequence[SkillTemplate]:
+        """Templates of skills."""
+        return self.inner.templates()
+
+    async def peek_skill(self, uri: str) -> SkillEntry | None:
+        """One entry, if it is known."""
+        return await self.inner.peek_skill(uri)
+
+    async def ready_archive(self, uri: str) -> ReadyArchive | None:
+        """The archive that a skill came in."""
+        return await self.inner.ready_archive(uri)
+
+    async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
+        """A test whether the catalog still gives the same answers."""
+        return await self.inner.unchanged(uri)
+
+    async def unlisted(self) -> Sequence[SkillEntry]:
+        """Entries that are served but not listed."""
+        return await self.inner.unlisted()
+
+    async def problems(self) -> Sequence[Diagnostic]:
+        """Problems of the source."""
+        return await self.inner.problems()
+
+    async def ignored(self) -> Sequence[str]:
+        """Paths that are not served because of their names."""
+        return await self.inner.ignored()
+
+    async def follow(self) -> None:
+        """Keep the source current until cancelled."""
+        await self.inner.follow()
 
 
 async def _all_pages(ask: Callable[[str | None], Awaitable[Page[T]]]) -> AsyncIterator[T]:

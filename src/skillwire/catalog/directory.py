@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import gc
 import os
-import threading
 from contextlib import aclosing, contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from skillwire.catalog.safe_open import is_ignored, open_folder, open_root, read
 from skillwire.catalog.scan import Scan
 from skillwire.catalog.scan_cache import ScanConditions, decode, encode
 from skillwire.catalog.settings import SETTINGS_FILE, FolderSettings, read_settings
-from skillwire.catalog.snapshot import ReadFolder, Snapshot, SnapshotCatalog
+from skillwire.catalog.snapshot import LoadedCatalog, ReadFolder, Snapshot
 from skillwire.errors import LimitError, NotFoundError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, KIB, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 
     from skillwire.catalog.contract import Change
     from skillwire.catalog.safe_open import LocalFile
-    from skillwire.catalog.scan_cache import CachedPath
     from skillwire.catalog.settings import Describe
     from skillwire.skill.entry import SkillMeta
 
@@ -45,8 +43,8 @@ _WHOLE = frozenset({"", ".", SKILL_MD, SETTINGS_FILE})  # paths at the root that
 _LARGE = 500  # skills; with more, setting up a watch takes a noticeable time
 
 
-class DirectoryCatalog(SnapshotCatalog):
-    """Serves the skills in ``root``. The folder is read by ``load`` or the first call.
+class DirectoryCatalog(LoadedCatalog):
+    """Serves the skills in ``root``.
 
     ``describe(path, meta)`` may replace the settings of a skill. ``meta`` has those of ``skillwire.toml``.
     """
@@ -59,33 +57,27 @@ class DirectoryCatalog(SnapshotCatalog):
         limits: Limits = DEFAULT_LIMITS,
         describe: Describe | None = None,
     ) -> None:
-        super().__init__(scheme)
-        self._describe = describe
+        super().__init__(scheme, limits, describe)
         self._given = os.fspath(root)
         self.root = Path(os.path.realpath(root))
-        self._limits = limits
-        self.base = ""  # the logical path of the root: its name if it is itself a skill
         self._settings = FolderSettings()
-        self._loaded = False
-        self._cached_scan: dict[str, CachedPath] = {}
-        self._lock = threading.Lock()
-
-    def load(self, on_skill: Callable[[int], None] | None = None) -> None:
-        """Read the whole tree. ``NotFoundError`` if the root is not a folder. ``on_skill`` gets a count."""
-        self.demand_root()
-        with self._lock:
-            self._rescan_all(on_skill)
+        self._cached_scan: dict[str, ReadFolder] = {}
 
     def use_cached_scan(self, lines: Iterable[bytes]) -> None:
         """Use a cached scan, so that ``load`` reads only files that changed since. Call it before ``load``."""
         cached = decode(lines, self._conditions(self._base_now())) if not self._loaded else None
         if cached is not None:
             self._cached_scan = cached
-            self._snapshot, _ = Snapshot().updated((), {path: item.found for path, item in cached.items()})
+            self._snapshot, _ = Snapshot().updated((), cached)
+
+    @property
+    def is_as_cached(self) -> bool:
+        """Whether the scan found nothing that differs from the cached one."""
+        return self._snapshot.all_found() == self._cached_scan  # fast: most values are the same objects
 
     def scan_lines(self) -> Iterator[bytes]:
         """The result of the scan, for ``use_cached_scan``. ``ValueError`` if JSON cannot express it."""
-        return encode(self._snapshot.all_found(), self._conditions(self.base), self._cached_scan)
+        return encode(self._snapshot.all_found(), self._conditions(self.base))
 
     def _meta_of(self, path: str) -> SkillMeta:
         meta = self._settings.about(path)
@@ -159,21 +151,7 @@ class DirectoryCatalog(SnapshotCatalog):
         """Paths that are ignored because of their names: version control, caches, credentials."""
         return (await self._current()).ignored()
 
-    def snapshot(self) -> Snapshot:
-        """The current snapshot. Call ``load`` first."""
-        return self._snapshot
-
-    async def _current(self) -> Snapshot:
-        if not self._loaded:
-            await to_thread.run_sync(self._load_once)
-        return self._snapshot
-
-    def _load_once(self) -> None:
-        with self._lock:
-            if not self._loaded:
-                self._rescan_all(None)
-
-    def _rescan_all(self, on_skill: Callable[[int], None] | None = None) -> Change:
+    def _reload(self, on_skill: Callable[[int], None] | None = None) -> Change:
         base = self._base_now()
         moved = self._loaded and base != self.base
         self.base = base
@@ -189,7 +167,7 @@ class DirectoryCatalog(SnapshotCatalog):
     def _refresh(self, paths: tuple[str, ...] | None) -> Change:
         with self._lock:
             if paths is None or not self._loaded or _WHOLE.intersection(paths):
-                return self._rescan_all()
+                return self._reload()
             logical = frozenset(f"{self.base}/{path}" if self.base else path for path in paths)
             areas = _outermost(area for path in logical if (area := self._area(path)) is not None)
             removed = [path for area in areas for path in self._snapshot.paths_below(area)]

@@ -19,7 +19,7 @@ from anyio import to_thread
 from skillwire.catalog.contract import SkillFile, no_file
 from skillwire.catalog.safe_open import LocalFile, is_ignored
 from skillwire.catalog.scan import printable
-from skillwire.catalog.snapshot import ReadFolder, SkillSource, SnapshotCatalog, apply_rules
+from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules, files_by_skill, parents
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
@@ -27,7 +27,7 @@ from skillwire.skill.digest import digest_of
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Container, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping, Sequence
 
     from skillwire.catalog.contract import Change
     from skillwire.catalog.snapshot import Snapshot
@@ -66,6 +66,8 @@ class _Known:
 
 class StoredCatalog(SnapshotCatalog):
     """A catalog of files in a storage. Subclasses implement ``_list_stored`` and ``_read_stored``."""
+
+    _is_local = True  # whether the bytes are on this machine
 
     def __init__(self, *, poll_seconds: float, scheme: str, limits: Limits) -> None:
         super().__init__(scheme)
@@ -130,15 +132,13 @@ class StoredCatalog(SnapshotCatalog):
     async def _load(self) -> Change:
         listed = await self._list_stored()
         stored = {file.path: file for file in listed.files}
-        folders = [path[: -len(SKILL_MD) - 1] for path in stored if path.endswith(f"/{SKILL_MD}")]
-        members: dict[str, list[StoredFile]] = {folder: [] for folder in folders if not _is_ignored(folder)}
-        for file in listed.files:
-            for folder in _folders_around(file.path, members):
-                members[folder].append(file)
         known: dict[str, _Known] = {}
-        for folder, files in members.items():
+        for folder, members in files_by_skill(stored).items():
+            if _is_ignored(folder):
+                continue
+            files = {inside: stored[path] for inside, path in members.items()}
             inside = tuple(each for each in listed.problems if each.file and each.file.startswith(f"{folder}/"))
-            before, contents = self._known.get(folder), frozenset(files)
+            before, contents = self._known.get(folder), frozenset(files.values())
             if before is not None and before.files == contents and before.problems == inside:
                 known[folder] = before
             else:
@@ -150,12 +150,11 @@ class StoredCatalog(SnapshotCatalog):
         return change
 
     async def _read_skill(
-        self, folder: str, files: Sequence[StoredFile], problems: Iterable[Diagnostic]
+        self, folder: str, files: Mapping[str, StoredFile], problems: Iterable[Diagnostic]
     ) -> ReadFolder:
         found, ignored = list(problems), list[str]()
         members: dict[str, StoredFile] = {}
-        for file in files:
-            inside = file.path[len(folder) + 1 :]
+        for inside, file in files.items():
             if _is_ignored(inside):
                 ignored.append(printable(file.path))
             elif bad := _bad_segment(inside):
@@ -175,9 +174,17 @@ class StoredCatalog(SnapshotCatalog):
             inside: LocalFile(digest_of(data[file.path]), len(data[file.path]), executable=file.executable)
             for inside, file in members.items()
         }
-        parents = frozenset(parent for inside in local for parent in _parents(inside))
-        source = SkillSource(folder, data[f"{folder}/{SKILL_MD}"], local, parents, found, ignored)
-        return apply_rules(source, scheme=self._scheme, limits=self._limits)
+        return apply_rules(
+            folder,
+            data[f"{folder}/{SKILL_MD}"],
+            local,
+            folders={parent for inside in local for parent in parents(inside)},
+            problems=found,
+            ignored=ignored,
+            scheme=self._scheme,
+            limits=self._limits,
+            local=self._is_local,
+        )
 
     def _check_size(self, members: Mapping[str, StoredFile]) -> None:
         size = sum(file.size or 0 for file in members.values())
@@ -197,6 +204,8 @@ class FilesCatalog(StoredCatalog):
     ``refresh`` when the storage reports a change.
     """
 
+    _is_local = False
+
     def __init__(
         self,
         list_files: Callable[[], Mapping[str, Hashable] | Awaitable[Mapping[str, Hashable]]],
@@ -210,10 +219,6 @@ class FilesCatalog(StoredCatalog):
         self._list_function = list_files
         self._read_function = read_file
         self._readers = anyio.Semaphore(_READERS)
-
-    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - the same for every skill
-        """False: the bytes come from the storage."""
-        return False
 
     async def _list_stored(self) -> Stored:
         listed = await self._call("list its files", self._list_function)
@@ -278,15 +283,3 @@ def _too_large() -> LimitError:
 def _is_ignored(path: str) -> bool:
     *folders, name = path.split("/")
     return any(is_ignored(folder, is_folder=True) for folder in folders) or is_ignored(name, is_folder=False)
-
-
-def _folders_around(path: str, known: Container[str]) -> Iterator[str]:
-    """The folders of ``known`` that contain ``path``: an enclosing skill lists the files of a nested one (E4)."""
-    return (parent for parent in _parents(path) if parent in known)
-
-
-def _parents(path: str) -> Iterator[str]:
-    end = path.find("/")
-    while end >= 0:
-        yield path[:end]
-        end = path.find("/", end + 1)

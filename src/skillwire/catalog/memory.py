@@ -9,16 +9,17 @@ from typing import TYPE_CHECKING, Self
 
 from skillwire.catalog.contract import SkillFile, no_file
 from skillwire.catalog.safe_open import LocalFile
-from skillwire.catalog.snapshot import ReadFolder, SkillSource, SnapshotCatalog, apply_rules
+from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules, files_by_skill, parents
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path
+from skillwire.skill.frontmatter import parse_skill_md
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, segment_problem
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Container, Iterable, Iterator, Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from skillwire.catalog.contract import Change
     from skillwire.catalog.snapshot import Snapshot
@@ -137,49 +138,35 @@ def find_skills(
 
     ``folders`` are empty folders; the folders of files need not be given.
     """
-    members: dict[str, dict[str, LocalFile]] = {
-        key[: -len(SKILL_MD) - 1]: {} for key in files if key.endswith(f"/{SKILL_MD}")
+    local = {
+        path: LocalFile(digest_of(data), len(data), data=data, executable=path in executables)
+        for path, data in files.items()
     }
-    for key, data in files.items():
-        file = LocalFile(digest_of(data), len(data), data=data, executable=key in executables)
-        for path, inside in _around(key, members):
-            members[path][inside] = file
-    named: dict[str, list[str]] = {path: [] for path in members}
-    for folder in folders:
-        for path, inside in _around(f"{folder}/", members):
-            named[path].append(inside)  # the trailing slash marks a folder
-    return {
-        path: apply_rules(
-            SkillSource(path, files[f"{path}/{SKILL_MD}"], inside, _folders((*inside, *named[path]))),
+    found: dict[str, ReadFolder] = {}
+    for skill, members in files_by_skill([*files, *(f"{folder}/" for folder in folders)]).items():
+        found[skill] = apply_rules(
+            skill,
+            files[f"{skill}/{SKILL_MD}"],
+            {inside: local[path] for inside, path in members.items() if path in local},
+            folders={folder for inside in members for folder in parents(inside)},
             scheme=scheme,
-            meta=metas.get(path, DEFAULT_META),
+            meta=metas.get(skill, DEFAULT_META),
             limits=limits,
         )
-        for path, inside in members.items()
-    }
+    return found
 
 
-def _around(key: str, members: Container[str]) -> Iterator[tuple[str, str]]:
-    """The skills that contain ``key``, each with the path inside it."""
-    end = key.find("/")
-    while end >= 0:
-        if key[:end] in members:
-            yield key[:end], key[end + 1 :]
-        end = key.find("/", end + 1)
+def name_in(skill_md: bytes, limits: Limits) -> str | None:
+    """The name in a ``SKILL.md``, if it is valid as the name of a folder."""
+    try:
+        name = parse_skill_md(skill_md, limits).frontmatter.get("name")
+    except FormatError:  # reported when the skill is checked
+        return None
+    return name if isinstance(name, str) and not segment_problem(name) else None
 
 
 def _without(tree: Mapping[str, bytes], path: str) -> dict[str, bytes]:
     return {key: data for key, data in tree.items() if not key.startswith(f"{path}/")}
-
-
-def _folders(paths: Iterable[str]) -> frozenset[str]:
-    folders: set[str] = set()
-    for path in paths:
-        folder = path.rpartition("/")[0]
-        while folder and folder not in folders:
-            folders.add(folder)
-            folder = folder.rpartition("/")[0]
-    return frozenset(folders)
 
 
 def _refusal(path: str, snapshot: Snapshot) -> FormatError:

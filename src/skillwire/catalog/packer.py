@@ -60,7 +60,7 @@ class Packer:
         ready = await catalog.ready_archive(entry.uri)
         if ready is not None and ready.form == form:
             return ready.data
-        if not await self._may_pack(catalog, entry):
+        if not self._may_pack(entry):
             return None
         tree = await self._tree(catalog, entry)
         key = (_contents(entry, tree), form)
@@ -73,18 +73,18 @@ class Packer:
                 self._keep(key, data)
         return data
 
-    async def _may_pack(self, catalog: Catalog, entry: SkillEntry) -> bool:
+    def _may_pack(self, entry: SkillEntry) -> bool:
         """Whether the skill can be verified and packed without another server."""
         return (
             entry.is_complete
             and not entry.gaps
             and entry.size <= min(self._limits.max_archive_bytes, self._limits.max_skill_bytes)
             and len(entry.files) <= self._limits.max_resources
-            and await catalog.is_local(entry.uri)
+            and entry.local
         )
 
     async def _packed_digests(self, catalog: Catalog, entry: SkillEntry) -> Mapping[ArchiveFormat, str]:
-        if not await self._may_pack(catalog, entry):
+        if not self._may_pack(entry):
             return {}
         try:
             tree = await self._tree(catalog, entry)
@@ -107,22 +107,14 @@ class Packer:
 
     async def _tree(self, catalog: Catalog, entry: SkillEntry) -> _Tree:
         """The information that an entry does not have: which files are executable, and which folders are empty."""
-        root, executables, empty = str(parse_uri(entry.uri).parent), list[str](), list[str]()
-        begin, pending = len(entry.path) + 1, [root]
+        executables, empty = list[str](), list[str]()
+        begin, pending = len(entry.path) + 1, [str(parse_uri(entry.uri).parent)]
         while pending:
-            folder, cursor, has_children = pending.pop(), None, False
-            while True:
-                page = await catalog.read_directory(folder, cursor, self._limits.max_page_size)
-                for child in page.items:
-                    has_children = True
-                    if child.is_directory:
-                        pending.append(child.uri)
-                    elif child.executable:
-                        executables.append(parse_uri(child.uri).path[begin:])
-                cursor = page.next_cursor
-                if cursor is None:
-                    break
-            if not has_children:
+            folder = pending.pop()
+            children = [child async for child in catalog.children(folder)]
+            pending += [child.uri for child in children if child.is_directory]
+            executables += [parse_uri(child.uri).path[begin:] for child in children if child.executable]
+            if not children:
                 empty.append(parse_uri(folder).path[begin:])
         return _Tree(frozenset(executables), tuple(sorted(empty)))
 

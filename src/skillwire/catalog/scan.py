@@ -24,7 +24,7 @@ from skillwire.catalog.safe_open import (
     read_file_at,
 )
 from skillwire.catalog.settings import SETTINGS_FILE
-from skillwire.catalog.snapshot import ReadFolder, SkillRecord, SkillSource, apply_rules
+from skillwire.catalog.snapshot import ReadFolder, SkillRecord, apply_rules
 from skillwire.errors import LimitError
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.uri import SKILL_MD, segment_problem
@@ -215,16 +215,16 @@ class Scan:
                 True, None, tuple(collector.problems), tuple(collector.ignored)
             )
             return
-        source = SkillSource(
+        self.found[collector.path] = apply_rules(
             collector.path,
             collector.skill_md,
             collector.files,
-            frozenset(collector.folders),
-            collector.problems,
-            collector.ignored,
-        )
-        self.found[collector.path] = apply_rules(
-            source, scheme=self.scheme, meta=self.describe(collector.path), limits=self.limits
+            folders=frozenset(collector.folders),
+            problems=collector.problems,
+            ignored=collector.ignored,
+            scheme=self.scheme,
+            meta=self.describe(collector.path),
+            limits=self.limits,
         )
 
     def _as_before(self, collector: _Collector, record: SkillRecord) -> ReadFolder:

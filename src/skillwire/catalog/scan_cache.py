@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from contextlib import contextmanager, suppress
 from dataclasses import astuple
@@ -62,46 +61,29 @@ class ScanConditions(NamedTuple):
         return [_FORM, version("skillwire"), *place, *reader, self.base, self.scheme, list(astuple(self.limits))]
 
 
-class CachedPath(NamedTuple):
-    """The cached result for a path, and its line in the cache file."""
-
-    found: ReadFolder
-    line: bytes
-
-
-def encode(
-    found: Mapping[str, ReadFolder], conditions: ScanConditions, cached: Mapping[str, CachedPath] | None = None
-) -> Iterator[bytes]:
-    """The lines of a cache file. ``ValueError`` if JSON cannot express a value.
-
-    A path that is unchanged since ``cached`` keeps its line.
-    """
-    known = cached or {}
+def encode(found: Mapping[str, ReadFolder], conditions: ScanConditions) -> Iterator[bytes]:
+    """The lines of a cache file. ``ValueError`` if JSON cannot express a value."""
     write = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
     yield f"{write(conditions.key())}\n".encode()
     for path, item in found.items():
-        before = known.get(path)
-        if before is not None and before.found is item:
-            yield before.line
-        else:
-            yield f"{write([path, *_plain(path, item, conditions.scheme)])}\n".encode()
+        yield f"{write([path, *_plain(path, item, conditions.scheme)])}\n".encode()
     yield f"{len(found)}\n".encode()  # a truncated file has no such line
 
 
-def decode(lines: Iterable[bytes], conditions: ScanConditions) -> dict[str, CachedPath] | None:
+def decode(lines: Iterable[bytes], conditions: ScanConditions) -> dict[str, ReadFolder] | None:
     """The cached scan; ``None`` if the conditions differ or the file is damaged."""
-    loads = _fast_loads()
-    found: dict[str, CachedPath] = {}
+    found: dict[str, ReadFolder] = {}
     try:
         rest = iter(lines)
         if json.loads(next(rest, b"null")) != json.loads(json.dumps(conditions.key())):
             return None
         for line in rest:
-            match loads(line):
+            match json.loads(line):
                 case int(count):
                     return found if count == len(found) else None
                 case [path, is_skill, record, problems, ignored]:
-                    found[path] = CachedPath(_found(is_skill, record, problems, ignored), line)
+                    problems = tuple(Diagnostic(*problem) for problem in problems)
+                    found[path] = ReadFolder(is_skill, _record(record), problems, tuple(ignored))
                 case _:
                     return None
     except (ValueError, TypeError, RecursionError, OSError):
@@ -109,32 +91,18 @@ def decode(lines: Iterable[bytes], conditions: ScanConditions) -> dict[str, Cach
     return None
 
 
-def _fast_loads() -> Callable[[bytes], Any]:
-    """Use pydantic's JSON parser if it is imported already: it is faster, but importing it costs more."""
-    core = sys.modules.get("pydantic_core")
-    return json.loads if core is None else core.from_json
-
-
 def load_cached(catalog: DirectoryCatalog, cache: Path | None, progress: Progress) -> None:
     """Load ``catalog``, reading only files that changed since the cached scan; then update the cache."""
-    before = sha256()
     if cache is not None:
         with read_cache(cache, str(catalog.root)) as lines:
-            catalog.use_cached_scan(_hashed(lines, before.update))
+            catalog.use_cached_scan(lines)
     with progress() as count:
         catalog.load(count)
-    if cache is None:
-        return
-    with suppress(ValueError):
-        after, lines = sha256(), list(catalog.scan_lines())
-        if sum(map(len, _hashed(lines, after.update))) >= _MIN_BYTES and after.digest() != before.digest():
-            write_cache(cache, str(catalog.root), lines)
-
-
-def _hashed(lines: Iterable[bytes], update: Callable[[bytes], None]) -> Iterator[bytes]:
-    for line in lines:
-        update(line)
-        yield line
+    if cache is not None and not catalog.is_as_cached:
+        with suppress(ValueError):
+            lines = list(catalog.scan_lines())
+            if sum(map(len, lines)) >= _MIN_BYTES:
+                write_cache(cache, str(catalog.root), lines)
 
 
 @contextmanager
@@ -202,12 +170,6 @@ def _plain_record(folder: str, record: SkillRecord | None, scheme: str) -> list[
     return [entry.uri, dict(entry.frontmatter), entry.modified, files, sorted(record.folders)]
 
 
-def _found(is_skill: bool, record: list[Any] | None, problems: list[Any], ignored: list[str]) -> ReadFolder:
-    return ReadFolder(
-        is_skill, _record(record), tuple(Diagnostic(*problem) for problem in problems), tuple(ignored)
-    )
-
-
 def _record(plain: list[Any] | None) -> SkillRecord | None:
     if plain is None:
         return None
@@ -219,5 +181,5 @@ def _record(plain: list[Any] | None) -> SkillRecord | None:
         resources.append(Resource(file_uri, digest, size, path))
         known[path] = LocalFile(digest, size, changed, Stamp(*stamp) if stamp else None, executable=executable)
     resources.sort()
-    entry = SkillEntry(uri, frontmatter, tuple(resources), DEFAULT_META, modified)
+    entry = SkillEntry(uri, frontmatter, tuple(resources), DEFAULT_META, modified, local=True)
     return SkillRecord(entry, known, frozenset(folders))

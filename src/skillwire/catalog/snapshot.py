@@ -3,15 +3,17 @@
 Folders on disk, trees in memory and packages all become ``ReadFolder`` values by the same rules (``apply_rules``):
 for each folder a skill that is served, or the problems that prevent it.
 
-A change creates a new snapshot; readers of the old one are not affected. The work is proportional to the change
-(plus a copy of the list of paths if skills were added or removed).
+A change creates a new snapshot; readers of the old one are not affected. Only what changed is checked again.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+import threading
+from bisect import bisect_left
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, cast
+
+from anyio import to_thread
 
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
@@ -35,14 +37,12 @@ from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_
 from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_uri
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+    from pathlib import Path
 
     from skillwire.catalog.safe_open import LocalFile
+    from skillwire.catalog.settings import Describe
     from skillwire.skill import SkillEntry
-
-V = TypeVar("V")
-
-_MAX_LAYER = 1000  # keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,114 +69,88 @@ class ReadFolder:
     ignored: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class SkillSource:
-    """The content of a skill's folder, before the rules are applied."""
-
-    path: str
-    skill_md: bytes
-    files: Mapping[str, LocalFile]
-    folders: Set[str]
-    problems: Iterable[Diagnostic] = ()
-    ignored: Iterable[str] = ()
-
-
 def apply_rules(
-    source: SkillSource,
+    path: str,
+    skill_md: bytes,
+    files: Mapping[str, LocalFile],
     *,
+    folders: Set[str],
+    problems: Iterable[Diagnostic] = (),
+    ignored: Iterable[str] = (),
     scheme: str = DEFAULT_SCHEME,
     meta: SkillMeta = DEFAULT_META,
     limits: Limits = DEFAULT_LIMITS,
+    local: bool = True,
 ) -> ReadFolder:
-    """Apply the rules: all problems, and a record if none of them refuses the skill."""
-    problems = list(source.problems)
+    """The folder of the skill at ``path``: all problems, and a record if none of them refuses the skill.
+
+    ``files`` and ``folders`` are paths inside the skill. ``problems`` are those of reading it.
+    """
+    found = list(problems)
     document: SkillDocument | None = None
-    file = f"{source.path}/{SKILL_MD}"
+    file = f"{path}/{SKILL_MD}"
     try:
-        document = parse_skill_md(source.skill_md, limits)
+        document = parse_skill_md(skill_md, limits)
     except FormatError as error:
-        problems.append(from_error(error, file))
+        found.append(from_error(error, file))
     else:
-        problems += check_frontmatter(document, source.path.rpartition("/")[2], file)
-        problems += check_declared(document, file)
-    problems += check_files(source, limits)
+        found += check_frontmatter(document, path.rpartition("/")[2], file)
+        found += check_declared(document, file)
+    found += _check_files(path, files, folders, limits)
     record: SkillRecord | None = None
-    if document is not None and not any(problem.refuses for problem in problems):
-        facts = ((path, item.digest, item.size) for path, item in source.files.items())
+    if document is not None and not any(problem.refuses for problem in found):
+        facts = ((inside, item.digest, item.size) for inside, item in files.items())
+        modified = files[SKILL_MD].modified
         entry = build_entry(
-            source.path,
-            document.frontmatter,
-            facts,
-            scheme=scheme,
-            meta=meta,
-            modified=source.files[SKILL_MD].modified,
+            path, document.frontmatter, facts, scheme=scheme, meta=meta, modified=modified, local=local
         )
-        record = SkillRecord(entry, source.files, source.folders)
-    return ReadFolder(
-        True, record, tuple(_named(problem, source.path) for problem in problems), tuple(source.ignored)
-    )
+        record = SkillRecord(entry, files, folders)
+    named = tuple(problem if problem.skill else replace(problem, skill=path) for problem in found)
+    return ReadFolder(True, record, named, tuple(ignored))
 
 
-def check_files(source: SkillSource, limits: Limits) -> Iterator[Diagnostic]:
+def _check_files(
+    path: str, files: Mapping[str, LocalFile], folders: Set[str], limits: Limits
+) -> Iterator[Diagnostic]:
     """Check the limits of one skill (E6), and names that collide on other file systems (B5)."""
-    count, size = len(source.files), sum(file.size for file in source.files.values())
+    count, size = len(files), sum(file.size for file in files.values())
     if count > limits.skill_resources or size > limits.skill_bytes:
         yield Diagnostic(
             "over-limit",
             f"the skill has {count} files and {size} bytes; hosts are not required to accept more than"
             f" {limits.skill_resources} files and {limits.skill_bytes} bytes",
             "split the skill, or move large files elsewhere",
-            file=source.path,
+            file=path,
         )
-    for first, second in collisions((*source.files, *source.folders)):
+    for first, second in collisions((*files, *folders)):
         yield Diagnostic(
             "path-collision",
             f"{first!r} and {second!r} are the same name on file systems that ignore case or Unicode form",
             "rename one of them",
-            file=f"{source.path}/{second}",
+            file=f"{path}/{second}",
         )
 
 
-def _named(problem: Diagnostic, skill: str) -> Diagnostic:
-    return problem if problem.skill else replace(problem, skill=skill)
+def files_by_skill(paths: Iterable[str]) -> dict[str, dict[str, str]]:
+    """The skills of a tree of files: by path, their files by path inside the skill.
 
-
-class PersistentMap(Generic[V]):
-    """An immutable mapping of text to values other than ``None``. A changed copy costs what changed.
-
-    Copies share one large base. Differences from it are in a small layer. When the layer has grown, the next copy
-    gets a new base.
+    An enclosing skill lists the files of a nested one (E4).
     """
+    paths = list(paths)
+    skills = {path[: -len(SKILL_MD) - 1]: dict[str, str]() for path in paths if path.endswith(f"/{SKILL_MD}")}
+    for path in paths:
+        for folder in parents(path):
+            if folder in skills:
+                skills[folder][path[len(folder) + 1 :]] = path
+    return skills
 
-    __slots__ = ("_base", "_layer")
 
-    def __init__(self, base: Mapping[str, V] | None = None, layer: Mapping[str, V | None] | None = None) -> None:
-        self._base = base or {}
-        self._layer = layer or {}
-
-    def get(self, key: str) -> V | None:
-        """The value at ``key``, or ``None``."""
-        return self._layer[key] if key in self._layer else self._base.get(key)
-
-    def __contains__(self, key: object) -> bool:
-        return isinstance(key, str) and self.get(key) is not None
-
-    def values(self) -> Iterator[V]:
-        """Every value. Takes linear time."""
-        for key, value in self._base.items():
-            if key not in self._layer:
-                yield value
-        yield from (value for value in self._layer.values() if value is not None)
-
-    def changed(self, changes: Mapping[str, V | None]) -> PersistentMap[V]:
-        """A copy with ``changes``; ``None`` removes a key."""
-        if not changes:
-            return self
-        layer = {**self._layer, **changes}
-        if len(layer) <= _MAX_LAYER:
-            return PersistentMap(self._base, layer)
-        whole: dict[str, V | None] = {**self._base, **layer}
-        return PersistentMap({key: value for key, value in whole.items() if value is not None})
+def parents(path: str) -> Iterator[str]:
+    """The folders around ``path``, outermost first."""
+    end = path.find("/")
+    while end >= 0:
+        yield path[:end]
+        end = path.find("/", end + 1)
 
 
 class Snapshot:
@@ -185,9 +159,8 @@ class Snapshot:
     __slots__ = ("_found", "_names", "_order", "keys", "mark")
 
     def __init__(self) -> None:
-        self._found: PersistentMap[ReadFolder] = PersistentMap()
-        # fold(path) -> paths of skills; several paths collide (B5)
-        self._names: PersistentMap[tuple[str, ...]] = PersistentMap()
+        self._found: dict[str, ReadFolder] = {}
+        self._names: dict[str, tuple[str, ...]] = {}  # fold(path) -> paths of skills; several paths collide (B5)
         self._order: list[str] = []  # every path of _found, sorted
         self.keys: list[str] = []  # the listed paths, sorted
         self.mark = object()  # identifies this snapshot without keeping all of it in memory
@@ -199,13 +172,13 @@ class Snapshot:
     def record(self, path: str) -> SkillRecord | None:
         """The served skill at ``path``."""
         found = self._found.get(path)
-        if found is None or found.record is None or len(self._names.get(fold(path)) or ()) > 1:
+        if found is None or found.record is None or len(self._names.get(fold(path), ())) > 1:
             return None
         return found.record
 
     def all_found(self) -> dict[str, ReadFolder]:
         """All results, in the order of paths."""
-        return {path: found for path in self._order if (found := self._found.get(path)) is not None}
+        return {path: self._found[path] for path in self._order}
 
     def records(self) -> Iterator[tuple[str, SkillRecord]]:
         """Every served skill, listed or not."""
@@ -223,15 +196,7 @@ class Snapshot:
 
     def topmost_skill(self, path: str) -> str | None:
         """The outermost folder at or around ``path`` that contains a ``SKILL.md``."""
-        end = path.find("/")
-        while True:
-            prefix = path if end < 0 else path[:end]
-            found = self._found.get(prefix)
-            if found is not None and found.is_skill:
-                return prefix
-            if end < 0:
-                return None
-            end = path.find("/", end + 1)
+        return next((folder for folder in (*parents(path), path) if self._is_skill(folder)), None)
 
     def locate(self, path: str) -> tuple[str, SkillRecord] | None:
         """The innermost served skill at or around ``path``."""
@@ -242,26 +207,27 @@ class Snapshot:
             path = path.rpartition("/")[0]
         return None
 
-    def updated(self, removed: Sequence[str], found: Mapping[str, ReadFolder]) -> tuple[Snapshot, Change]:
+    def updated(self, removed: Iterable[str], found: Mapping[str, ReadFolder]) -> tuple[Snapshot, Change]:
         """A new snapshot without ``removed`` and with ``found``, and the change of its skills."""
-        new = Snapshot()
-        changes: dict[str, ReadFolder | None] = {**dict.fromkeys(removed), **found}
-        new._found = self._found.changed(changes)
-        names: dict[str, tuple[str, ...] | None] = {}
-        touched: dict[str, None] = {}
+        new, changes = Snapshot(), {*removed, *found}
+        new._found = {**self._found, **found}
+        for path in changes - found.keys():
+            new._found.pop(path, None)
+        new._names = dict(self._names)
+        touched = set[str]()
         for path in changes:
             was, now = self._is_skill(path), new._is_skill(path)
             if was or now:
-                touched[path] = None
+                touched.add(path)
             if was != now:
                 key = fold(path)
-                known = names[key] if key in names else self._names.get(key)
-                others = tuple(other for other in known or () if other != path)
-                names[key] = ((*others, path) if now else others) or None
-                touched.update(dict.fromkeys(others))  # a new or resolved collision affects the other skills too
-        new._names = self._names.changed(names)
-        new._order = _resorted(self._order, changes, self._found, new._found)
-        new.keys = _resorted(self.keys, touched, self._listed(touched), new._listed(touched))
+                others = tuple(other for other in new._names.get(key, ()) if other != path)
+                new._names[key] = (*others, path) if now else others
+                if not new._names[key]:
+                    del new._names[key]
+                touched.update(others)  # a new or resolved collision affects the other skills too
+        new._order = _merged(self._order, {path for path in changes if path in self._found}, found.keys())
+        new.keys = _merged(self.keys, self._listed(touched), new._listed(touched))
         return new, _difference(self, new, touched)
 
     def _is_skill(self, path: str) -> bool:
@@ -276,8 +242,7 @@ class Snapshot:
         """Every problem once, in the order of paths."""
         seen: dict[Diagnostic, None] = {}
         for path in self._order:
-            found = self._found.get(path)
-            seen.update(dict.fromkeys(found.problems if found else ()))
+            seen.update(dict.fromkeys(self._found[path].problems))
         for paths in self._names.values():
             if len(paths) > 1:
                 seen.update(dict.fromkeys(_collided(sorted(paths))))
@@ -324,20 +289,13 @@ def _differs(before: SkillRecord, after: SkillRecord) -> bool:
     return before.folders != after.folders or before.executables != after.executables
 
 
-def _resorted(keys: list[str], paths: Iterable[str], before: Container[str], after: Container[str]) -> list[str]:
-    """``keys``, sorted, without ``paths`` that are not in ``after`` and with those that are."""
-    removed = [path for path in paths if path in before and path not in after]
-    added = [path for path in paths if path in after and path not in before]
-    if not removed and not added:
+def _merged(keys: list[str], removed: Set[str], added: Set[str]) -> list[str]:
+    """The sorted ``keys`` without ``removed`` and with ``added``."""
+    if removed == added:
         return keys
-    if len(removed) + len(added) > 16:  # one sort is faster than many insertions
-        return sorted({*keys, *added}.difference(removed))
-    keys = list(keys)
-    for path in removed:
-        del keys[bisect_left(keys, path)]
-    for path in added:
-        insort(keys, path)
-    return keys
+    merged = [key for key in keys if key not in removed] + sorted(added)
+    merged.sort()  # fast for two sorted parts
+    return merged
 
 
 class SnapshotCatalog(Catalog):
@@ -354,7 +312,11 @@ class SnapshotCatalog(Catalog):
     async def list_skills(self, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE) -> Page[SkillEntry]:
         """One page of the listing."""
         snapshot = await self._current()
-        return page_of("skills", snapshot.keys, lambda path: _entry(snapshot, path), cursor, limit)
+
+        def entry(path: str) -> SkillEntry:
+            return cast("SkillRecord", snapshot.record(path)).entry
+
+        return page_of("skills", snapshot.keys, entry, cursor, limit)
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill."""
@@ -406,10 +368,6 @@ class SnapshotCatalog(Catalog):
         record = snapshot.record(path)
         return lambda: self._snapshot.mark is mark or self._snapshot.record(path) is record
 
-    async def is_local(self, uri: str) -> bool:  # noqa: ARG002 - true for every skill
-        """Always true."""
-        return True
-
     async def suggest(self, beginning: str, limit: int = DEFAULT_PAGE_SIZE) -> list[str]:
         """Paths of listed skills that begin with ``beginning``."""
         return beginning_with((await self._current()).keys, beginning, limit)
@@ -453,11 +411,49 @@ class SnapshotCatalog(Catalog):
         raise no_file(uri)
 
 
-def _entry(snapshot: Snapshot, path: str) -> SkillEntry:
-    record = snapshot.record(path)
-    if record is None:  # a key without a record would be a defect of Snapshot.updated
-        raise KeyError(path)
-    return record.entry
+class LoadedCatalog(SnapshotCatalog):
+    """The skills of a folder or an archive, which is read in a thread by ``load`` or the first call.
+
+    Subclasses implement ``demand_root`` and ``_reload``.
+    """
+
+    root: Path
+    base = ""  # the beginning of every path, if the source itself is a skill
+
+    def __init__(self, scheme: str, limits: Limits, describe: Describe | None) -> None:
+        super().__init__(scheme)
+        self._limits = limits
+        self._describe = describe
+        self._loaded = False
+        self._lock = threading.Lock()
+
+    def load(self, on_skill: Callable[[int], None] | None = None) -> None:
+        """Read everything. ``NotFoundError`` if the source does not exist. ``on_skill`` gets a count."""
+        self.demand_root()
+        with self._lock:
+            self._reload(on_skill)
+
+    def snapshot(self) -> Snapshot:
+        """The current snapshot. Call ``load`` first."""
+        return self._snapshot
+
+    def demand_root(self) -> None:
+        """Raise ``NotFoundError`` if the source does not exist."""
+        raise NotImplementedError
+
+    def _reload(self, on_skill: Callable[[int], None] | None = None) -> Change:
+        """Read everything into a new snapshot and set ``_loaded``. The caller holds the lock."""
+        raise NotImplementedError
+
+    async def _current(self) -> Snapshot:
+        if not self._loaded:
+            await to_thread.run_sync(self._load_once)
+        return self._snapshot
+
+    def _load_once(self) -> None:
+        with self._lock:
+            if not self._loaded:
+                self._reload()
 
 
 def children_of(

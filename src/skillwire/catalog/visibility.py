@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
+    Catalog,
     Change,
     ChangeFeed,
     ChangeStream,
@@ -24,14 +25,12 @@ from skillwire.catalog.contract import (
     no_skill,
 )
 from skillwire.catalog.cursor import beginning_with, page_of
-from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.skill.uri import parse_path, parse_uri, skill_md_uri, skill_root
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
 
-    from skillwire.catalog.contract import Catalog
     from skillwire.skill import Diagnostic, SkillEntry, SkillUri
 
 EVERYTHING = "*"  # the prefix of all skills
@@ -47,14 +46,14 @@ def is_visible(visible: Container[str] | Callable[[str], bool], path: str) -> bo
     return False
 
 
-class VisibleCatalog(GatedCatalog):
+class VisibleCatalog(Catalog):
     """The skills of ``inner`` that are ``visible``: prefixes, or a function that is asked for each path.
 
     With prefixes the listing is kept until it changes. With a function it is made for each request.
     """
 
     def __init__(self, inner: Catalog, visible: Iterable[str] | Callable[[str], bool]) -> None:
-        super().__init__(inner)
+        self.inner = inner
         self._visible_paths: Container[str] | Callable[[str], bool]
         if callable(visible):
             self._visible_paths = visible
@@ -134,10 +133,6 @@ class VisibleCatalog(GatedCatalog):
         """The known entry, if the caller may see it."""
         return await self.inner.peek_skill(uri) if self.may_see(parse_uri(uri).parent.path) else None
 
-    async def is_local(self, uri: str) -> bool:
-        """Whether the skill is local, if the caller may see it."""
-        return self.may_see(parse_uri(uri).parent.path) and await self.inner.is_local(uri)
-
     async def unchanged(self, uri: str | None = None) -> Callable[[], bool] | None:
         """The test of the inner catalog; ``None`` for a skill that the caller may not see."""
         try:
@@ -149,6 +144,10 @@ class VisibleCatalog(GatedCatalog):
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The original archive of the skill, if the caller may see it."""
         return await self.inner.ready_archive(uri) if self.may_see(parse_uri(uri).parent.path) else None
+
+    async def follow(self) -> None:
+        """Watch the source until cancelled."""
+        await self.inner.follow()
 
     async def _listing(self) -> list[str]:
         while self._paths is None or self._watch is None:

@@ -25,6 +25,7 @@ from anyio import to_thread
 
 from skillwire.catalog.contract import (
     DEFAULT_PAGE_SIZE,
+    Catalog,
     Change,
     ChangeFeed,
     ChangeStream,
@@ -37,7 +38,6 @@ from skillwire.catalog.contract import (
     no_skill,
 )
 from skillwire.catalog.cursor import beginning_with, children_in, page_of
-from skillwire.catalog.wrapper import GatedCatalog
 from skillwire.client.entry_table import root_of
 from skillwire.errors import (
     FormatError,
@@ -58,7 +58,6 @@ from skillwire.skill.verify import verify_file, verify_skill
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from skillwire.catalog.contract import Catalog
     from skillwire.catalog.uri_map import UriMap
     from skillwire.gateway.config import Plan
     from skillwire.gateway.store_tasks import ApprovalView, AuditLog
@@ -230,11 +229,11 @@ class Admission:
         return [approval for approval in found if approval is not None]
 
 
-class ApprovalGate(GatedCatalog):
+class ApprovalGate(Catalog):
     """The skills of ``inner`` that ``admission`` admits. ``audit`` records which of them are served."""
 
     def __init__(self, inner: Catalog, admission: Admission, audit: AuditLog | None = None) -> None:
-        super().__init__(inner)
+        self.inner = inner
         self.admission = admission
         self._audit = audit
         self._listing: dict[str, SkillEntry] = {}  # admitted and listed, by canonical URI
@@ -323,10 +322,6 @@ class ApprovalGate(GatedCatalog):
         """Paths of admitted skills that begin with ``beginning``."""
         await self._update()
         return beginning_with(sorted(root_of(key).path for key in self._keys), beginning, limit)
-
-    async def is_local(self, uri: str) -> bool:
-        """Whether the skill is admitted and its bytes are on this machine."""
-        return await self.peek_skill(uri) is not None and await self.inner.is_local(uri)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that an admitted skill came in."""

@@ -142,11 +142,6 @@ class FederatedCatalog(Catalog):
             self._paths = sorted([entry.path async for entry in self.entries()])
         return beginning_with(self._paths, beginning, limit)
 
-    async def is_local(self, uri: str) -> bool:
-        """Whether the skill's bytes are on this machine."""
-        found = self._known(uri)
-        return found is not None and await found[0].gate.is_local(found[1])
-
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive that a skill came in."""
         found = self._known(uri)

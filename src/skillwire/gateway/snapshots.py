@@ -29,11 +29,11 @@ from skillwire.catalog.contract import (
     DirectoryChild,
     Page,
     SkillFile,
+    WrapperCatalog,
     no_directory,
     no_file,
 )
 from skillwire.catalog.cursor import children_in, page_of
-from skillwire.catalog.wrapper import WrapperCatalog
 from skillwire.client.entry_table import is_same, root_of
 from skillwire.errors import (
     FormatError,

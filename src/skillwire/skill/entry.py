@@ -114,7 +114,8 @@ class SkillEntry:
 
     ``resources`` is ``"dynamic"`` for a skill whose bytes are generated on each read, and ``Partial`` if the
     dialect has no complete list. ``whole_frontmatter`` is false if the server sent only some fields. ``meta``,
-    ``modified`` and ``received`` (the original JSON, if it had unknown fields) are not part of the claim.
+    ``modified``, ``received`` (the original JSON, if it had unknown fields) and ``local`` (all bytes are on this
+    machine, so reading them needs no other server) are not part of the claim.
     """
 
     uri: str
@@ -124,6 +125,7 @@ class SkillEntry:
     modified: float | None = field(default=None, compare=False)
     whole_frontmatter: bool = True
     received: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    local: bool = field(default=False, compare=False)
 
     def __post_init__(self) -> None:
         if not all(file.path for file in self.files):
@@ -244,16 +246,17 @@ def build_entry(
     scheme: str = DEFAULT_SCHEME,
     meta: SkillMeta = DEFAULT_META,
     modified: float | None = None,
+    local: bool = False,
 ) -> SkillEntry:
     """The entry of the skill at ``skill_path``. Each of ``files`` is (path in the skill, digest, size)."""
     uri = skill_md_uri(skill_path, scheme)
     if isinstance(files, str):
-        return SkillEntry(uri, frontmatter, DYNAMIC, meta, modified)
+        return SkillEntry(uri, frontmatter, DYNAMIC, meta, modified, local=local)
     resources = [
         Resource(format_uri(f"{skill_path}/{path}", scheme), digest, size, path) for path, digest, size in files
     ]
     resources.sort()
-    return SkillEntry(uri, frontmatter, tuple(resources), meta, modified)
+    return SkillEntry(uri, frontmatter, tuple(resources), meta, modified, local=local)
 
 
 def file_to_json(file: Resource) -> dict[str, Any]:

@@ -11,8 +11,7 @@ import pytest
 
 from git_server import Repository, served
 from rules import rule
-from skillwire.catalog.git import GitCatalog
-from skillwire.catalog.git_repository import GitRepository, GitSource, is_git_source, parse_git_source
+from skillwire.catalog.git import GitCatalog, GitRepository, GitSource, is_git_source, parse_git_source
 from skillwire.errors import FormatError, LimitError, NotFoundError, UpstreamError
 from skillwire.limits import Limits
 from skillwire.skill.digest import digest_of

@@ -125,7 +125,7 @@ async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:
     """The files of a skill, ``SKILL.md`` first; for a dynamic skill, its current files."""
     known = [(file.uri, file.digest, file.size) for file in entry.files]
     times: dict[str, float | None] = {}
-    if not known or (len(known) <= _MAX_WALKED and await catalog.is_local(entry.uri)):
+    if not known or (len(known) <= _MAX_WALKED and entry.local):
         there = await _walked(catalog, str(parse_uri(entry.uri).parent))
         times = {uri: modified for uri, _, modified in there}
         known = known or [(uri, None, size) for uri, size, _ in there]
