@@ -57,10 +57,6 @@ class _Side(NamedTuple):
         depth = len(parse_uri(self.entry.uri).segments) - 1
         return {"/".join(parse_uri(file.uri).segments[depth:]): file for file in self.entry.files}
 
-    async def text(self, file: Resource) -> str:
-        """The file as text. Raises the errors of ``read_file``, and ``UnicodeDecodeError``."""
-        return (await self.catalog.read_file(file.uri)).data.decode()
-
 
 async def differences(old: Catalog, new: Catalog, *, with_text: bool = True) -> AsyncIterator[SkillDifference]:
     """Every skill that differs, in the order of paths."""
@@ -96,7 +92,8 @@ def _compared(path: str, old: bytes, new: bytes) -> FileDifference:
         return FileDifference(path, "changed", note="not text")
     if max(text.count("\n") for text in texts) > _COMPARED_LINES:
         return FileDifference(path, "changed", note="too long to compare")
-    return FileDifference(path, "changed", tuple(_lines(*texts)))
+    lines = unified_diff(texts[0].splitlines(), texts[1].splitlines(), lineterm="", n=2)
+    return FileDifference(path, "changed", tuple(lines)[2:])  # the first two would repeat the path
 
 
 async def _file_differences(old: _Side, new: _Side, *, with_text: bool) -> AsyncIterator[FileDifference]:
@@ -114,25 +111,13 @@ async def _file_differences(old: _Side, new: _Side, *, with_text: bool) -> Async
 
 async def _changed(old: _Side, new: _Side, path: str, *, with_text: bool) -> FileDifference | None:
     one, other = old.files[path], new.files[path]
-    unknown = None in (one.digest, other.digest)
     if not with_text:
-        return None if unknown else FileDifference(path, "changed")
+        return None if None in (one.digest, other.digest) else FileDifference(path, "changed")
     if max(one.size or 0, other.size or 0) > DEFAULT_LIMITS.max_checked_text:
         return FileDifference(path, "changed", note="too large to compare")
     try:
-        texts = await old.text(one), await new.text(other)
-    except UnicodeDecodeError:
-        return FileDifference(path, "changed", note="not text")
+        before = (await old.catalog.read_file(one.uri)).data
+        after = (await new.catalog.read_file(other.uri)).data
     except SkillwireError as error:
         return FileDifference(path, "changed", note=f"not read: {error.reference}")
-    if texts[0] == texts[1]:
-        return None
-    return FileDifference(path, "changed", tuple(_lines(*texts)))
-
-
-def _lines(old: str, new: str) -> Iterator[str]:
-    """A unified diff without its two header lines, which would repeat the path."""
-    lines = unified_diff(old.splitlines(), new.splitlines(), lineterm="", n=2)
-    next(lines, None)
-    next(lines, None)
-    return lines
+    return None if before == after else _compared(path, before, after)

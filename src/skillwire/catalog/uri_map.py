@@ -25,10 +25,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*\Z")
-_START = f"{DEFAULT_SCHEME}://"
-# Most URIs match this. They have one spelling, so they are mapped as text: parsing each file of a large listing is
-# slow.
-_PLAIN = re.compile(r"skill://[A-Za-z0-9_~-][A-Za-z0-9_~.-]*(?:/[A-Za-z0-9_~-][A-Za-z0-9_~.-]*)*\Z")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,17 +42,10 @@ class UriMap:
         """The outer URI of an inner one."""
         if not self.prefix and self.home is None:
             return uri  # nothing is mapped, so its spelling stays too
-        if self.home in (None, DEFAULT_SCHEME) and uri.startswith(_START):
-            mapped = f"{_START}{self.prefix}/{uri[len(_START) :]}" if self.prefix else uri
-            if _PLAIN.match(mapped):
-                return mapped
         return str(self._outer(parse_uri(uri)))
 
     def inner(self, uri: str) -> str | None:
         """The inner URI of an outer one; ``None`` if ``uri`` is no outer URI of this map."""
-        if self.home in (None, DEFAULT_SCHEME) and _PLAIN.match(uri):
-            start = f"{_START}{self.prefix}/" if self.prefix else _START
-            return _START + uri[len(start) :] if uri.startswith(start) else None
         place = parse_uri(uri)
         depth = len(self._prefix_segments)
         segments = place.segments[depth:]

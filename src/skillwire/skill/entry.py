@@ -52,8 +52,6 @@ _META_KEY = re.compile(
 _LONGEST_NAME = 256  # F2 allows 64; other dialects define no limit
 _ENTRY_FIELDS = frozenset({"uri", "frontmatter", "resources"})
 _RESOURCE_FIELDS = frozenset({"uri", "digest", "size"})
-# A tail without '%' and without empty, '.' or '..' segments can be compared as text, without decoding.
-_PLAIN_TAIL = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.~-]+)+\Z")
 
 
 class Resource(NamedTuple):
@@ -266,9 +264,6 @@ def file_to_json(file: Resource) -> dict[str, Any]:
 
 def path_inside(skill_uri: str, uri: str) -> str:
     """The decoded path of a file inside the skill at ``skill_uri``; empty if it is not inside."""
-    root = skill_uri.removesuffix(SKILL_MD)
-    if uri.startswith(root) and _PLAIN_TAIL.match("/" + uri.partition("://")[2]):
-        return uri[len(root) :]
     try:
         around, place = skill_root(parse_uri(skill_uri)), parse_uri(uri)
     except FormatError:
@@ -296,14 +291,17 @@ def parse_entry(value: object, *, sized: bool = True, limits: Limits = DEFAULT_L
     """Parse a received entry. ``FormatError`` (``entry-invalid``) with the broken rule if it is invalid."""
     fields = _mapping(value, "an entry")
     uri = _text(fields, "uri")
-    root = _root(uri)
+    try:
+        root = skill_root(parse_uri(uri))
+    except FormatError as error:
+        raise _with_rule(error, "U1") from error
     frontmatter = _mapping(fields.get("frontmatter"), "'frontmatter'")
     check_frontmatter_size(frontmatter, limits)
     for field_name in ("name", "description"):
         _text(frontmatter, field_name)
     if frontmatter["name"] != root.segments[-1]:
         raise invalid_entry(f"the name {frontmatter['name']!r:.80} differs from the URI's last segment", "U3")
-    resources = _parse_resources(fields.get("resources"), uri, root, sized=sized, limits=limits)
+    resources = _parse_resources(fields.get("resources"), root, sized=sized, limits=limits)
     return SkillEntry(uri, frontmatter, resources, received=_unknown(fields, limits))
 
 
@@ -345,7 +343,7 @@ def _check_bytes(value: object, what: str, limits: Limits) -> None:
 
 
 def _parse_resources(
-    value: object, uri: str, root: SkillUri, *, sized: bool, limits: Limits
+    value: object, root: SkillUri, *, sized: bool, limits: Limits
 ) -> tuple[Resource, ...] | Dynamic:
     if value == DYNAMIC:
         return DYNAMIC
@@ -354,65 +352,30 @@ def _parse_resources(
     items = cast("list[object]", value)
     if len(items) > limits.max_resources:
         raise invalid_entry(f"'resources' lists more than {limits.max_resources} files", "E6")
-    plain_root = uri[: -len(SKILL_MD) - 1] if _PLAIN_TAIL.match("/" + uri.partition("://")[2]) else None
-    resources = tuple(_parse_resource(item, root, plain_root, sized=sized) for item in items)
-    paths = {resource.path for resource in resources}
-    if len(paths) != len(resources):
-        raise invalid_entry("'resources' lists a file twice", "E2")
-    if SKILL_MD not in paths:
+    resources: dict[SkillUri, Resource] = {}
+    for item in items:
+        fields = _mapping(item, "a resource")
+        uri, size = _text(fields, "uri"), fields.get("size")
+        try:
+            place = parse_uri(uri)
+        except FormatError as error:
+            raise _with_rule(error, "U7") from error
+        if not is_within(root, place):
+            raise invalid_entry(f"the resource {uri!r:.200} is outside the skill", "E4")
+        if place in resources:
+            raise invalid_entry("'resources' lists a file twice", "E2")
+        digest = parse_digest(fields.get("digest"))
+        is_number = isinstance(size, int) and not isinstance(size, bool) and size >= 0
+        if not is_number and (size is not None or sized):
+            raise invalid_entry(f"the size of {uri!r:.200} is not a number of bytes", "E3")
+        resources[place] = Resource(uri, digest, size, "/".join(place.segments[len(root.segments) :]))
+    if SkillUri(root.scheme, (*root.segments, SKILL_MD)) not in resources:
         raise invalid_entry("'resources' does not list the SKILL.md", "E2")
-    return resources
-
-
-def _parse_resource(value: object, root: SkillUri, plain_root: str | None, *, sized: bool) -> Resource:
-    fields = _mapping(value, "a resource")
-    uri = _text(fields, "uri")
-    if not _is_plain(uri, plain_root) and not _is_inside(root, uri):
-        raise invalid_entry(f"the resource {uri!r:.200} is outside the skill", "E4")
-    digest, size = parse_digest(fields.get("digest")), _size(fields, uri, sized=sized)
-    return Resource(uri, digest, size, _path(uri, root, plain_root))
-
-
-def _size(fields: Mapping[str, Any], uri: str, *, sized: bool) -> int | None:
-    size = fields.get("size")
-    if size is None and not sized:
-        return None
-    if not isinstance(size, int) or isinstance(size, bool) or size < 0:
-        raise invalid_entry(f"the size of {uri!r:.200} is not a number of bytes", "E3")
-    return size
-
-
-def _root(uri: str) -> SkillUri:
-    try:
-        return skill_root(parse_uri(uri))
-    except FormatError as error:
-        raise _with_rule(error, "U1") from error
-
-
-def _is_inside(root: SkillUri, uri: str) -> bool:
-    try:
-        return is_within(root, parse_uri(uri))
-    except FormatError as error:
-        raise _with_rule(error, "U7") from error
+    return tuple(resources.values())
 
 
 def _with_rule(error: FormatError, rule: str) -> FormatError:
     return FormatError(error.reference, error.message, error.hint, rule=error.rule or rule)
-
-
-def _is_plain(uri: str, plain_root: str | None) -> bool:
-    if plain_root is None or not uri.startswith(plain_root) or len(uri) > DEFAULT_LIMITS.max_uri_length:
-        return False
-    tail = uri[len(plain_root) :]
-    # Two slashes belong to the scheme.
-    return _PLAIN_TAIL.match(tail) is not None and uri.count("/") - 2 < DEFAULT_LIMITS.max_uri_segments
-
-
-def _path(uri: str, root: SkillUri, plain_root: str | None) -> str:
-    """The decoded path inside the skill."""
-    if _is_plain(uri, plain_root):
-        return uri[len(plain_root or "") + 1 :]
-    return "/".join(parse_uri(uri).segments[len(root.segments) :])
 
 
 def _mapping(value: object, what: str) -> dict[str, Any]:

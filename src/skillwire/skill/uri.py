@@ -30,6 +30,9 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _BAD_ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
 _BAD_CHARACTER = re.compile("[/\\\\\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 _PLAIN_PATH = re.compile(r"[A-Za-z0-9_.~/-]+\Z")  # needs no encoding in any position
+# Segments that need no decoding and are valid. Most URIs are like this, and a listing has many of them.
+_PLAIN_SEGMENT = r"(?!\.{1,2}(?:/|\Z))[A-Za-z0-9_.~-]+"
+_PLAIN_SEGMENTS = re.compile(rf"{_PLAIN_SEGMENT}(?:/{_PLAIN_SEGMENT})*\Z")
 # RFC 3986 pchar. Parsers read the first segment as a host, where fewer characters are safe.
 _PATH_SAFE = "!$&'()*+,;=:@~"
 _HOST_SAFE = "!*'()~"
@@ -75,8 +78,10 @@ def parse_uri(text: str, max_length: int = DEFAULT_LIMITS.max_uri_length) -> Ski
         raise _invalid(text, "has a query or a fragment")
     if rest.count("/") >= DEFAULT_LIMITS.max_uri_segments:
         raise _invalid(text, f"has more than {DEFAULT_LIMITS.max_uri_segments} segments")
-    segments = tuple(_decode_segment(text, raw) for raw in rest.split("/"))
-    return SkillUri(match.group(1).lower(), segments)
+    segments = rest.split("/")
+    if not _PLAIN_SEGMENTS.match(rest):
+        segments = [_decode_segment(text, raw) for raw in segments]
+    return SkillUri(match.group(1).lower(), tuple(segments))
 
 
 def refuse_file(text: str) -> None:
