@@ -13,12 +13,12 @@ from skillwire.server.http import HttpServer, WebApp, listen
 
 if TYPE_CHECKING:
     import socket
-    from collections.abc import AsyncIterator, Callable, Iterator
+    from collections.abc import AsyncIterator, Iterator
 
     from mcp.server.lowlevel import Server
     from starlette.types import ASGIApp
 
-    from skillwire import Catalog
+    from skillwire import Skills
 
 SECONDS = 20
 
@@ -82,9 +82,9 @@ async def serving_app(app: ASGIApp, listener: socket.socket | None = None) -> As
 
 
 @asynccontextmanager
-async def serving_http(server: Server[Any], *, catalog: Callable[[], Catalog] | None = None) -> AsyncIterator[str]:
+async def serving_http(server: Server[Any], *, skills: Skills | None = None) -> AsyncIterator[str]:
     """The URL of an MCP server; other dialects are at paths below it."""
     listener = listen("127.0.0.1", 0)
-    app = HttpServer(WebApp(server, catalog=catalog), listener).app
+    app = HttpServer(WebApp(server, skills=skills), listener).app
     async with serving_app(app, listener) as address:
         yield f"{address}/mcp"

@@ -64,8 +64,8 @@ if TYPE_CHECKING:
     from skillwire.server.access import Access as Access
     from skillwire.server.access import read_access as read_access
     from skillwire.server.callers import Caller as Caller
-    from skillwire.server.endpoints import DialectPaths as DialectPaths
-    from skillwire.server.endpoints import Dialects as Dialects
+    from skillwire.server.dialect import Dialects as Dialects
+    from skillwire.server.http import DialectPaths as DialectPaths
     from skillwire.server.http import WebApp as WebApp
     from skillwire.server.skills import Skills as Skills
     from skillwire.skill.approval import Approval as Approval
@@ -100,8 +100,8 @@ _HOMES = {
     "Change": "catalog.contract",
     "CombinedCatalog": "catalog.combined",
     "Diagnostic": "skill.diagnostics",
-    "DialectPaths": "server.endpoints",
-    "Dialects": "server.endpoints",
+    "DialectPaths": "server.http",
+    "Dialects": "server.dialect",
     "DirectoryCatalog": "catalog.directory",
     "DirectoryChild": "catalog.contract",
     "Discovered": "client.connect",

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skillwire.client.servers import CommandServer, ServerPlace
     from skillwire.gateway.gateway import Gateway
     from skillwire.server.access import Access
-    from skillwire.server.endpoints import Endpoint, Fallback
+    from skillwire.server.dialect import Endpoint, Fallback
     from skillwire.server.http import HttpServer
     from skillwire.server.page import PageMaker
     from skillwire.server.skills import Skills
@@ -237,7 +237,7 @@ class ServerSettings:
 
 def build_skills(catalog: Catalog, settings: ServerSettings) -> Skills:
     """Make the skills that a server gets from ``catalog``."""
-    from skillwire.server.endpoints import Dialects
+    from skillwire.server.dialect import Dialects
     from skillwire.server.skills import Skills, ignore_problem
     from skillwire.wire.extension import Freshness
 

@@ -98,7 +98,7 @@ async def serving(
         skills = Skills(write_tree(folder / "skills", small_tree()), watch=False)
         replay = 0 if kind == "serve without replay" else MIB
         options = HttpOptions(replay_bytes=replay, limits=limits, max_connections=max_connections)
-        app = WebApp(build_server(skills), options, catalog=lambda: skills.catalog)
+        app = WebApp(build_server(skills), options, skills=skills)
         config = HttpServer(app, listener).config()
     async with serving_config(config, listener) as server:
         yield Served(listener.getsockname()[1], server.server_state.connections)

@@ -20,7 +20,7 @@ from mcp_types import Request, Result
 from pydantic import ConfigDict
 
 from skillwire import MemoryCatalog, Skill, Skills
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.wire.meta import ACTIVATION
 
 if TYPE_CHECKING:

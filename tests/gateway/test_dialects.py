@@ -11,7 +11,7 @@ from gateway.stage import client_of, flat_skill, gateway_of, hostile, paths, sou
 from rules import rule
 from skillwire import MemoryCatalog, connect
 from skillwire.gateway import upstream as provenance
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md
 from trees import skill_md

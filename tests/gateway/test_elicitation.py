@@ -17,7 +17,7 @@ from http_server import serving_http
 from interaction.conftest import Wire
 from rules import rule
 from skillwire.gateway.elicitation import approval_form, is_approval
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.review import review_entry
 from trees import skill_md

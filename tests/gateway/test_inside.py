@@ -10,7 +10,7 @@ import pytest
 from gateway.stage import gateway_of, hostile
 from http_server import serving_http
 from skillwire import SkillwireError, connect
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.wire.fallback import LIST, LOAD, READ, SEARCH
 

@@ -13,7 +13,7 @@ from rules import rule
 from skillwire import MemoryCatalog, NotFoundError, VerificationError
 from skillwire.catalog.verification import verify_catalog
 from skillwire.gateway import upstream as provenance
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import parse_skill_md
 from skillwire.skill.uri import skill_md_uri

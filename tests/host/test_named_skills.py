@@ -16,7 +16,7 @@ from rules import rule
 from skillwire import MemoryCatalog
 from skillwire.errors import VerificationError
 from skillwire.host.approvals import Policy, Rule
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.digest import digest_of
 from skillwire.wire.meta import DIGEST, SIZE, URI

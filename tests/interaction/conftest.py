@@ -13,7 +13,7 @@ from pydantic import ConfigDict
 
 from http_server import serving_http
 from rotation import settings
-from skillwire.server.endpoints import Dialects, Fallback
+from skillwire.server.dialect import Dialects, Fallback
 from skillwire.server.skills import Skills, build_server
 from starting import skillwire_command
 from trees import small_tree, write_tree
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from skillwire.server.endpoints import Endpoint
+    from skillwire.server.dialect import Endpoint
 
 Transport = Literal["memory", "stdio", "http"]
 Era = Literal["legacy", "modern"]
@@ -99,5 +99,5 @@ async def _target(transport: Transport, root: Path, dialects: Dialects) -> Async
         yield build_server(Skills(root, dialects=dialects))
     else:
         skills = Skills(root, dialects=Dialects(fallback=dialects.fallback))
-        async with serving_http(build_server(skills), catalog=lambda: skills.catalog) as url:
+        async with serving_http(build_server(skills), skills=skills) as url:
             yield url if dialects.default == "extension" else f"{url}/{dialects.default}"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from mcp.server.mcpserver import MCPServer
 from mcp_types import Completion
 
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills
 
 sys.path.insert(0, str(Path(__file__).parents[1]))

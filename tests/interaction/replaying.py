@@ -86,9 +86,7 @@ async def asking(
         asked.through += 1
         return await call_next(ctx)
 
-    http = HttpServer(
-        WebApp(server, HttpOptions(access, replay_bytes=replay), catalog=lambda: skills.catalog), listener
-    )
+    http = HttpServer(WebApp(server, HttpOptions(access, replay_bytes=replay), skills=skills), listener)
     server.middleware.insert(0, seen)
     config = http.config()
     app = cast("ASGIApp", config.app)

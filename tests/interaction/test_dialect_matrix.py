@@ -19,7 +19,7 @@ from rotation import every_setting
 from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.uri import parse_uri
 from starting import skillwire_command

@@ -17,7 +17,7 @@ from mcp.shared.exceptions import MCPError
 from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.wire.extension import EXTENSION_ID
 from starting import skillwire_command
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from contextlib import AbstractAsyncContextManager
     from pathlib import Path
 
-    from skillwire.server.endpoints import Fallback
+    from skillwire.server.dialect import Fallback
 
     Connect = Callable[..., AbstractAsyncContextManager[Wire]]
 

@@ -20,7 +20,7 @@ from interaction.test_access import ACCESS, TOKENS, caller, running
 from rotation import every_setting
 from rules import rule
 from skillwire import MemoryCatalog, Skill
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import EXTENSION_ID, Freshness
 from trees import skill_md, small_tree, write_tree

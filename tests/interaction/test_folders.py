@@ -15,7 +15,7 @@ from rules import rule
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.connect import connect
 from skillwire.errors import ProtocolError
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.entry import SkillMeta
 from trees import skill_md, small_tree, write_tree

@@ -56,7 +56,7 @@ async def ask(url: str, fields: Mapping[str, str]) -> tuple[int, dict[str, Any]]
 async def test_spaces_after_a_header_value_are_no_part_of_it(root: Path, kept: bool) -> None:
     """A name that is compared with the request's own is compared without them."""
     skills = Skills(root, watch=False)
-    async with serving_http(build_server(skills), catalog=(lambda: skills.catalog) if kept else None) as url:
+    async with serving_http(build_server(skills), skills=skills if kept else None) as url:
         for after in ("", " ", "\t", " \t  "):
             status, answer = await ask(url, {name: f"{value}{after}" for name, value in FIELDS.items()})
             assert (status, answer["result"]["contents"][0]["uri"]) == (200, URI), repr(after)

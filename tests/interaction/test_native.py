@@ -18,7 +18,7 @@ from rotation import every_setting
 from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.skill.digest import digest_of
 from skillwire.wire.extension import EXTENSION_ID

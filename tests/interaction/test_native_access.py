@@ -17,7 +17,7 @@ from interaction.native_caller import Caller
 from interaction.native_server import KEY, build, native_tree
 from rules import rule
 from skillwire.server.access import Access, digest_token, new_token
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.sdk_compat import lowlevel_server
 from trees import write_tree

@@ -16,7 +16,7 @@ from mcp_types import NotificationParams
 from interaction.native_server import build, native_tree, own_server
 from interaction.test_native_servers import caller_of, memory
 from rules import rule
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skills import Skills, build_server
 from skillwire.wire.meta import ACTIVATION
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from skillwire.server.endpoints import Endpoint
+    from skillwire.server.dialect import Endpoint
 
 pytestmark = pytest.mark.anyio
 

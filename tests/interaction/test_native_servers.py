@@ -18,7 +18,7 @@ from interaction.native_caller import Caller
 from rotation import every_setting
 from rules import rule
 from skillwire import CombinedCatalog, FormatError, MemoryCatalog, Mount, Skill, SkillMeta, connect
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness
 from starting import python_command

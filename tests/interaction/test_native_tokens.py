@@ -19,7 +19,7 @@ from skillwire import FormatError, SkillsClient
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.errors import NotFoundError
 from skillwire.server.activation import MAX_ACTIVE
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.wire.meta import ACTIVATION
 from trees import skill_md, write_tree

@@ -11,7 +11,7 @@ from mcp.shared.exceptions import MCPError
 from interaction.named_tree import GUIDE_BODY, LABELS, LEFT_OUT, named_tree
 from rotation import every_setting
 from rules import rule
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.digest import digest_of
 from skillwire.wire import meta

@@ -15,7 +15,7 @@ from interaction.named_tree import LABELS, LEFT_OUT, named_tree
 from rotation import every_setting
 from rules import rule
 from skillwire import NotFoundError, RemoteCatalog, SkillsExtension, VerificationError, connect
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
 from starting import skillwire_command
 from trees import replace_file, skill_md, write_tree

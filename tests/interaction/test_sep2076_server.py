@@ -18,7 +18,7 @@ from interaction.conftest import Wire
 from interaction.test_access import ACCESS, TOKENS, caller, running
 from rules import rule
 from skillwire import MemoryCatalog, Skill
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skills import Skills
 from skillwire.skill.digest import digest_of

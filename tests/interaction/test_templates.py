@@ -22,7 +22,7 @@ from trees import skill_md
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from skillwire.server.endpoints import Endpoint
+    from skillwire.server.dialect import Endpoint
 
 pytestmark = pytest.mark.anyio
 DOCS, ORDERS = "skill://docs/{product}/SKILL.md", "skill://acme/orders/{order}/SKILL.md"

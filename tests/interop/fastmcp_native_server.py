@@ -9,7 +9,7 @@ import sys
 
 from fastmcp import FastMCP
 
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills
 
 

@@ -12,7 +12,7 @@ from mcp import Client
 from interop.fastmcp_server import build
 from interop.wire import call
 from skillwire import MemoryCatalog, Skill
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
 from skillwire.server.skills import Skills
 from trees import skill_md

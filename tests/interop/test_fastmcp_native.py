@@ -13,7 +13,7 @@ from rotation import every_setting, settings
 from rules import rule
 from skillwire import connect
 from skillwire.errors import NotFoundError
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.sdk_compat import lowlevel_server
 from trees import skill_md, write_tree
 

@@ -26,7 +26,7 @@ from pydantic import BaseModel
 from skillwire.catalog.memory import MemoryCatalog, Skill
 from skillwire.client.shapes import as_list, as_object, as_text
 from skillwire.conform.report import Exchange, shorten
-from skillwire.server.endpoints import Dialects
+from skillwire.server.dialect import Dialects
 from skillwire.server.http import HttpServer, WebApp, listen
 from skillwire.server.skills import Skills, build_server, serve_stdio
 from skillwire.skill.digest import digest_of

@@ -30,7 +30,7 @@ from skillwire.host.approvals import Approvals, Policy, cannot_ask
 from skillwire.host.skill_host import DEFAULT_STATE, check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
-from skillwire.server.endpoints import MCP_PATH
+from skillwire.server.dialect import MCP_PATH
 from skillwire.server.http import embedding_options
 from skillwire.server.skills import Skills, ignore_problem
 

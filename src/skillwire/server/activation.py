@@ -21,7 +21,7 @@ from mcp.server.auth.middleware.auth_context import get_access_token
 
 from skillwire.errors import ProtocolError
 from skillwire.limits import KIB
-from skillwire.server.dialect import is_modern
+from skillwire.server.dialect import MIN_KEY_BYTES, is_modern
 from skillwire.server.scopes import canonical_key
 from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import skill_md_uri
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.wire.native import Kind
 
-MIN_KEY_BYTES = 32
-DEFAULT_SECONDS = 3600
 MAX_ACTIVE = 64
 _MAX_TOKEN = 8 * KIB
 _ALGORITHM = "HS256"
@@ -51,7 +49,7 @@ Paths = tuple[str, ...]
 class Activations:
     """Paths of activated skills, by session or by token. Without ``key`` tokens are valid only in this process."""
 
-    def __init__(self, key: bytes | None = None, seconds: int = DEFAULT_SECONDS) -> None:
+    def __init__(self, key: bytes | None = None, seconds: int = 3600) -> None:
         self._key = key or secrets.token_bytes(MIN_KEY_BYTES)
         self._seconds = seconds
         self._sessions: WeakKeyDictionary[object, Paths] = WeakKeyDictionary()

@@ -1,8 +1,12 @@
-"""What all dialects share: the served skills, the form of a dialect, and files of skills as resources (R1, P4).
+"""What all dialects share: how a request gets to its dialect, the served skills, and their files (R1, P4).
 
 A dialect is a table of handlers by method. The handlers stand in front of the server's own ones, as a middleware
-(``endpoints.py``). A handler gets the request and ``call_next``, which passes a request on to the server. It
-answers by itself, adds to the server's response, or passes the request on.
+(``Endpoints``). A handler gets the request and ``call_next``, which passes a request on to the server. It answers
+by itself, adds to the server's response, or passes the request on.
+
+``skills/list`` has a different meaning in three dialects, and strict clients reject additional fields. So each
+endpoint has one meaning. Over HTTP each of these dialects has its own path (``DialectPaths``). On other transports
+the dialect is chosen when skills are attached (``Dialects``).
 
 The SDK checks requests and completes responses only for handlers that are registered on the server. For ours
 ``ServedSkills`` does the same: it refuses requests before the handshake, validates the parameters, turns our
@@ -12,10 +16,11 @@ errors into JSON-RPC errors, and adds the fields that every result of the statel
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, cast
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
@@ -28,10 +33,11 @@ from skillwire.catalog.cursor import bad_cursor
 from skillwire.catalog.names import SkillNames
 from skillwire.errors import FormatError, NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.callers import ViewCache, everything
+from skillwire.server.callers import ViewCache, current_request, everything
+from skillwire.server.notifications import check_subscriptions
 from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import DEFAULT_SCHEME, format_uri, parse_uri, skill_md_uri
-from skillwire.wire.errors import resource_unknown, to_rpc_error
+from skillwire.wire.errors import resource_unknown, rpc_errors, to_rpc_error
 from skillwire.wire.extension import Freshness, read_result
 from skillwire.wire.templates import matches_template
 
@@ -42,6 +48,7 @@ if TYPE_CHECKING:
     from skillwire.search.fts5 import Hit
     from skillwire.search.index import SearchIndex
     from skillwire.server.callers import CallerViews
+    from skillwire.server.notifications import Notifier
     from skillwire.skill import SkillEntry
 
 Context: TypeAlias = ServerRequestContext[Any, Any]
@@ -49,11 +56,57 @@ Handler: TypeAlias = Callable[[Context, CallNext], Awaitable[HandlerResult]]
 Answer: TypeAlias = dict[str, Any]
 P = TypeVar("P", bound=BaseModel)
 
+Endpoint: TypeAlias = Literal["extension", "sep-2076", "native"]
+ENDPOINTS: tuple[Endpoint, ...] = get_args(Endpoint)
+Fallback: TypeAlias = Literal["auto", "always", "never"]
+MCP_PATH = "/mcp"
+MIN_KEY_BYTES = 32
+ENDPOINT_KEY = "skillwire.endpoint"  # in the scope of a request: its endpoint
+_SUBSCRIPTIONS = "resourceSubscriptions"
 _OWN_CURSOR = "skillwire."
 _MAX_NAMES, _MAX_INDEXES = 64, 16  # views of callers for which names and search indexes are kept
 _RESOURCE_LISTS = {"resources/list": "resources", "resources/templates/list": "resourceTemplates"}
 
 log = logging.getLogger("skillwire.server")
+
+
+@dataclass(frozen=True, slots=True)
+class Dialects:
+    """Settings of the dialects. The defaults work with every client.
+
+    ``default`` is the dialect of a connection without a path (stdio, memory). ``fallback`` selects the clients
+    that see the plain tools and prompts: those that do not declare the extension, all, or none.
+
+    The other settings are about the native endpoint. With ``keep_listed`` the items that skills bind stay in the
+    lists, active or not (M5). ``activation_key`` signs the tokens with the active skills, which are valid for
+    ``activation_seconds``. Replicas share the key. Without a key each process creates one.
+    """
+
+    default: Endpoint = "extension"
+    fallback: Fallback = "auto"
+    keep_listed: bool = False
+    activation_key: bytes | None = field(default=None, repr=False)
+    activation_seconds: int = 3600
+
+    def __post_init__(self) -> None:
+        if self.default not in ENDPOINTS or self.fallback not in get_args(Fallback):
+            raise FormatError(
+                "dialect-unknown",
+                f"the dialect {self.default!r:.40} with the fallback {self.fallback!r:.40} is unknown",
+                f"choose from {', '.join(ENDPOINTS)}, and from {', '.join(get_args(Fallback))}",
+            )
+        if self.activation_seconds < 1:
+            raise FormatError(
+                "activation-time-invalid", "an activation must last at least one second", "give 1 or more"
+            )
+        key = cast("object", self.activation_key)  # a text would be accepted as a key too, but sign differently
+        if key is not None and not (isinstance(key, bytes) and len(key) >= MIN_KEY_BYTES):
+            raise FormatError(
+                "activation-key-short",
+                f"the activation key has fewer than {MIN_KEY_BYTES} bytes",
+                "make one with: openssl rand -out activation.key 32",
+                rule="M3",
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +122,63 @@ class Dialect:
     check: Callable[[Context], None] = lambda _: None
 
 
+class Endpoints:
+    """The middleware that gives each request to the dialect of its endpoint."""
+
+    def __init__(self, dialects: Mapping[Endpoint, Dialect], notifier: Notifier, default: Endpoint) -> None:
+        self._dialects = dialects
+        self._notifier = notifier
+        self._default = default
+
+    async def __call__(self, ctx: Context, call_next: CallNext) -> HandlerResult:
+        """Handle one message."""
+        if ctx.request_id is None:
+            return await call_next(ctx)
+        current_request.set(ctx)  # each request has its own task
+        scope: Mapping[str, Any] = getattr(ctx.request, "scope", None) or {}
+        endpoint: Endpoint = scope.get(ENDPOINT_KEY, self._default)
+        dialect = self._dialects[endpoint]
+        dialect.check(ctx)
+        if ctx.method == "subscriptions/listen":
+            ctx = await _allowed_subscriptions(ctx, call_next, dialect)
+            call_next = partial(self._notifier.listen, call_next=call_next, prompts=dialect.has_prompts(ctx))
+        handler = dialect.handlers.get(ctx.method)
+        result = await (call_next(ctx) if handler is None else handler(ctx, call_next))
+        if ctx.method == "initialize":
+            self._notifier.add_session(ctx.session, endpoint, prompts=dialect.has_prompts(ctx))
+        return result
+
+
+async def _allowed_subscriptions(ctx: Context, call_next: CallNext, dialect: Dialect) -> Context:
+    """A ``subscriptions/listen`` without the files that the caller may not subscribe to (M3).
+
+    The response to it contains the remaining files. The bus of a server sends its events to every listener, so a
+    caller must not subscribe to a file that it may not see.
+    """
+    params = dict(ctx.params or {})
+    wanted: object = params.get("notifications")
+    uris: object = cast("dict[str, Any]", wanted).get(_SUBSCRIPTIONS) if isinstance(wanted, dict) else None
+    if not isinstance(uris, list):
+        return ctx
+    pages: dict[tuple[str, object], HandlerResult] = {}
+
+    async def call_once(ctx: Context) -> HandlerResult:
+        """``call_next``, but each page of a list is read once, however many URIs are compared with it."""
+        key = (ctx.method, (ctx.params or {}).get("cursor"))
+        if key not in pages:
+            pages[key] = await call_next(ctx)
+        return pages[key]
+
+    uris = cast("list[object]", uris)
+    with rpc_errors():
+        check_subscriptions(len(uris))
+        allowed = [  # what is not text stays: the SDK refuses such a request
+            uri for uri in uris if not isinstance(uri, str) or await dialect.may_subscribe(ctx, call_once, uri)
+        ]
+    params["notifications"] = {**cast("dict[str, Any]", wanted), _SUBSCRIPTIONS: allowed}
+    return replace(ctx, params=params)
+
+
 def is_modern(ctx: Context) -> bool:
     """Whether the request is of the stateless era."""
     return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS
@@ -81,10 +191,27 @@ def validated(ctx: Context, params_type: type[P]) -> P:
     return params_type.model_validate(ctx.params or {}, by_name=False)
 
 
-def meta_only(ctx: Context) -> dict[str, Any]:
-    """The parameters for a further request to the server on behalf of this one: its ``_meta``."""
+def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[Answer]:
+    """All pages of one of the server's own listings, requested on behalf of ``ctx``, with its ``_meta``."""
     meta = (ctx.params or {}).get("_meta")
-    return {} if meta is None else {"_meta": meta}
+    common = {} if meta is None else {"_meta": meta}
+
+    async def read(params: Answer) -> Answer:
+        return cast("Answer", await call_next(replace(ctx, method=method, params={**common, **params})))
+
+    return all_pages(read)
+
+
+async def all_pages(read: Callable[[Answer], Awaitable[Answer]]) -> AsyncIterator[Answer]:
+    """All pages that ``read`` returns for ``{}`` and then for ``{"cursor": …}``, within bounds."""
+    params: Answer = {}
+    for _ in range(DEFAULT_LIMITS.max_pages):
+        page = await read(params)
+        yield page
+        cursor = page.get("nextCursor")
+        if not cursor or cursor == params.get("cursor"):
+            return
+        params = {"cursor": cursor}
 
 
 def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:
@@ -246,15 +373,7 @@ class ServedSkills:
         """Everything that the server itself lists, from all pages."""
         if not self.has(method):
             return []
-        params = meta_only(ctx)
-        items: list[Answer] = []
-        for _ in range(DEFAULT_LIMITS.max_pages):
-            page = cast("Answer", await call_next(replace(ctx, method=method, params=params)))
-            items.extend(page.get(field, ()))
-            if not page.get("nextCursor"):
-                break
-            params["cursor"] = page["nextCursor"]
-        return items
+        return [item async for page in server_pages(ctx, call_next, method) for item in page.get(field) or ()]
 
 
 def _search_index(view: Catalog) -> SearchIndex:
@@ -338,8 +457,8 @@ class SkillFiles:
                     return False
         if self._served.has("resources/subscribe"):  # then the server decides
             return True
-        for method, field in _RESOURCE_LISTS.items():
-            for item in await self._served.server_items(ctx, call_next, method, field):
+        for method, items in _RESOURCE_LISTS.items():
+            for item in await self._served.server_items(ctx, call_next, method, items):
                 if item.get("uri") == uri or matches_template(str(item.get("uriTemplate") or ""), uri):
                     return True
         return False

@@ -14,7 +14,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -23,7 +22,7 @@ from mcp_types import CallToolRequestParams, CompleteRequestParams, GetPromptReq
 from skillwire.catalog.cursor import bad_cursor
 from skillwire.errors import FormatError, LimitError, NotFoundError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, MIB
-from skillwire.server.dialect import meta_only
+from skillwire.server.dialect import server_pages
 from skillwire.skill.hidden import encode_hidden
 from skillwire.skill.model import text_for_model
 from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, resolve_reference, segment_problem
@@ -109,7 +108,7 @@ class Fallback:
         async def handle(ctx: Context, call_next: CallNext) -> HandlerResult:
             async def noted(inner: Context) -> HandlerResult:
                 result = await call_next(inner)
-                names.add(result)
+                names.add(cast("Answer", result))
                 return result
 
             if not self.is_offered(ctx):
@@ -223,22 +222,16 @@ class _ServerNames:
         if self._is_complete or not self._served.has(self._method):
             return
         try:
-            params = meta_only(ctx)
-            for _ in range(DEFAULT_LIMITS.max_pages):
-                cursor = self.add(await call_next(replace(ctx, method=self._method, params=params)))
-                if not cursor or cursor == params.get("cursor"):
-                    break
-                params = {**params, "cursor": cursor}
+            async for page in server_pages(ctx, call_next, self._method):
+                self.add(page)
         except Exception:  # a client that requests the listing gets this error
             log.debug("the server's own %s are unknown", self._field, exc_info=True)
         else:
             self._is_complete = True
 
-    def add(self, listing: HandlerResult) -> str | None:
-        """Add the names of a page of the server. Returns the cursor of the next page."""
-        page = cast("Answer", listing)
+    def add(self, page: Answer) -> None:
+        """Add the names of a page of the server."""
         self._names |= {item["name"] for item in page.get(self._field) or ()}
-        return page.get("nextCursor")
 
 
 def declares_extension(ctx: Context) -> bool:

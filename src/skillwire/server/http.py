@@ -15,19 +15,22 @@ import json
 import logging
 import socket
 import time
-from collections import defaultdict
+from bisect import bisect_left
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
-from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
 from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.transport_security import TransportSecurityMiddleware, TransportSecuritySettings
-from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from mcp.shared.exceptions import MCPError
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 from pydantic import AnyHttpUrl
 from starlette.middleware.gzip import GZipMiddleware
 from starlette.requests import Request
@@ -38,9 +41,8 @@ from skillwire.errors import FormatError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.server.access import Access, Verifier, read_access
 from skillwire.server.callers import CallerViews
-from skillwire.server.endpoints import MCP_PATH, DialectPaths, route_path
-from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, network_of
-from skillwire.server.metrics import Metrics
+from skillwire.server.dialect import ENDPOINT_KEY, ENDPOINTS, MCP_PATH
+from skillwire.server.http_protocol import BoundedProtocol, CachedProtocol, Connections, SessionShares
 from skillwire.server.page import Guard
 from skillwire.server.response_cache import COMPRESS_FROM, DEFAULT_BYTES, ResponseCache
 from skillwire.server.sdk_compat import wrap_session_manager
@@ -48,20 +50,31 @@ from skillwire.server.signals import StoppingServer
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import AsyncGenerator, Callable, Container
+    from collections.abc import AsyncGenerator, Callable, Iterator
 
+    from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
     from mcp.server.lowlevel import Server
     from starlette.applications import Starlette
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.catalog.contract import Catalog
+    from skillwire.server.dialect import Endpoint
     from skillwire.server.page import MountedPage
-    from skillwire.server.response_cache import Headers
+    from skillwire.server.response_cache import HasCatalog, Headers
     from skillwire.server.signals import StopSignals
 
 _HEALTH = ("/healthz", "/readyz")  # orchestrators send any host name
-_SESSION_ID, _VERSION = b"mcp-session-id", b"mcp-protocol-version"
 _ANY_ADDRESS = ("0.0.0.0", "::")  # noqa: S104 - compared with, not bound to
+# Methods are a label. Unknown ones are counted together, because a caller could invent any number of labels.
+_KNOWN_METHODS = frozenset(
+    {
+        "initialize", "server/discover", "ping", "skills/list", "skills/get", "resources/directory/read",
+        "resources/list", "resources/read", "resources/templates/list", "resources/subscribe",
+        "resources/unsubscribe", "completion/complete", "subscriptions/listen", "tools/list", "tools/call",
+        "prompts/list", "prompts/get",
+    }
+)  # fmt: skip
+_BUCKETS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5)
 _NO_CONTENT = {"Content-Security-Policy": "default-src 'none'", "X-Content-Type-Options": "nosniff"}
 _WRONG_HOST = (
     "The host name or the origin of the request is not one of this server. Add it: public_url, --public-url.\n"
@@ -114,10 +127,10 @@ class WebApp:
         server: Server[Any],
         options: HttpOptions | None = None,
         *,
-        catalog: Callable[[], Catalog] | None = None,
+        skills: HasCatalog | None = None,
         page: MountedPage | None = None,
     ) -> None:
-        """``catalog`` returns everything that ``server`` serves. Without it responses are not cached."""
+        """``skills`` has everything that ``server`` serves. Without it responses are not cached."""
         self.options = options or HttpOptions()
         self.cache: ResponseCache | None = None
         self._server = server
@@ -131,9 +144,9 @@ class WebApp:
         self._names = None if self.options.public_url is None else _allowed_names("", self.options.public_url)
         self._app: ASGIApp = DialectPaths(self._pass_on, self.options.path)
         access, room = self.options.access, self.options.replay_bytes
-        if catalog is not None and room and (access is None or access.jwt is None):  # web tokens expire
+        if skills is not None and room and (access is None or access.jwt is None):  # web tokens expire
             view_of = _everything if access is None else _views(access)
-            self.cache = ResponseCache(self._app, self.options.path, catalog, self._metrics, room, view_of)
+            self.cache = ResponseCache(self._app, skills, self._metrics.counter, room, view_of)
 
     def bind(self, url: str, host: str) -> None:
         """Serve at a known address. Only requests with its host names are accepted."""
@@ -185,17 +198,18 @@ class WebApp:
             close()
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        names = self._names
+        names, inside = self._names, route_path(scope)
         if names is None and _is_loopback(scope):
             names = _LOOPBACK_NAMES
-        if names is not None and route_path(scope) not in _HEALTH:
+        if names is not None and inside not in _HEALTH:
             refusal = await names.validate_request(Request(scope))
             if refusal is not None:
                 await PlainTextResponse(_WRONG_HOST, refusal.status_code, headers=_NO_CONTENT)(
                     scope, receive, send
                 )
                 return
-        await (self.cache or self._app)(scope, receive, send)
+        is_cacheable = inside == self.options.path and scope["method"] == "POST"
+        await (self.cache or self._app if is_cacheable else self._app)(scope, receive, send)
 
     async def _pass_on(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._started is None:
@@ -239,6 +253,105 @@ class WebApp:
 
     async def _measured(self, request: Request) -> Response:  # noqa: ARG002
         return Response(self._metrics.page(), media_type=Metrics.content_type)
+
+
+def route_path(scope: Scope) -> str:
+    """The path of a request inside the application, without the prefix that the application is mounted at."""
+    path, root = str(scope["path"]), str(scope.get("root_path", "")).rstrip("/")
+    return path[len(root) :] if path.startswith(f"{root}/") else path
+
+
+class DialectPaths:
+    """A web application with MCP at ``path``, and with ``path/sep-2076`` and ``path/native`` beside it."""
+
+    def __init__(self, app: ASGIApp, path: str = MCP_PATH) -> None:
+        if not path.startswith("/") or path.endswith("/"):
+            raise FormatError("path-invalid", f"{path!r:.80} is not the path of an endpoint", "write it as /mcp")
+        self._app = app
+        self._path = path
+        self._endpoints: dict[str, Endpoint] = {path: "extension"}
+        self._endpoints |= {f"{path}/{name}": name for name in ENDPOINTS if name != "extension"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request to the application at ``path``, with its endpoint in the scope."""
+        if scope["type"] == "http":
+            inside = route_path(scope)
+            endpoint = self._endpoints.get(inside.rstrip("/"))
+            if endpoint is not None:
+                scope = {**scope, ENDPOINT_KEY: endpoint}
+            if endpoint not in (None, "extension"):
+                path = scope["path"].removesuffix(inside) + self._path
+                scope = {**scope, "path": path, "raw_path": path.encode()}
+        await self._app(scope, receive, send)
+
+
+class _Tally:
+    """Requests of one method with one outcome. Plain numbers, because every request is counted."""
+
+    def __init__(self) -> None:
+        self.buckets = [0] * (len(_BUCKETS) + 1)
+        self.seconds = 0.0
+
+    def count(self, seconds: float) -> None:
+        self.buckets[bisect_left(_BUCKETS, seconds)] += 1
+        self.seconds += seconds
+
+
+class Metrics(Collector):
+    """A middleware that counts requests, and the page with the metrics."""
+
+    content_type = "text/plain; version=0.0.4; charset=utf-8"
+
+    def __init__(self) -> None:
+        self._tallies: dict[tuple[str, str], _Tally] = {}
+        self._running = 0
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+
+    async def __call__(self, ctx: ServerRequestContext[Any, Any], call_next: CallNext) -> HandlerResult:
+        """Count one request."""
+        if ctx.request_id is None:
+            return await call_next(ctx)
+        outcome, begun = "error", time.perf_counter()
+        self._running += 1
+        try:
+            result = await call_next(ctx)
+            outcome = "ok"
+            return result
+        except MCPError as error:
+            outcome = str(error.error.code)
+            raise
+        finally:
+            self._running -= 1
+            self.counter(ctx.method, outcome)(time.perf_counter() - begun)
+
+    def counter(self, method: str, outcome: str) -> Callable[[float], None]:
+        """A function that counts one request with this outcome, given its duration."""
+        known = method if method in _KNOWN_METHODS else "other"
+        return self._tallies.setdefault((known, outcome), _Tally()).count
+
+    def collect(self) -> Iterator[Metric]:
+        """The metrics for the registry."""
+        requests = CounterMetricFamily("skillwire_requests", "Finished requests", labels=["method", "outcome"])
+        durations = HistogramMetricFamily("skillwire_request_seconds", "Duration of requests", labels=["method"])
+        together: dict[str, list[_Tally]] = {}
+        for (method, outcome), tally in self._tallies.items():
+            requests.add_metric([method, outcome], sum(tally.buckets))
+            together.setdefault(method, []).append(tally)
+        for method, tallies in together.items():
+            columns = zip(*(tally.buckets for tally in tallies), strict=True)
+            counts = accumulate(sum(column) for column in columns)
+            bounds = [*(str(float(bound)) for bound in _BUCKETS), "+Inf"]
+            durations.add_metric(
+                [method], list(zip(bounds, counts, strict=True)), sum(tally.seconds for tally in tallies)
+            )
+        yield requests
+        yield durations
+        yield GaugeMetricFamily("skillwire_requests_running", "Requests in progress", self._running)
+
+    def page(self) -> bytes:
+        """All metrics in the text format of Prometheus."""
+        return generate_latest(self._registry)
 
 
 def listen(host: str, port: int) -> socket.socket:
@@ -315,65 +428,6 @@ def _views(access: Access) -> Callable[[Headers], Callable[[Catalog], Catalog] |
         return None if subject is None else lambda catalog: policy.view(catalog, access.prefixes(subject))
 
     return view_of
-
-
-class SessionShares:
-    """Limits the open sessions of each caller in the handshake era. Wraps the SDK's session manager."""
-
-    def __init__(self, app: ASGIApp, open_ids: Container[str], most: int) -> None:
-        self._app = app
-        self._open = open_ids
-        self._most = most
-        self._share = max(1, most // 4)
-        self._opening: defaultdict[str, int] = defaultdict(int)
-        self._opened: defaultdict[str, set[str]] = defaultdict(set)  # by caller; ended ones are removed later
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, unless it would open too many sessions."""
-        if not _may_open_session(scope):
-            await self._app(scope, receive, send)
-            return
-        caller = _caller(scope)
-        if self._count(caller) >= self._share:
-            await PlainTextResponse("Too many open sessions\n", 503)(scope, receive, send)
-            return
-
-        async def watched(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                opened = [value.decode() for name, value in message["headers"] if name.lower() == _SESSION_ID]
-                self._opened[caller].update(opened)
-            await send(message)
-
-        self._opening[caller] += 1
-        try:
-            await self._app(scope, receive, watched)
-        finally:
-            self._opening[caller] -= 1
-            if not self._opening[caller]:
-                del self._opening[caller]
-
-    def _count(self, caller: str) -> int:
-        """How many sessions a caller has open or is opening."""
-        crowd = [caller] if len(self._opened) <= self._most else list(self._opened)
-        for one in crowd:
-            self._opened[one] = {each for each in self._opened[one] if each in self._open}
-            if not self._opened[one]:
-                del self._opened[one]
-        return len(self._opened.get(caller, ())) + self._opening.get(caller, 0)
-
-
-def _may_open_session(scope: Scope) -> bool:
-    headers = dict(scope["headers"])
-    version = headers.get(_VERSION)
-    is_modern = version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
-    return scope["method"] == "POST" and _SESSION_ID not in headers and not is_modern
-
-
-def _caller(scope: Scope) -> str:
-    user = scope.get("user")
-    if isinstance(user, AuthenticatedUser):
-        return f"subject:{user.access_token.subject or user.access_token.client_id}"
-    return network_of(scope.get("client"))
 
 
 async def _logged(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:

@@ -13,6 +13,8 @@ and ``ui`` all use it. The limits cost a request a few additions.
   disconnected.
 - One address has at most half of the connections. If all are taken, the address that has most gives one up for a
   new one: a connection that waits for its client, or else the oldest, even if that is a stream.
+- One caller, by its subject or by its address, has at most a quarter of the sessions of the handshake era
+  (``SessionShares``).
 
 A cached response (``response_cache.py``) is written where the request is parsed: no task, no application, one
 write. The application would cost more than the rest of such a request. Every unusual request goes to uvicorn from
@@ -23,10 +25,13 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS
+from starlette.responses import PlainTextResponse
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
@@ -34,12 +39,17 @@ from skillwire.server.response_cache import MAX_BODY
 from skillwire.server.sdk_compat import check_uvicorn_protocol
 
 if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
     from skillwire.server.response_cache import CachedResponse, ResponseCache
 
 _CHECKS_PER_DEADLINE = 4
 _MAX_PIPELINED = 8
 _LINGER_SECONDS = 1.0  # until a refused client has read its response: closing at once could reset the connection
 _CHUNK = 256 * KIB
+_SESSION_ID, _VERSION = b"mcp-session-id", b"mcp-protocol-version"
 _OK = b"HTTP/1.1 200 OK\r\n"
 
 check_uvicorn_protocol(HttpToolsProtocol)
@@ -454,3 +464,62 @@ class CachedProtocol(BoundedProtocol):
             self.transport.write(b"%b%b\r\n" % (_OK, head))
             self.transport.write(response.body)
         self.on_response_complete()
+
+
+class SessionShares:
+    """Limits the open sessions of each caller in the handshake era. Wraps the SDK's session manager."""
+
+    def __init__(self, app: ASGIApp, open_ids: Container[str], most: int) -> None:
+        self._app = app
+        self._open = open_ids
+        self._most = most
+        self._share = max(1, most // 4)
+        self._opening: defaultdict[str, int] = defaultdict(int)
+        self._opened: defaultdict[str, set[str]] = defaultdict(set)  # by caller; ended ones are removed later
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, unless it would open too many sessions."""
+        if not _may_open_session(scope):
+            await self._app(scope, receive, send)
+            return
+        caller = _caller(scope)
+        if self._count(caller) >= self._share:
+            await PlainTextResponse("Too many open sessions\n", 503)(scope, receive, send)
+            return
+
+        async def watched(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                opened = [value.decode() for name, value in message["headers"] if name.lower() == _SESSION_ID]
+                self._opened[caller].update(opened)
+            await send(message)
+
+        self._opening[caller] += 1
+        try:
+            await self._app(scope, receive, watched)
+        finally:
+            self._opening[caller] -= 1
+            if not self._opening[caller]:
+                del self._opening[caller]
+
+    def _count(self, caller: str) -> int:
+        """How many sessions a caller has open or is opening."""
+        crowd = [caller] if len(self._opened) <= self._most else list(self._opened)
+        for one in crowd:
+            self._opened[one] = {each for each in self._opened[one] if each in self._open}
+            if not self._opened[one]:
+                del self._opened[one]
+        return len(self._opened.get(caller, ())) + self._opening.get(caller, 0)
+
+
+def _may_open_session(scope: Scope) -> bool:
+    headers = dict(scope["headers"])
+    version = headers.get(_VERSION)
+    is_modern = version is not None and version.decode("latin-1") not in HANDSHAKE_PROTOCOL_VERSIONS
+    return scope["method"] == "POST" and _SESSION_ID not in headers and not is_modern
+
+
+def _caller(scope: Scope) -> str:
+    user = scope.get("user")
+    if isinstance(user, AuthenticatedUser):
+        return f"subject:{user.access_token.subject or user.access_token.client_id}"
+    return network_of(scope.get("client"))

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.server.dialect import Context, Handler, ServedSkills
-    from skillwire.server.endpoints import Dialects
+    from skillwire.server.dialect import Context, Dialects, Handler, ServedSkills
     from skillwire.server.notifications import Notifier
     from skillwire.server.scopes import Scopes
     from skillwire.skill import SkillEntry

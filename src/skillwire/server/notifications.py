@@ -50,8 +50,7 @@ if TYPE_CHECKING:
     from mcp_types import ServerNotification
 
     from skillwire.catalog.contract import Catalog, Change, ChangeStream
-    from skillwire.server.dialect import Context
-    from skillwire.server.endpoints import Endpoint
+    from skillwire.server.dialect import Context, Endpoint
     from skillwire.wire.native import Kind
 
     Sees = Callable[[str], bool]

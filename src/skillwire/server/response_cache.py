@@ -24,11 +24,10 @@ from collections import OrderedDict
 from dataclasses import dataclass
 from hashlib import sha256
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from skillwire.errors import SkillwireError
 from skillwire.limits import KIB, MIB
-from skillwire.server.endpoints import route_path
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from skillwire.catalog.contract import Catalog
-    from skillwire.server.metrics import Metrics
 
     Headers = list[tuple[bytes, bytes]]
 
@@ -115,28 +113,34 @@ class _Entry:
         return CachedResponse([*self.headers, _length(body)], body)
 
 
+class HasCatalog(Protocol):
+    """Skills whose catalog may be replaced by another one."""
+
+    catalog: Catalog
+
+
 class ResponseCache:
-    """The cache, as a web application around the application with MCP at ``path``."""
+    """The cache, as a web application for ``POST`` requests to an endpoint of ``app``."""
 
     def __init__(
         self,
         app: ASGIApp,
-        path: str,
-        catalog: Callable[[], Catalog],
-        metrics: Metrics,
+        skills: HasCatalog,
+        counter: Callable[[str, str], Callable[[float], None]],
         room: int,
         view_of: Callable[[Headers], Callable[[Catalog], Catalog] | None],
     ) -> None:
-        """``view_of`` returns which part of a catalog the sender of the given headers may see.
+        """``counter`` returns a function that counts a request with a method and an outcome, given its duration.
+
+        ``view_of`` returns which part of a catalog the sender of the given headers may see.
 
         It returns ``None`` for an unknown sender: the cache does nothing then, and the application refuses the
         request. ``room`` is in bytes.
         """
         self._view_of = view_of
         self._app = app
-        self._path = path
-        self._catalog = catalog
-        self._metrics = metrics
+        self._skills = skills
+        self._counter = counter
         self._room = room
         self._used = 0
         self._entries: OrderedDict[bytes, _Entry] = OrderedDict()
@@ -147,8 +151,7 @@ class ResponseCache:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send the cached response, or pass the request to the application."""
-        is_ours = scope["type"] == "http" and scope["method"] == "POST" and route_path(scope) == self._path
-        view = self._view_of(scope["headers"]) if is_ours else None
+        view = self._view_of(scope["headers"])
         if view is None:
             await self._app(scope, receive, send)
             return
@@ -209,7 +212,7 @@ class ResponseCache:
             return
         after_id = body[len(_BEGINNING) + len(request.id) :]
         headers = [header for header in recorder.headers if header[0] != b"content-length"]
-        entry = _Entry(headers, after_id, is_unchanged, self._metrics.counter(method, "ok"))
+        entry = _Entry(headers, after_id, is_unchanged, self._counter(method, "ok"))
         await _send(entry.response(request), send)
         if entry.is_unchanged():
             self._store(request.key, entry)
@@ -230,12 +233,12 @@ class ResponseCache:
         is_about_one = method in _ABOUT_ONE and isinstance(uri, str)
         if not is_about_one and method not in _ABOUT_EVERYTHING:
             return "", None
-        catalog = self._catalog()
+        catalog = self._skills.catalog
         try:
             is_same = await view(catalog).unchanged(uri if is_about_one else None)
         except SkillwireError:  # the application reports it
             return "", None
-        return method, None if is_same is None else lambda: self._catalog() is catalog and is_same()
+        return method, None if is_same is None else lambda: self._skills.catalog is catalog and is_same()
 
     def _store(self, key: bytes, entry: _Entry) -> None:
         if entry.weight > self._room // _LARGEST_SHARE:

@@ -16,9 +16,8 @@ server's listings need a client, that happens when a client first requests such 
 from __future__ import annotations
 
 import logging
-from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
 from anyio import to_thread
@@ -28,7 +27,16 @@ from mcp_types import METHOD_NOT_FOUND
 from skillwire.catalog.verification import read_current
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
-from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, lists_file, meta_only, validated
+from skillwire.server.dialect import (
+    Answer,
+    Dialect,
+    SkillFiles,
+    all_pages,
+    declaring,
+    lists_file,
+    server_pages,
+    validated,
+)
 from skillwire.server.notifications import listen_for_skills
 from skillwire.server.sdk_compat import call_without_client
 from skillwire.skill.declarations import fill_in, parse_arguments, read_declared
@@ -38,14 +46,13 @@ from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST, Freshness
 from skillwire.wire.templates import matches_template
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import AsyncIterator, Awaitable, Callable
 
     from mcp.server.context import CallNext, HandlerResult
 
     from skillwire.server.dialect import Context, ServedSkills
     from skillwire.skill.declarations import Dependencies
 
-    ReadPage = Callable[[str, dict[str, Any]], Awaitable[Answer]]
     IsFile = Callable[[str], Awaitable[bool]]
 
 _LONG = 16 * 1024  # characters of Markdown from which on it is parsed in a thread
@@ -132,9 +139,10 @@ class Sep2076:
 
         ``state`` is the result of the server's lifespan.
         """
-        catalog, scheme = self._served.catalog, self._served.scheme
+        catalog, server, scheme = self._served.catalog, self._served.server, self._served.scheme
         offers = Offers(
-            partial(call_without_client, self._served.server, state), lambda uri: lists_file(catalog, uri, scheme)
+            lambda method: all_pages(partial(call_without_client, server, state, method)),
+            lambda uri: lists_file(catalog, uri, scheme),
         )
         try:
             async for entry in catalog.entries():
@@ -156,12 +164,7 @@ class Sep2076:
         return missing
 
     def _offers(self, ctx: Context, call_next: CallNext) -> Offers:
-        meta = meta_only(ctx)
-
-        async def page(method: str, params: dict[str, Any]) -> Answer:
-            return cast("Answer", await call_next(replace(ctx, method=method, params={**meta, **params})))
-
-        return Offers(page, self._files.has)
+        return Offers(partial(server_pages, ctx, call_next), self._files.has)
 
 
 class Missing(NamedTuple):
@@ -175,10 +178,10 @@ class Missing(NamedTuple):
 
 
 class Offers:
-    """The tools, prompts and resources of a server, for one request. ``read_page`` reads a page of a listing."""
+    """The tools, prompts and resources of a server, for one request. ``pages`` reads one of its listings."""
 
-    def __init__(self, read_page: ReadPage, is_file: IsFile) -> None:
-        self._read_page = read_page
+    def __init__(self, pages: Callable[[str], AsyncIterator[Answer]], is_file: IsFile) -> None:
+        self._pages = pages
         self._is_file = is_file
         self._known: dict[str, frozenset[str]] = {}
         self._freshness: list[Freshness] = []
@@ -218,13 +221,9 @@ class Offers:
 
     async def _read_all(self, kind: str, found: set[str]) -> None:
         method, field, key = _LISTINGS[kind]
-        params: dict[str, Any] = {}
-        for _ in range(DEFAULT_LIMITS.max_pages):
-            page = await self._read_page(method, params)
+        async for page in self._pages(method):
             found |= {str(item.get(key)) for item in page.get(field) or ()}
             scope = "public" if page.get("cacheScope") == "public" else "private"
             self._freshness.append(Freshness(int(page.get("ttlMs") or 0), scope))
-            cursor = page.get("nextCursor")
-            if not cursor or cursor == params.get("cursor") or len(found) > DEFAULT_LIMITS.max_entries:
+            if len(found) > DEFAULT_LIMITS.max_entries:
                 return
-            params = {"cursor": cursor}

@@ -24,8 +24,7 @@ from skillwire.catalog.generated import GeneratedCatalog
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.errors import FormatError
 from skillwire.server.callers import CallerViews, both
-from skillwire.server.dialect import ServedSkills
-from skillwire.server.endpoints import MCP_PATH, Dialects, Endpoints
+from skillwire.server.dialect import MCP_PATH, Dialects, Endpoints, ServedSkills
 from skillwire.server.extension import Extension
 from skillwire.server.fallback import Fallback
 from skillwire.server.native import Native
@@ -46,8 +45,7 @@ if TYPE_CHECKING:
     from skillwire.catalog.template import MakeSkill, Values
     from skillwire.server.access import Access
     from skillwire.server.callers import Caller, Visible
-    from skillwire.server.dialect import Dialect
-    from skillwire.server.endpoints import Endpoint
+    from skillwire.server.dialect import Dialect, Endpoint
     from skillwire.server.http import HttpOptions, WebApp
     from skillwire.server.page import PageMaker
     from skillwire.skill import Diagnostic
@@ -249,8 +247,7 @@ class Skills:
                 served, name=name, path=options.path, public_url=options.public_url, access=options.access
             )
         # What a function allows may depend on anything, so such responses are not cached.
-        catalog = (lambda: served.catalog) if self._visible is None else None
-        return WebApp(server, options, catalog=catalog, page=mounted)
+        return WebApp(server, options, skills=served if self._visible is None else None, page=mounted)
 
     def _serve(self, server: object, access: Access | None = None) -> ServedSkills:
         low = lowlevel_server(server)

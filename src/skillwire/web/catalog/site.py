@@ -19,7 +19,8 @@ from starlette.responses import RedirectResponse, Response
 
 from skillwire.errors import LimitError
 from skillwire.limits import KIB
-from skillwire.server.endpoints import MCP_PATH, route_path
+from skillwire.server.dialect import MCP_PATH
+from skillwire.server.http import route_path
 from skillwire.server.page import KNOWN, MountedPage, Sessions, mounted_at
 from skillwire.web.theme import PAGE_HEADERS, page, prepare, read_form
 
