@@ -357,6 +357,15 @@ def test_an_access_file_is_read(tmp_path: Path) -> None:
     assert access.prefixes("c") == access.prefixes(None) == ()
 
 
+def test_two_tokens_of_one_subject_see_the_prefixes_of_both(tmp_path: Path) -> None:
+    path = tmp_path / "access.toml"
+    path.write_text(
+        f'[[token]]\nsubject = "ada"\nsha256 = "{digest_token("one")}"\nsee = ["billing"]\n'
+        f'[[token]]\nsubject = "ada"\nsha256 = "{digest_token("two")}"\nsee = ["release"]\n'
+    )
+    assert read_access(path).see == {"ada": ("billing", "release")}
+
+
 DIGEST = f'sha256 = "{"0" * 64}"'
 WRONG_FILES = {
     "not-toml": "not toml",

@@ -26,6 +26,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 from collections import Counter, defaultdict, deque
+from contextlib import suppress
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, cast
 
@@ -381,7 +382,8 @@ class BoundedProtocol(HttpToolsProtocol):
         self._stop_responding()
         self.flow.resume_reading()  # otherwise the end of the client's stream would not be noticed
         if self.transport.can_write_eof():
-            self.transport.write_eof()
+            with suppress(OSError):  # the client may have reset the connection just now
+                self.transport.write_eof()
         self.loop.call_later(_LINGER_SECONDS, self.transport.abort)
 
     def _stop_responding(self) -> None:
