@@ -16,9 +16,13 @@ if TYPE_CHECKING:
     from skillwire.catalog.combined import Mount as Mount
     from skillwire.catalog.contract import Catalog as Catalog
     from skillwire.catalog.contract import Change as Change
+    from skillwire.catalog.contract import ChangeFeed as ChangeFeed
+    from skillwire.catalog.contract import ChangeStream as ChangeStream
     from skillwire.catalog.contract import DirectoryChild as DirectoryChild
     from skillwire.catalog.contract import Page as Page
     from skillwire.catalog.contract import SkillFile as SkillFile
+    from skillwire.catalog.contract import WrapperCatalog as WrapperCatalog
+    from skillwire.catalog.cursor import page_of as page_of
     from skillwire.catalog.directory import DirectoryCatalog as DirectoryCatalog
     from skillwire.catalog.directory import package_catalog as package_catalog
     from skillwire.catalog.files import FilesCatalog as FilesCatalog
@@ -70,10 +74,14 @@ if TYPE_CHECKING:
     from skillwire.server.skills import Skills as Skills
     from skillwire.skill.approval import Approval as Approval
     from skillwire.skill.diagnostics import Diagnostic as Diagnostic
+    from skillwire.skill.digest import digest_of as digest_of
     from skillwire.skill.entry import Partial as Partial
     from skillwire.skill.entry import Resource as Resource
     from skillwire.skill.entry import SkillEntry as SkillEntry
     from skillwire.skill.entry import SkillMeta as SkillMeta
+    from skillwire.skill.entry import build_entry as build_entry
+    from skillwire.skill.frontmatter import SkillDocument as SkillDocument
+    from skillwire.skill.frontmatter import parse_skill_md as parse_skill_md
     from skillwire.skill.model import READ_RESOURCE_TOOL as READ_RESOURCE_TOOL
     from skillwire.skill.model import READ_SKILL_TOOL as READ_SKILL_TOOL
     from skillwire.skill.model import TokenEstimate as TokenEstimate
@@ -81,6 +89,10 @@ if TYPE_CHECKING:
     from skillwire.skill.model import build_summary as build_summary
     from skillwire.skill.model import estimate_tokens as estimate_tokens
     from skillwire.skill.review import Review as Review
+    from skillwire.skill.uri import SkillUri as SkillUri
+    from skillwire.skill.uri import format_uri as format_uri
+    from skillwire.skill.uri import parse_uri as parse_uri
+    from skillwire.skill.uri import skill_md_uri as skill_md_uri
     from skillwire.skill.verify import VerifiedFile as VerifiedFile
     from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
     from skillwire.web.catalog.site import catalog_page as catalog_page
@@ -98,6 +110,8 @@ _HOMES = {
     "Caller": "server.callers",
     "Catalog": "catalog.contract",
     "Change": "catalog.contract",
+    "ChangeFeed": "catalog.contract",
+    "ChangeStream": "catalog.contract",
     "CombinedCatalog": "catalog.combined",
     "Diagnostic": "skill.diagnostics",
     "DialectPaths": "server.http",
@@ -132,11 +146,13 @@ _HOMES = {
     "Review": "skill.review",
     "Rule": "host.approvals",
     "Skill": "catalog.memory",
+    "SkillDocument": "skill.frontmatter",
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
     "SkillHost": "host.skill_host",
     "SkillMeta": "skill.entry",
     "SkillStatus": "host.results",
+    "SkillUri": "skill.uri",
     "Skills": "server.skills",
     "SkillsClient": "client.skills",
     "SkillsExtension": "client.connect",
@@ -150,18 +166,26 @@ _HOMES = {
     "VerifiedFile": "skill.verify",
     "VerifiedSkill": "skill.verify",
     "WebApp": "server.http",
+    "WrapperCatalog": "catalog.contract",
     "ask_at_desk": "host.desk",
     "build_catalog": "skill.model",
+    "build_entry": "skill.entry",
     "build_summary": "skill.model",
     "catalog_page": "web.catalog.site",
     "check_path": "catalog.check",
     "connect": "client.connect",
+    "digest_of": "skill.digest",
     "discover_and_build_catalog": "client.connect",
     "estimate_tokens": "skill.model",
+    "format_uri": "skill.uri",
     "list_many": "client.connect",
     "open_gateway": "gateway.gateway",
     "package_catalog": "catalog.directory",
+    "page_of": "catalog.cursor",
+    "parse_skill_md": "skill.frontmatter",
+    "parse_uri": "skill.uri",
     "read_access": "server.access",
+    "skill_md_uri": "skill.uri",
 }
 
 __all__ = [*_HOMES, "__version__"]  # pyright: ignore[reportUnsupportedDunderAll] - a test compares both lists
