@@ -112,7 +112,7 @@ def entries(draw: st.DrawFn) -> dict[str, Any]:
     },
     True,
 )
-def test_the_quick_way_and_the_proper_way_agree(value: dict[str, Any], sized: bool) -> None:
+def test_an_entry_is_parsed_by_the_rules_one_after_another(value: dict[str, Any], sized: bool) -> None:
     assert outcome(parse_entry, value, sized=sized) == outcome(straightforward, value, sized=sized)
 
 

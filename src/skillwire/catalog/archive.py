@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from anyio import to_thread
 
-from skillwire.catalog.contract import Change, ReadyArchive, SkillFile, no_file
+from skillwire.catalog.contract import Change, ReadyArchive
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.memory import find_skills, name_in
 from skillwire.catalog.safe_open import open_root, read_file_at
@@ -24,7 +24,7 @@ from skillwire.skill.archive import archive_format, archive_root, unpack_tree
 from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DEFAULT_META
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, skill_md_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, skill_md_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -88,13 +88,6 @@ class ArchiveCatalog(LoadedCatalog):
         async for paths in watch_folder(self.root.parent, recursive=False):
             if paths is None or self.root.name in paths:
                 await self.refresh()
-
-    async def read_file(self, uri: str) -> SkillFile:
-        """The bytes of one file."""
-        path, _, file = self._find_file(await self._current(), uri)
-        if file.data is None:
-            raise no_file(uri)
-        return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
 
     async def ready_archive(self, uri: str) -> ReadyArchive | None:
         """The archive file, for the skill at its root. Nested skills have no archive file."""

@@ -125,11 +125,8 @@ def clamp_limit(limit: int) -> int:
 
 
 def _check(listing: str, key: bytes) -> bytes:
-    return blake2b(key, digest_size=_CHECK_BYTES, person=_person(listing)).digest()
-
-
-def _person(listing: str) -> bytes:
-    return blake2b(listing.encode(), digest_size=16).digest()
+    person = blake2b(listing.encode(), digest_size=16).digest()
+    return blake2b(key, digest_size=_CHECK_BYTES, person=person).digest()
 
 
 def bad_cursor() -> ProtocolError:

@@ -7,16 +7,15 @@ when a client asks for it. Bytes are not kept in memory, and never returned if t
 
 from __future__ import annotations
 
-import inspect
 import logging
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import anyio
-from anyio import to_thread
 
 from skillwire.catalog.contract import SkillFile, no_file
+from skillwire.catalog.generated import call_either
 from skillwire.catalog.safe_open import LocalFile, is_ignored
 from skillwire.catalog.scan import printable
 from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules, files_by_skill, parents
@@ -249,10 +248,7 @@ class FilesCatalog(StoredCatalog):
         """The result of one of the two functions. ``UpstreamError`` if it fails or takes too long."""
         try:
             with anyio.fail_after(self._limits.max_generate_seconds):
-                if inspect.iscoroutinefunction(function):
-                    return await cast("Awaitable[T]", function())
-                result = await to_thread.run_sync(function, abandon_on_cancel=True)
-                return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
+                return await call_either(function)
         except Exception as error:
             log.warning("the storage could not %s", task, exc_info=error)
             reason = "it took too long" if isinstance(error, TimeoutError) else f"it raised {type(error).__name__}"

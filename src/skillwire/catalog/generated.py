@@ -23,14 +23,12 @@ from skillwire.catalog.contract import (
     DirectoryChild,
     Page,
     SkillFile,
-    no_directory,
     no_file,
     no_skill,
 )
-from skillwire.catalog.cursor import page_of
 from skillwire.catalog.memory import Skill, find_skills
 from skillwire.catalog.safe_open import read_tree
-from skillwire.catalog.snapshot import ReadFolder, SkillRecord, Snapshot, SnapshotCatalog, child_of, children_of
+from skillwire.catalog.snapshot import ReadFolder, SkillRecord, Snapshot, SnapshotCatalog
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.diagnostics import KINDS, Diagnostic
@@ -44,6 +42,7 @@ Files = Mapping[str, "bytes | str"]
 Made: TypeAlias = "Files | Skill | str | os.PathLike[str]"
 MakeFiles = Callable[[], "Made | Awaitable[Made]"]
 F = TypeVar("F", bound=MakeFiles)
+T = TypeVar("T")
 
 log = logging.getLogger("skillwire.catalog")
 
@@ -124,23 +123,20 @@ class GeneratedCatalog(SnapshotCatalog):
 
     async def peek_skill(self, uri: str) -> SkillEntry | None:
         """The entry as last generated."""
-        snapshot, path = await self._current(), self._path(uri)
-        record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
-        return record.entry if record else None
+        return self._known_entry(await self._current(), uri)
 
     async def unchanged(self, uri: str | None = None) -> None:
         """Always ``None``: the results of functions can change at any time."""
 
     async def read_file(self, uri: str) -> SkillFile:
         """The bytes of one file, generated now if the skill is dynamic."""
-        snapshot = await self._current()
+        await self._current()
         path = self._path(uri)
         made = await self._make_dynamic(path)
         if made is None:
-            path, _, file = self._find_file(snapshot, uri)
-        else:
-            skill_path, record = made
-            file = record.files.get(path[len(skill_path) + 1 :])
+            return await super().read_file(uri)
+        skill, record = made
+        file = record.files.get(path[len(skill) + 1 :])
         if file is None or file.data is None:
             raise no_file(uri)
         return SkillFile(format_uri(path, self._scheme), file.data)
@@ -150,22 +146,10 @@ class GeneratedCatalog(SnapshotCatalog):
     ) -> Page[DirectoryChild]:
         """One page of a directory, generated now if the skill is dynamic."""
         await self._current()
-        path = self._path(uri)
-        made = await self._make_dynamic(path)
+        made = await self._make_dynamic(self._path(uri))
         if made is None:
             return await super().read_directory(uri, cursor, limit)
-        skill_path, record = made
-        folder = path[len(skill_path) + 1 :]
-        if folder and folder not in record.folders:
-            raise no_directory(uri)
-        children = children_of(record.files, record.folders, folder)
-        return page_of(
-            f"directory {path}",
-            sorted(children),
-            lambda name: child_of(f"{path}/{name}", children[name], self._scheme),
-            cursor,
-            limit,
-        )
+        return self._read_directory(*made, uri, cursor, limit)
 
     async def _current(self) -> Snapshot:
         if self._unmade:
@@ -248,7 +232,7 @@ async def call_maker(path: str, make: Callable[[], object], limits: Limits) -> o
     """The result of the function for ``path``, awaited if needed. ``UpstreamError`` if it fails or is slow."""
     try:
         with anyio.fail_after(limits.max_generate_seconds):
-            return await _call(make)
+            return await call_either(make)
     except TimeoutError as error:
         raise failed(path, f"it took longer than {limits.max_generate_seconds} s") from error
     except Exception as error:
@@ -256,11 +240,12 @@ async def call_maker(path: str, make: Callable[[], object], limits: Limits) -> o
         raise failed(path, f"it raised {type(error).__name__}") from error
 
 
-async def _call(make: Callable[[], object]) -> object:
-    if inspect.iscoroutinefunction(make):
-        return await cast("Callable[[], Awaitable[object]]", make)()
-    result = await to_thread.run_sync(make, abandon_on_cancel=True)
-    return await result if inspect.isawaitable(result) else result
+async def call_either(function: Callable[[], T | Awaitable[T]]) -> T:
+    """The result of a coroutine function, or of a plain function, which runs in a thread."""
+    if inspect.iscoroutinefunction(function):
+        return await cast("Awaitable[T]", function())
+    result = await to_thread.run_sync(function, abandon_on_cancel=True)
+    return await cast("Awaitable[T]", result) if inspect.isawaitable(result) else cast("T", result)
 
 
 async def files_of(path: str, made: object, limits: Limits) -> Files:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Self
 
-from skillwire.catalog.contract import SkillFile, no_file
 from skillwire.catalog.safe_open import LocalFile
 from skillwire.catalog.snapshot import ReadFolder, SnapshotCatalog, apply_rules, files_by_skill, parents
 from skillwire.errors import FormatError
@@ -16,7 +15,7 @@ from skillwire.skill.diagnostics import Diagnostic
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DEFAULT_META, SkillMeta
 from skillwire.skill.frontmatter import parse_skill_md
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_path, segment_problem
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, parse_path, segment_problem
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping
@@ -94,13 +93,6 @@ class MemoryCatalog(SnapshotCatalog):
         with self._writing:
             tree = _without(self._tree, path)
             self._adopt(tree, self._metas, *self._rebuilt(tree, self._metas, self._area(path)))
-
-    async def read_file(self, uri: str) -> SkillFile:
-        """The bytes of one file."""
-        path, _, file = self._find_file(self._snapshot, uri)
-        if file.data is None:
-            raise no_file(uri)
-        return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
 
     def _rebuilt(
         self, tree: Mapping[str, bytes], metas: Mapping[str, SkillMeta], area: str

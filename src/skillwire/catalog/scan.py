@@ -86,7 +86,9 @@ class Scan:
         """Scan the folder at the logical ``path``. Finds nothing if it does not exist."""
         inside = path[len(self.base) :].strip("/") if self.base else path
         segments = inside.split("/") if inside else []
-        if len(segments) > self.limits.max_depth or any(_is_barred(segment) for segment in segments):
+        if len(segments) > self.limits.max_depth or any(
+            segment_problem(segment) or is_ignored(segment, is_folder=True) for segment in segments
+        ):
             return self.found  # a full scan would skip it too
         try:
             with open_root(self.root) as root, open_folder(root, segments) as folder:
@@ -104,7 +106,7 @@ class Scan:
     def _folder(self, folder: int, path: str, depth: int, outer: tuple[_Collector, ...]) -> None:
         try:
             with os.scandir(folder) as listing:
-                entries = sorted(listing, key=_name)
+                entries = sorted(listing, key=lambda entry: entry.name)
         except OSError as error:
             self._cannot_read(path, error, outer)
             return
@@ -342,14 +344,6 @@ class Scan:
             path,
             collectors,
         )
-
-
-def _is_barred(folder: str) -> bool:
-    return bool(segment_problem(folder)) or is_ignored(folder, is_folder=True)
-
-
-def _name(entry: os.DirEntry[str]) -> str:
-    return entry.name
 
 
 def _escapes(target: str, depth: int) -> bool:

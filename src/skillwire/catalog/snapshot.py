@@ -23,6 +23,7 @@ from skillwire.catalog.contract import (
     ChangeStream,
     DirectoryChild,
     Page,
+    SkillFile,
     no_directory,
     no_file,
     no_skill,
@@ -299,7 +300,7 @@ def _merged(keys: list[str], removed: Set[str], added: Set[str]) -> list[str]:
 
 
 class SnapshotCatalog(Catalog):
-    """A catalog that answers from its current snapshot. Subclasses implement ``read_file``."""
+    """A catalog that answers from its current snapshot. Subclasses replace it and publish changes."""
 
     def __init__(self, scheme: str) -> None:
         self._scheme = scheme
@@ -320,35 +321,26 @@ class SnapshotCatalog(Catalog):
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """The entry of one skill."""
-        snapshot = await self._current()
-        path = self._path(uri)
-        record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
-        if record is None:
+        entry = self._known_entry(await self._current(), uri)
+        if entry is None:
             raise no_skill(uri)
-        return record.entry
+        return entry
+
+    async def read_file(self, uri: str) -> SkillFile:
+        """The bytes of one file, which are in memory."""
+        path, _, file = self._find_file(await self._current(), uri)
+        if file.data is None:
+            raise no_file(uri)
+        return SkillFile(format_uri(path, self._scheme), file.data, file.modified)
 
     async def read_directory(
         self, uri: str, cursor: str | None = None, limit: int = DEFAULT_PAGE_SIZE
     ) -> Page[DirectoryChild]:
         """One page of a directory of a skill."""
-        snapshot = await self._current()
-        path = self._path(uri)
-        located = snapshot.locate(path)
+        located = (await self._current()).locate(self._path(uri))
         if located is None:
             raise no_directory(uri)
-        skill_path, record = located
-        folder = path[len(skill_path) + 1 :]
-        if folder and folder not in record.folders:
-            raise no_directory(uri)
-        children = children_of(record.files, record.folders, folder)
-        names = sorted(children)
-        return page_of(
-            f"directory {path}",
-            names,
-            lambda name: child_of(f"{path}/{name}", children[name], self._scheme),
-            cursor,
-            limit,
-        )
+        return self._read_directory(*located, uri, cursor, limit)
 
     async def unlisted(self) -> list[SkillEntry]:
         """Entries of skills that are not listed."""
@@ -392,6 +384,34 @@ class SnapshotCatalog(Catalog):
     def _meta_of(self, path: str) -> SkillMeta:  # noqa: ARG002 - most sources have no settings
         """The settings of the skill at ``path``, served or not."""
         return DEFAULT_META
+
+    def _known_entry(self, snapshot: Snapshot, uri: str) -> SkillEntry | None:
+        path = self._path(uri)
+        record = snapshot.record(path[: -len(SKILL_MD) - 1]) if path.endswith(f"/{SKILL_MD}") else None
+        return None if record is None else record.entry
+
+    def _read_directory(
+        self, skill: str, record: SkillRecord, uri: str, cursor: str | None, limit: int
+    ) -> Page[DirectoryChild]:
+        """One page of a directory of the skill at the path ``skill``."""
+        path = self._path(uri)
+        folder = path[len(skill) + 1 :]
+        if folder and folder not in record.folders:
+            raise no_directory(uri)
+        prefix = f"{folder}/" if folder else ""
+        children = {
+            inside[len(prefix) :]
+            for inside in (*record.files, *record.folders)
+            if inside.startswith(prefix) and "/" not in inside[len(prefix) :]
+        }
+
+        def child(name: str) -> DirectoryChild:
+            place, file = format_uri(f"{path}/{name}", self._scheme), record.files.get(prefix + name)
+            if file is None:
+                return DirectoryChild(place, name, is_directory=True)
+            return DirectoryChild(place, name, False, file.size, file.modified, file.executable)
+
+        return page_of(f"directory {path}", sorted(children), child, cursor, limit)
 
     def _path(self, uri: str) -> str:
         parsed = parse_uri(uri)
@@ -454,26 +474,3 @@ class LoadedCatalog(SnapshotCatalog):
         with self._lock:
             if not self._loaded:
                 self._reload()
-
-
-def children_of(
-    files: Mapping[str, LocalFile], folders: Iterable[str], folder: str
-) -> dict[str, LocalFile | None]:
-    """The names directly inside ``folder``: files with their record, folders with ``None``."""
-    prefix = f"{folder}/" if folder else ""
-    children: dict[str, LocalFile | None] = {}
-    for path, file in files.items():
-        if path.startswith(prefix) and "/" not in path[len(prefix) :]:
-            children[path[len(prefix) :]] = file
-    for path in folders:
-        if path.startswith(prefix) and "/" not in path[len(prefix) :]:
-            children[path[len(prefix) :]] = None
-    return children
-
-
-def child_of(path: str, file: LocalFile | None, scheme: str) -> DirectoryChild:
-    """The child at ``path``: a file, or a folder if ``file`` is ``None``."""
-    uri, name = format_uri(path, scheme), path.rpartition("/")[2]
-    if file is None:
-        return DirectoryChild(uri, name, is_directory=True)
-    return DirectoryChild(uri, name, False, file.size, file.modified, file.executable)

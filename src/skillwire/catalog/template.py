@@ -66,13 +66,13 @@ class _Template:
     def match(self, path: str) -> dict[str, str] | None:
         """The values of the variables in ``path``; ``None`` if the template does not match."""
         ours, theirs = self.path.split("/"), path.split("/")
-        if len(ours) != len(theirs) or not all(map(self._accepts, ours, theirs)):
+        if len(ours) != len(theirs):
             return None
+        for part, segment in zip(ours, theirs, strict=True):
+            values = self.values.get(_variable(part), (part,))
+            if not callable(values) and segment not in values:
+                return None
         return {name: value for part, value in zip(ours, theirs, strict=True) if (name := _variable(part))}
-
-    def _accepts(self, part: str, segment: str) -> bool:
-        values = self.values.get(_variable(part), (part,))
-        return callable(values) or segment in values
 
     def paths(self, beginning: str, limit: int) -> list[str]:
         """The first paths that begin with ``beginning``, if all values are lists."""
@@ -80,7 +80,8 @@ class _Template:
         for part in self.path.split("/"):
             values = cast("tuple[str, ...]", self.values.get(_variable(part), (part,)))
             longer = (f"{path}/{value}".removeprefix("/") for path in found for value in values)
-            found = sorted(path for path in longer if _agree(path, beginning))[:limit]
+            agreeing = (path for path in longer if path.startswith(beginning) or beginning.startswith(path))
+            found = sorted(agreeing)[:limit]
         return [path for path in found if path.startswith(beginning)]
 
 
@@ -205,15 +206,12 @@ class TemplateCatalog(Catalog):
             catalog.put(Skill(path, files))
         except FormatError as error:  # an error of the function, not of the caller
             raise failed(path, error.message) from error
-        await self._remember(path, catalog)
-        return catalog
-
-    async def _remember(self, path: str, catalog: MemoryCatalog) -> None:
         entry = await catalog.get_skill(skill_md_uri(path, self._scheme))
         self._known.pop(path, None)
         self._known[path] = replace(entry, resources=DYNAMIC)
         if len(self._known) > _MOST_KNOWN:
             del self._known[next(iter(self._known))]
+        return catalog
 
     async def _complete(self, template: _Template, variable: str, beginning: str) -> list[str]:
         """Valid values of a variable that begin with ``beginning``, from its list or its function (T1)."""
@@ -234,10 +232,6 @@ def _variable(part: str) -> str:
 
 def _is_segment(value: str) -> bool:
     return not segment_problem(value)
-
-
-def _agree(path: str, beginning: str) -> bool:
-    return path.startswith(beginning) or beginning.startswith(path)
 
 
 def _checked(name: str, values: Values) -> tuple[str, ...] | Complete:

@@ -7,6 +7,7 @@ caller.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from skillwire.catalog.contract import (
@@ -81,7 +82,11 @@ class VisibleCatalog(Catalog):
         """One page of the skills that the caller may see."""
         paths = await self._listing()
         page = page_of("visible", paths, self._uris.__getitem__, cursor, limit)
-        entries = [entry for uri in page.items if (entry := await self._entry(uri)) is not None]
+        entries: list[SkillEntry] = []
+        for uri in page.items:
+            with suppress(NotFoundError):  # removed since the listing was cached
+                # peek first: a listing must not generate skills or send a request for each of them
+                entries.append(await self.inner.peek_skill(uri) or await self.inner.get_skill(uri))
         return Page(entries, page.next_cursor)
 
     async def get_skill(self, uri: str) -> SkillEntry:
@@ -159,12 +164,6 @@ class VisibleCatalog(Catalog):
                 if self._watch is None:
                     break
         return self._paths
-
-    async def _entry(self, uri: str) -> SkillEntry | None:
-        try:  # peek first: a listing must not generate skills or send a request for each of them
-            return await self.inner.peek_skill(uri) or await self.inner.get_skill(uri)
-        except NotFoundError:  # removed since the listing was cached
-            return None
 
     async def _in_visible_skill(self, place: SkillUri) -> bool:
         """Whether a skill at or around ``place`` is visible. Skills outside the visible prefixes do not count."""

@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any, cast
 from mcp.shared.exceptions import MCPError
 from mcp_types import METHOD_NOT_FOUND, CompleteRequestParams, PaginatedRequestParams, ReadResourceRequestParams
 
-from skillwire.catalog.contract import no_file
+from skillwire.catalog.contract import DirectoryChild, no_file
 from skillwire.catalog.cursor import bad_cursor, page_of
-from skillwire.catalog.snapshot import child_of
 from skillwire.errors import NotFoundError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, is_modern, skill_around
 from skillwire.server.index import MAY_BE_PACKED, SkillIndex
 from skillwire.skill.entry import DEFAULT_META
-from skillwire.skill.uri import parse_uri
+from skillwire.skill.uri import format_uri, parse_uri
 from skillwire.wire import extension
 from skillwire.wire.errors import rpc_errors, to_rpc_error
 from skillwire.wire.index import index_resource
@@ -28,7 +27,7 @@ from skillwire.wire.index import index_resource
 if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.catalog.contract import Catalog, DirectoryChild, Page, SkillTemplate
+    from skillwire.catalog.contract import Catalog, Page, SkillTemplate
     from skillwire.server.dialect import Context, ServedSkills
     from skillwire.server.fallback import Fallback
     from skillwire.server.notifications import Notifier
@@ -133,7 +132,7 @@ class Extension:
             return None
 
         def child(name: str) -> DirectoryChild:
-            return child_of(f"{inside}{name}", None, scheme)
+            return DirectoryChild(format_uri(f"{inside}{name}", scheme), name, is_directory=True)
 
         return page_of(f"directory {uri.path}", names, child, params.cursor, self._served.page_size)
 

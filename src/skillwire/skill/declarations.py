@@ -240,13 +240,16 @@ def parse_arguments(
     declared: Sequence[Argument], given: object, limits: Limits = DEFAULT_LIMITS
 ) -> dict[str, str]:
     """A value for every declared argument, from a caller's arguments. ``ProtocolError`` if they are invalid."""
-    values = _as_mapping(given)
+    if given is not None and not isinstance(given, dict):
+        raise _wrong("arguments-invalid", "'arguments' is not an object", 'give {"name": "text"}')
+    values = cast("dict[str, Any]", given or {})
     if len(values) > limits.max_arguments:
         raise _wrong("arguments-too-many", f"more than {limits.max_arguments} arguments", "give fewer")
     known = {argument.name: argument for argument in declared}
     for name, value in values.items():
         if name not in known:
-            raise _wrong("argument-unknown", f"the skill has no argument {name!r:.100}", _takes(declared))
+            names = ", ".join(known) or "none"
+            raise _wrong("argument-unknown", f"the skill has no argument {name!r:.100}", f"it takes {names}")
         _check_value(name, value, limits)
     for argument in declared:
         if argument.required and argument.name not in values:
@@ -264,14 +267,6 @@ def fill_in(text: str, values: Mapping[str, str], limits: Limits = DEFAULT_LIMIT
         if size > limits.max_file_bytes:
             raise _wrong("arguments-too-long", "the instructions would be too long", "give shorter arguments")
     return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
-
-
-def _as_mapping(given: object) -> dict[str, Any]:
-    if given is None:
-        return {}
-    if not isinstance(given, dict):
-        raise _wrong("arguments-invalid", "'arguments' is not an object", 'give {"name": "text"}')
-    return cast("dict[str, Any]", given)
 
 
 def _check_value(name: str, value: object, limits: Limits) -> None:
@@ -293,11 +288,6 @@ def _check_value(name: str, value: object, limits: Limits) -> None:
 _KINDS: dict[type, str] = {
     type(None): "null", bool: "a boolean", int: "a number", float: "a number", list: "a list", dict: "an object",
 }  # fmt: skip
-
-
-def _takes(declared: Sequence[Argument]) -> str:
-    names = ", ".join(argument.name for argument in declared)
-    return f"it takes {names}" if names else "it takes none"
 
 
 def _give(argument: Argument) -> str:

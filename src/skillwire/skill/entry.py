@@ -362,13 +362,13 @@ def _parse_resources(
             raise _with_rule(error, "U7") from error
         if not is_within(root, place):
             raise invalid_entry(f"the resource {uri!r:.200} is outside the skill", "E4")
-        if place in resources:
-            raise invalid_entry("'resources' lists a file twice", "E2")
         digest = parse_digest(fields.get("digest"))
         is_number = isinstance(size, int) and not isinstance(size, bool) and size >= 0
         if not is_number and (size is not None or sized):
             raise invalid_entry(f"the size of {uri!r:.200} is not a number of bytes", "E3")
         resources[place] = Resource(uri, digest, size, "/".join(place.segments[len(root.segments) :]))
+    if len(resources) != len(items):
+        raise invalid_entry("'resources' lists a file twice", "E2")
     if SkillUri(root.scheme, (*root.segments, SKILL_MD)) not in resources:
         raise invalid_entry("'resources' does not list the SKILL.md", "E2")
     return tuple(resources.values())

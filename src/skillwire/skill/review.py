@@ -81,6 +81,7 @@ def review_entry(entry: SkillEntry) -> Review:
     """The facts in the entry."""
     root = skill_root(parse_uri(entry.uri))
     paths = [("/".join(parse_uri(f.uri).segments[len(root.segments) :]), f.size) for f in entry.files]
+    names = [find for path, _ in paths for find in _hidden_in(path, f"the name {path!r:.80}")]
     return Review(
         uri=entry.uri,
         name=entry.name,
@@ -91,7 +92,7 @@ def review_entry(entry: SkillEntry) -> Review:
         tools=tuple(map(tool_grant, requested_tools(entry))),
         widening={key: value for key, value in entry.frontmatter.items() if _is_widening(key)},
         nested=tuple(path for path, _ in paths if path.endswith(f"/{SKILL_MD}")),
-        hidden=_bounded([*_hidden_fields(entry.frontmatter), *_hidden_names(path for path, _ in paths)]),
+        hidden=_bounded([*_hidden_fields(entry.frontmatter), *names]),
         gaps=tuple(sorted(entry.gaps)),
     )
 
@@ -209,11 +210,6 @@ def _hidden_fields(fields: Mapping[str, Json]) -> Iterator[HiddenFind]:
     for key, value in fields.items():
         for text in (key, *_texts(value)):
             yield from _hidden_in(text, f"the field {key!r:.40}")
-
-
-def _hidden_names(paths: Iterable[str]) -> Iterator[HiddenFind]:
-    for path in paths:
-        yield from _hidden_in(path, f"the name {path!r:.80}")
 
 
 def _hidden_in(text: str, place: str) -> Iterator[HiddenFind]:
