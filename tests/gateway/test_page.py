@@ -54,7 +54,7 @@ async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tm
             page = await got(web, "/problems")
         assert "skillwire review acme:skill://flat/SKILL.md --config servers.json --state state" in page.text
         assert str(tmp_path) not in page.html
-        [problem] = await gateway.upstreams["acme"].gate.problems_for_operator()
+        [problem] = await gateway.upstreams["acme"].gate.problems(for_operator=True)
         assert problem.hint.endswith(f"--config {config} --state {state}")
 
 

@@ -244,7 +244,7 @@ class Reporter:
     async def _print_problems(self, upstream: Upstream) -> None:
         """Print each problem when it appears, appears again, or gets another hint."""
         label = upstream.label
-        problems = await upstream.gate.problems_for_operator()
+        problems = await upstream.gate.problems(for_operator=True)
         now = {(label, *_words(each)): each for each in problems if each.reference not in _UPSTREAM_STATES}
         for key in sorted(now.keys() - self._printed):
             each = now[key]

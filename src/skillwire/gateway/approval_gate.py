@@ -347,9 +347,12 @@ class ApprovalGate(Catalog):
         )  # with another approval, a nested skill may become the innermost one
         return lambda: is_same() and self.admission.generation == generation and self._record(entry)
 
-    async def problems(self) -> Sequence[Diagnostic]:
-        """Problems of the source, and skills that wait for approval."""
-        return await self._problems(for_operator=False)
+    async def problems(self, *, for_operator: bool = False) -> Sequence[Diagnostic]:
+        """Problems of the source, and skills that wait. For the operator, commands have the folders of files."""
+        await self._update()
+        # The state of the upstream reports a partial listing (``upstream.py``).
+        own = [problem for problem in await self.inner.problems() if problem.reference != "listing-partial"]
+        return [*own, *self.admission.waiting_problems(self._waiting, for_operator=for_operator)]
 
     async def ignored(self) -> Sequence[str]:
         """Paths that are not served because of their names."""
@@ -364,17 +367,7 @@ class ApprovalGate(Catalog):
                 await self._update()
                 await self._wake.wait()
 
-    # For the operator, and for questions about waiting skills
-
-    async def problems_for_operator(self) -> Sequence[Diagnostic]:
-        """The same as ``problems``, with commands that include the folders of files."""
-        return await self._problems(for_operator=True)
-
-    async def _problems(self, *, for_operator: bool) -> list[Diagnostic]:
-        await self._update()
-        # The state of the upstream reports a partial listing (``upstream.py``).
-        own = [problem for problem in await self.inner.problems() if problem.reference != "listing-partial"]
-        return [*own, *self.admission.waiting_problems(self._waiting, for_operator=for_operator)]
+    # For questions about waiting skills
 
     async def waiting(self) -> Sequence[SkillEntry]:
         """Skills that the policy allows and that wait for approval."""

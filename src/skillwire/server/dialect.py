@@ -226,6 +226,17 @@ def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:
     return {"initialize": handle, "server/discover": handle}
 
 
+def declare_skills(capabilities: Answer, resources: Answer) -> None:
+    """Declare skills by name, and ``resources``, in place (P1, M4).
+
+    Skills are also among the experimental capabilities: clients of some SDKs drop an unknown capability.
+    """
+    skills = {"listChanged": True}
+    capabilities["resources"] = {**(capabilities.get("resources") or {}), **resources}
+    capabilities["skills"] = skills
+    capabilities["experimental"] = {**(capabilities.get("experimental") or {}), "skills": skills}
+
+
 class ServedSkills:
     """The skills on one server, and how responses about them are made.
 
@@ -402,10 +413,6 @@ class SkillFiles:
     def __init__(self, served: ServedSkills) -> None:
         self._served = served
         self._read_own = served.answering(ReadResourceRequestParams, self._read_file)
-        self._list_nothing = {
-            method: served.answering(PaginatedRequestParams, _empty_list(field))
-            for method, field in _RESOURCE_LISTS.items()
-        }
         self.handlers: dict[str, Handler] = {
             "resources/read": self.read,
             **dict.fromkeys(_RESOURCE_LISTS, self.list_resources),
@@ -445,7 +452,9 @@ class SkillFiles:
         """P4: files are in no listing. A server without resources has an empty listing."""
         if self._served.has(ctx.method):
             return await call_next(ctx)
-        return await self._list_nothing[ctx.method](ctx, call_next)
+        if validated(ctx, PaginatedRequestParams).cursor is not None:  # there is only one page
+            raise to_rpc_error(bad_cursor())
+        return self._served.complete(ctx, {_RESOURCE_LISTS[ctx.method]: []}, self._served.freshness)
 
     async def may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool:
         """Whether the caller may subscribe to ``uri``: a visible file of a skill, or a resource of the server."""
@@ -462,15 +471,6 @@ class SkillFiles:
                 if item.get("uri") == uri or matches_template(str(item.get("uriTemplate") or ""), uri):
                     return True
         return False
-
-
-def _empty_list(field: str) -> Callable[[PaginatedRequestParams], Awaitable[Answer]]:
-    async def answer(params: PaginatedRequestParams) -> Answer:
-        if params.cursor is not None:  # there is only one page, so every cursor is invalid
-            raise bad_cursor()
-        return {field: []}
-
-    return answer
 
 
 async def lists_file(catalog: Catalog, uri: str, scheme: str) -> bool:

@@ -55,7 +55,7 @@ class Extension:
         templates = answering(PaginatedRequestParams, self._list_templates)
         handlers = {
             **declaring(self._declare),
-            extension.SKILLS_LIST: answering(extension.ListSkillsParams, self._list_skills),
+            extension.SKILLS_LIST: answering(PaginatedRequestParams, self._list_skills),
             extension.SKILLS_GET: answering(extension.GetSkillParams, self._get_skill),
             extension.DIRECTORY_READ: answering(extension.ReadDirectoryParams, self._read_directory),
             "resources/read": self._read,
@@ -94,7 +94,7 @@ class Extension:
         """Every caller may subscribe to the index, and is notified when something changes that it may see."""
         return self._index.is_index(uri) or await self._files.may_subscribe(ctx, call_next, uri)
 
-    async def _list_skills(self, params: extension.ListSkillsParams) -> Answer:
+    async def _list_skills(self, params: PaginatedRequestParams) -> Answer:
         return extension.list_result(
             await self._served.visible().list_skills(params.cursor, self._served.page_size)
         )

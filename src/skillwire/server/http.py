@@ -445,21 +445,17 @@ async def _logged(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> N
     try:
         await app(scope, receive, watched)
     finally:
-        access_log.info(json.dumps(_line(scope, status, size, time.perf_counter() - begun)))
-
-
-def _line(scope: Scope, status: int, size: int, seconds: float) -> dict[str, Any]:
-    headers = dict(scope["headers"])
-    return {
-        "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
-        "client": (scope.get("client") or ["?"])[0],
-        "http": scope["method"],
-        "path": scope["path"][:200],
-        "method": headers.get(b"mcp-method", b"").decode(errors="replace")[:100],
-        "status": status,
-        "bytes": size,
-        "ms": round(seconds * 1000, 2),
-    }
+        line = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "client": (scope.get("client") or ["?"])[0],
+            "http": scope["method"],
+            "path": scope["path"][:200],
+            "method": dict(scope["headers"]).get(b"mcp-method", b"").decode(errors="replace")[:100],
+            "status": status,
+            "bytes": size,
+            "ms": round((time.perf_counter() - begun) * 1000, 2),
+        }
+        access_log.info(json.dumps(line))
 
 
 def _is_loopback(scope: Scope) -> bool:

@@ -16,20 +16,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 from mcp.shared.exceptions import MCPError
-from mcp_types import RequestParams
+from mcp_types import PaginatedRequestParams, RequestParams
 
 from skillwire.catalog.contract import no_file
 from skillwire.catalog.verification import read_current
 from skillwire.errors import ProtocolError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.activation import Activations, ActiveSkills, already_active, is_hidden
-from skillwire.server.dialect import Answer, Dialect, SkillFiles, declaring, skill_around, validated
+from skillwire.server.dialect import (
+    Answer,
+    Dialect,
+    SkillFiles,
+    declare_skills,
+    declaring,
+    skill_around,
+    validated,
+)
 from skillwire.server.notifications import listen_for_skills
 from skillwire.server.scopes import Bindings, canonical_key
 from skillwire.skill.uri import parse_uri, skill_md_uri
 from skillwire.wire import native
 from skillwire.wire.errors import resource_unknown, rpc_errors, to_rpc_error
-from skillwire.wire.extension import SKILLS_LIST
+from skillwire.wire.extension import SKILLS_LIST, paged
 from skillwire.wire.native import KINDS, SKILLS_ACTIVATE, SKILLS_DEACTIVATE, Kind, not_active, refused_call
 from skillwire.wire.templates import is_template
 
@@ -74,7 +82,7 @@ class Native:
         """The table of handlers."""
         handlers = {
             **declaring(self._declare),
-            SKILLS_LIST: self._served.answering(native.ListNativeParams, self._list_skills),
+            SKILLS_LIST: self._served.answering(PaginatedRequestParams, self._list_skills),
             SKILLS_ACTIVATE: self._activate,
             SKILLS_DEACTIVATE: self._deactivate,
             **{method: self._without_hidden(kind, field, key) for kind, method, field, key in _LISTS},
@@ -92,27 +100,24 @@ class Native:
             self._activations.paths(ctx)
 
     def _declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for every client
-        """M4. Also under ``experimental``: clients of the Python SDK drop an unknown capability."""
-        changes = {"listChanged": True}
-        capabilities["resources"] = {**(capabilities.get("resources") or {})}
-        capabilities["skills"] = changes
-        capabilities["experimental"] = {**(capabilities.get("experimental") or {}), "skills": changes}
+        """M4: the lists change with the skills that are active."""
+        declare_skills(capabilities, {})
         if not self._active.keep_listed:
             for kind in KINDS:
                 if capabilities.get(kind) is not None:
-                    capabilities[kind] = {**capabilities[kind], **changes}
+                    capabilities[kind] = {**capabilities[kind], "listChanged": True}
 
-    async def _list_skills(self, params: native.ListNativeParams) -> Answer:
+    async def _list_skills(self, params: PaginatedRequestParams) -> Answer:
         page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
         skills = [
             native.listed_skill(entry, await self._served.label(entry))
             for entry in page.items
             if await self._active.is_listed(entry.path)
         ]
-        return native.list_result(skills, page.next_cursor)
+        return paged("skills", skills, page.next_cursor)
 
     async def _activate(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        params = validated(ctx, native.ActivateSkillParams)
+        params = validated(ctx, native.SkillNameParams)
         with rpc_errors():
             catalog = self._served.visible()
             entry = await self._served.names().find(params.name)
@@ -131,7 +136,7 @@ class Native:
         return self._served.complete(ctx, result)
 
     async def _deactivate(self, ctx: Context, call_next: CallNext) -> HandlerResult:  # noqa: ARG002
-        params = validated(ctx, native.DeactivateSkillParams)
+        params = validated(ctx, native.SkillNameParams)
         with rpc_errors():
             entry = await self._served.names().find(params.name)
             if entry.path not in await self._active.live(ctx):

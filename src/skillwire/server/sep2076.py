@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import anyio
 from anyio import to_thread
 from mcp.shared.exceptions import MCPError
-from mcp_types import METHOD_NOT_FOUND
+from mcp_types import METHOD_NOT_FOUND, PaginatedRequestParams
 
 from skillwire.catalog.verification import read_current
 from skillwire.errors import NotFoundError, ProtocolError
@@ -32,6 +32,7 @@ from skillwire.server.dialect import (
     Dialect,
     SkillFiles,
     all_pages,
+    declare_skills,
     declaring,
     lists_file,
     server_pages,
@@ -42,7 +43,7 @@ from skillwire.server.sdk_compat import call_without_client
 from skillwire.skill.declarations import fill_in, parse_arguments, read_declared
 from skillwire.wire import sep2076 as wire
 from skillwire.wire.errors import rpc_errors
-from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST, Freshness
+from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST, Freshness, paged
 from skillwire.wire.templates import matches_template
 
 if TYPE_CHECKING:
@@ -85,15 +86,12 @@ class Sep2076:
         return Dialect(handlers, self._files.may_subscribe)
 
     def _declare(self, ctx: Context, capabilities: Answer) -> None:  # noqa: ARG002 - the same for every client
-        """P1, P5. Some SDKs drop an unknown capability, so it is also among the experimental ones."""
-        skills = {"listChanged": True}
-        capabilities["resources"] = {**(capabilities.get("resources") or {}), "listChanged": True}
-        capabilities[wire.CAPABILITY] = skills
-        capabilities["experimental"] = {**(capabilities.get("experimental") or {}), wire.CAPABILITY: skills}
+        """P1, P5: skills are resources too."""
+        declare_skills(capabilities, {"listChanged": True})
 
     async def _list(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """P1, P3: a page, without the skills that do not work here."""
-        params = validated(ctx, wire.ListNamedParams)
+        params = validated(ctx, PaginatedRequestParams)
         offers = self._offers(ctx, call_next)
         with rpc_errors():
             page = await self._served.visible().list_skills(params.cursor, self._served.page_size)
@@ -101,7 +99,7 @@ class Sep2076:
             working = [
                 skill for skill in skills if not await self._missing(offers, *wire.parse_dependencies(skill))
             ]
-        result = wire.list_result(working, page.next_cursor)
+        result = paged("skills", working, page.next_cursor)
         return self._served.complete(ctx, result, offers.limit(self._served.freshness))
 
     async def _get(self, ctx: Context, call_next: CallNext) -> HandlerResult:

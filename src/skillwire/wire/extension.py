@@ -68,10 +68,6 @@ _BY_NAME = {
 }  # fmt: skip
 
 
-class ListSkillsParams(PaginatedRequestParams):
-    """``skills/list {cursor?}``."""
-
-
 class GetSkillParams(RequestParams):
     """``skills/get {uri}``. A missing URI gets our own error: clients of older proposals send a name instead."""
 

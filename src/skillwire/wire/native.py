@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
-from mcp_types import PaginatedRequestParams, RequestParams
+from mcp_types import RequestParams
 
 from skillwire.skill.uri import SKILL_MD, parse_uri
-from skillwire.wire.extension import media_type, paged, resource_annotations, skill_resource
+from skillwire.wire.extension import media_type, resource_annotations, skill_resource
 from skillwire.wire.meta import URI, file_meta
 
 if TYPE_CHECKING:
@@ -29,18 +29,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 _SINGULAR: dict[Kind, str] = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
-class ListNativeParams(PaginatedRequestParams):
-    """``skills/list {cursor?}``."""
-
-
-class ActivateSkillParams(RequestParams):
-    """``skills/activate {name}``."""
-
-    name: str
-
-
-class DeactivateSkillParams(RequestParams):
-    """``skills/deactivate {name}``."""
+class SkillNameParams(RequestParams):
+    """``skills/activate {name}``, ``skills/deactivate {name}``."""
 
     name: str
 
@@ -58,11 +48,6 @@ def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
     titled = {"title": title} if isinstance(title, str) else {}
     meta = {URI: entry.uri, **file_meta(entry.resource(entry.uri))}
     return {"name": label, **titled, "description": entry.description, "_meta": meta}
-
-
-def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
-    """M1: the result of ``skills/list``."""
-    return paged("skills", skills, next_cursor)
 
 
 def activate_result(entry: SkillEntry, body: str, nested: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from mcp_types import PaginatedRequestParams, RequestParams
+from mcp_types import RequestParams
 
 from skillwire.errors import FormatError
 from skillwire.limits import DEFAULT_LIMITS
@@ -17,23 +17,18 @@ from skillwire.skill.declarations import Dependencies, read_declared
 from skillwire.skill.markdown import read_markdown
 from skillwire.skill.uri import SKILL_MD, SkillUri, format_uri, is_within, parse_uri, resolve_reference, skill_root
 from skillwire.wire import meta
-from skillwire.wire.extension import media_type, paged
+from skillwire.wire.extension import media_type
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from skillwire.skill import Resource, SkillEntry
     from skillwire.skill.declarations import Argument, Declared
 
-CAPABILITY = "skills"
 _LONGEST_DESCRIPTION, _LONGEST_LINE = 1024, 4096
 _LINE_BEGINNING = re.compile(r"^[\s>]*(?:[-*+]|\d{1,9}[.)]|#{1,6})?\s+|^\s*>\s*")
 _MARKED_LINK = re.compile(r"!?\[([^\[\]]*)\]\((?:<[^<>]*>|[^()<>]*)\)")
 _REFERENCE = {"prompts": ("ref/prompt", "name"), "resources": ("ref/resource", "uri")}
-
-
-class ListNamedParams(PaginatedRequestParams):
-    """``skills/list {cursor?}``."""
 
 
 class GetNamedParams(RequestParams):
@@ -41,11 +36,6 @@ class GetNamedParams(RequestParams):
 
     name: Any = None
     arguments: Any = None
-
-
-def list_result(skills: Sequence[Mapping[str, Any]], next_cursor: str | None) -> dict[str, Any]:
-    """P1: the result of ``skills/list``."""
-    return paged("skills", skills, next_cursor)
 
 
 def listed_skill(entry: SkillEntry, label: str) -> dict[str, Any]:
