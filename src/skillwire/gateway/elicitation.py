@@ -137,7 +137,9 @@ class Elicitation:
         self, ctx: Context, reference: str, skill: WaitingSkill, call_next: CallNext, failed: HandlerResult
     ) -> HandlerResult:
         """Answer a request for a skill that waits. ``failed`` is the result of the failed tool, if any."""
-        is_askable, is_approver = await self._is_askable(skill), _can_show_forms(ctx) and self._may_approve(skill)
+        # Z5: over HTTP only the approvers of the policy. Others wait for the operator's answer.
+        may_approve = not self._gateway.is_public or skill.subject in self._gateway.policy.approvers
+        is_askable, is_approver = await self._is_askable(skill), may_approve and _can_show_forms(ctx)
         if is_askable and is_approver:
             required = await self._ask_client(ctx, skill)
             if required is not None:
@@ -153,10 +155,6 @@ class Elicitation:
         admission = skill.upstream.gate.admission
         message, hint = admission.waiting_message(skill.entry), admission.approval_hint(skill.entry)
         return _approval_missing(ctx, failed, message, hint)
-
-    def _may_approve(self, skill: WaitingSkill) -> bool:
-        """Z5: over HTTP only the approvers of the policy. Others wait for the operator's answer."""
-        return not self._gateway.is_public or skill.subject in self._gateway.policy.approvers
 
     async def _is_askable(self, skill: WaitingSkill) -> bool:
         """Whether this gateway may ask for an approval of the skill, in a form or through the queue."""
@@ -177,7 +175,9 @@ class Elicitation:
                 return await self._require_input(ctx, skill)
             lock = self._locks.setdefault(skill.key, anyio.Lock())
             async with lock:
-                if not self._declined.has(skill.key) and await self._still_waits(skill):
+                entry = await skill.upstream.gate.waiting_around(skill.entry.uri)
+                is_waiting = entry is not None and content_name(entry) == skill.content
+                if is_waiting and not self._declined.has(skill.key):
                     await self._send_form(ctx, skill)
             self._locks.pop(skill.key, None)
         except SkillwireError as error:  # the skill cannot be shown, so it cannot be approved
@@ -284,10 +284,6 @@ class Elicitation:
                     path = f"{upstream.label}/{upstream.gate.admission.path_of(entry)}"
                     found.append(skill_md_uri(path))
         return found if len(found) <= 2 else found[:1]
-
-    async def _still_waits(self, skill: WaitingSkill) -> bool:
-        entry = await skill.upstream.gate.waiting_around(skill.entry.uri)
-        return entry is not None and content_name(entry) == skill.content
 
 
 class DeclinedQuestions:

@@ -25,12 +25,15 @@ from skillwire.wire.errors import rpc_errors, to_rpc_error
 from skillwire.wire.index import index_resource
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.catalog.contract import Catalog, Page, SkillTemplate
-    from skillwire.server.dialect import Context, ServedSkills
+    from skillwire.catalog.contract import Catalog, DirectoryChild, Page, SkillTemplate
+    from skillwire.server.dialect import Context, Handler, ServedSkills
     from skillwire.server.fallback import Fallback
     from skillwire.server.notifications import Notifier
+    from skillwire.skill import SkillEntry
 
 
 class Extension:
@@ -45,9 +48,7 @@ class Extension:
         notifier.index_uris = self._index.uris
         self._read_packed = served.answering(ReadResourceRequestParams, self._index.read)
         self._complete_own = served.answering(CompleteRequestParams, self._complete, cacheable=False)
-        self._append_skills = served.appended(
-            "resources", served.answering(PaginatedRequestParams, self._list_resources)
-        )
+        self._append_skills = served.appended("resources", self._listing(extension.resources_result))
 
     def dialect(self) -> Dialect:
         """The table of handlers."""
@@ -55,7 +56,7 @@ class Extension:
         templates = answering(PaginatedRequestParams, self._list_templates)
         handlers = {
             **declaring(self._declare),
-            extension.SKILLS_LIST: answering(PaginatedRequestParams, self._list_skills),
+            extension.SKILLS_LIST: self._listing(extension.list_result),
             extension.SKILLS_GET: answering(extension.GetSkillParams, self._get_skill),
             extension.DIRECTORY_READ: answering(extension.ReadDirectoryParams, self._read_directory),
             "resources/read": self._read,
@@ -73,6 +74,14 @@ class Extension:
             self._may_subscribe,
             self._fallback.is_offered,
         )
+
+    def _listing(self, result: Callable[[Page[SkillEntry]], Answer]) -> Handler:
+        """A handler for a page of the skills that the caller may see."""
+
+        async def answer(params: PaginatedRequestParams) -> Answer:
+            return result(await self._served.visible().list_skills(params.cursor, self._served.page_size))
+
+        return self._served.answering(PaginatedRequestParams, answer)
 
     def _declare(self, ctx: Context, capabilities: Answer) -> None:
         """K1, in both eras. The SDK omits all extensions in the handshake era, so they are added here."""
@@ -93,11 +102,6 @@ class Extension:
     async def _may_subscribe(self, ctx: Context, call_next: CallNext, uri: str) -> bool:
         """Every caller may subscribe to the index, and is notified when something changes that it may see."""
         return self._index.is_index(uri) or await self._files.may_subscribe(ctx, call_next, uri)
-
-    async def _list_skills(self, params: PaginatedRequestParams) -> Answer:
-        return extension.list_result(
-            await self._served.visible().list_skills(params.cursor, self._served.page_size)
-        )
 
     async def _get_skill(self, params: extension.GetSkillParams) -> Answer:
         if not params.uri:
@@ -141,11 +145,6 @@ class Extension:
         if page.get("nextCursor"):
             return page
         return {**page, "resources": [*page.get("resources", ()), index_resource(self._index.uri)]}
-
-    async def _list_resources(self, params: PaginatedRequestParams) -> Answer:
-        return extension.resources_result(
-            await self._served.visible().list_skills(params.cursor, self._served.page_size)
-        )
 
     async def _list_templates(self, params: PaginatedRequestParams) -> Answer:
         if params.cursor is not None:  # there is only one page, so every cursor is invalid

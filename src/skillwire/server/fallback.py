@@ -309,15 +309,15 @@ class SkillTools:
                 file = await self._file(entry, str(place))
                 return [wire.text_block(wire.file_text(self._server, label, inside, file)), wire.file_block(file)]
             with suppress(NotFoundError):
-                return [wire.text_block(await self._folder(label, inside, str(place)))]
-        similar = get_close_matches(path[:200], _paths(entry), _SIMILAR_FILES)
+                page = await self._served.visible().read_directory(str(place), None, DEFAULT_LIMITS.max_page_size)
+                is_more = page.next_cursor is not None
+                text = wire.folder_text(self._server, label, inside, page.items, more=is_more)
+                return [wire.text_block(text)]
+        known = [wire.relative_path(entry, file.uri) for file in entry.files[:_MAX_COMPARED]]
+        similar = get_close_matches(path[:200], known, _SIMILAR_FILES)
         raise NotFoundError(
             "file-unknown", f"the skill {label!r:.100} has no file {path!r:.100}", wire.file_hint(label, similar)
         )
-
-    async def _folder(self, label: str, path: str, uri: str) -> str:
-        page = await self._served.visible().read_directory(uri, None, DEFAULT_LIMITS.max_page_size)
-        return wire.folder_text(self._server, label, path, page.items, more=page.next_cursor is not None)
 
     async def _file(self, entry: SkillEntry, uri: str) -> SkillFile:
         known = entry.resource(uri)
@@ -333,10 +333,6 @@ def _as_data(labels: Sequence[str], entries: Sequence[SkillEntry]) -> list[dict[
         {"name": label, "description": text_for_model(entry.description), "uri": encode_hidden(entry.uri)}
         for label, entry in zip(labels, entries, strict=True)
     ]
-
-
-def _paths(entry: SkillEntry) -> list[str]:
-    return [wire.relative_path(entry, file.uri) for file in entry.files[:_MAX_COMPARED]]
 
 
 def _meanings(entry: SkillEntry, path: str, label: str) -> list[SkillUri]:

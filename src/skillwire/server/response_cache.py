@@ -307,7 +307,8 @@ class _Recorder:
         self.is_whole = False
 
     async def __call__(self, message: Message) -> None:
-        if message["type"] == "http.response.start" and _is_json(message):
+        is_start = message["type"] == "http.response.start" and message["status"] == 200
+        if is_start and (b"content-type", b"application/json") in message["headers"]:
             self.headers = [(bytes(name), bytes(value)) for name, value in message["headers"]]
         elif self.headers is None:
             await self._send(message)
@@ -319,10 +320,6 @@ class _Recorder:
         """Send the response unchanged."""
         await self._send({"type": "http.response.start", "status": 200, "headers": self.headers})
         await self._send({"type": "http.response.body", "body": bytes(self.body)})
-
-
-def _is_json(start: Message) -> bool:
-    return start["status"] == 200 and (b"content-type", b"application/json") in start["headers"]
 
 
 def _replaying(first: Message, receive: Receive) -> Receive:

@@ -137,7 +137,10 @@ def read_arguments(tool: str, given: Mapping[str, Any]) -> dict[str, Any]:
         problem = _problem(kept[name], schema) if name in kept else ""
         wrong += [f"{name!r} {problem}"] if problem else []
     if wrong:
-        expected = ", ".join(_described(name, properties[name], name in required) for name in properties)
+        expected = ", ".join(
+            f"{name} ({_kind(schema)}{'' if name in required else '; optional'})"
+            for name, schema in properties.items()
+        )
         problems = "; ".join(wrong[:_SHOWN_PROBLEMS])
         raise FormatError("arguments-invalid", f"invalid call of {tool}: {problems}", f"it takes {expected}")
     return kept
@@ -154,10 +157,6 @@ def _problem(value: object, schema: Mapping[str, Any]) -> str:
     if schema.get("minLength") and not value.strip():
         return "is empty"
     return "" if _is_valid_text(value) else "is not valid Unicode text"
-
-
-def _described(name: str, schema: Mapping[str, Any], required: bool) -> str:
-    return f"{name} ({_kind(schema)}{'' if required else '; optional'})"
 
 
 def _kind(schema: Mapping[str, Any]) -> str:
@@ -273,7 +272,10 @@ def file_text(server: str, label: str, path: str, file: SkillFile) -> str:
 def folder_text(server: str, label: str, path: str, children: Sequence[DirectoryChild], *, more: bool) -> str:
     """The content of a folder: one line for each file or folder, with its path."""
     prefix = f"{path}/" if path else ""
-    lines = [f"- {encode_hidden(prefix + child.name)}{_child_note(child)}" for child in children]
+    lines = [
+        f"- {encode_hidden(prefix + child.name)}{'/' if child.is_directory else _size(child.size)}"
+        for child in children
+    ]
     return "\n".join(
         [
             f"The folder {_quoted(encode_hidden(path) or '.')} of the skill {_quoted(label)} from the MCP server"
@@ -322,10 +324,6 @@ def _files_text(label: str, entry: SkillEntry) -> str:
         shown.append(f"- and {hidden} more: {_call(READ, skill=label, path='.')} lists the first of them")
     head = f"Its other files. Read one with {_call(READ, skill=label, path='…')} when you need it:"
     return "\n".join([head, *shown])
-
-
-def _child_note(child: DirectoryChild) -> str:
-    return "/" if child.is_directory else _size(child.size)
 
 
 def _size(size: int | None) -> str:
