@@ -475,8 +475,8 @@ HOST = [
         "tests/host/test_declining.py",
         (
             "loading-loads-what-was-declined",
-            "        await self._approvals.refuse_if_declined(label, entry)\n        if origin.is_local:",
-            "        if origin.is_local:",
+            "        await self._approvals.refuse_if_declined(label, entry)\n        if origin.is_own:",
+            "        if origin.is_own:",
         ),
     ),
     *rows(
@@ -530,8 +530,8 @@ HOST = [
         ),
         (
             "runtime-any-grant-permits-any-tool",
-            "skill.origin.is_local or window.permits(EXECUTE) or window.permits(tool_grant(tool))",
-            "skill.origin.is_local or window.grants",
+            "skill.origin.is_own or window.permits(EXECUTE) or window.permits(tool_grant(tool))",
+            "skill.origin.is_own or window.grants",
         ),
     ),
     *rows(

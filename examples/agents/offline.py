@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from contextlib import asynccontextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from skillwire import Answer, SkillHost, Skills
-from skillwire.server.skills import build_server
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Sequence
@@ -40,11 +38,9 @@ async def ask(request: ApprovalRequest) -> Answer:
 @asynccontextmanager
 async def open_host() -> AsyncGenerator[SkillHost]:
     """A host that reads ``examples/skills`` from a server in this process. A real one keeps its ``state``."""
-    servers = {"acme": build_server(Skills(SKILLS))}
-    with TemporaryDirectory() as state:
-        async with SkillHost.open(servers=servers, state=state, ask=ask) as host:
-            await host.settle()
-            yield host
+    async with SkillHost.open(servers={"acme": Skills(SKILLS)}, ask=ask) as host:
+        await host.settle()
+        yield host
 
 
 def think(instructions: str, results: Sequence[str]) -> str | tuple[str, dict[str, Any]]:

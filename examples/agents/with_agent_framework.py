@@ -31,9 +31,8 @@ class OfflineClient(FunctionInvocationLayer[Any], BaseChatClient[Any]):
 
 async def main() -> None:
     async with open_host() as host:
-        agent = Agent(
-            OfflineClient(), instructions="You answer customers.", context_providers=[skills_provider(host)]
-        )
+        skills = skills_provider(host)
+        agent = Agent(OfflineClient(), instructions="You answer customers.", context_providers=[skills])
         print(f"\n{(await agent.run(TASK)).text}")
 
 

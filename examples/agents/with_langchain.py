@@ -1,7 +1,5 @@
 """LangChain: pip install 'skillwire[langchain]'. Swap ``OfflineModel`` for a real one and it is an agent."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Any
 
@@ -17,26 +15,22 @@ from skillwire.host.adapters.langchain import SkillsMiddleware
 class OfflineModel(FakeMessagesListChatModel):
     """LangChain's fake model has answers by heart; this one looks at the messages first."""
 
-    def bind_tools(self, tools: Any, **kwargs: Any) -> OfflineModel:  # noqa: ARG002 - it knows them
+    def bind_tools(self, tools: Any, **kwargs: Any) -> "OfflineModel":  # noqa: ARG002 - it knows them
         return self
 
     def _generate(self, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:  # noqa: ARG002
         step = think(messages[0].text, [message.text for message in messages if isinstance(message, ToolMessage)])
-        if isinstance(step, str):
-            answer = AIMessage(step)
-        else:
-            call = {"name": step[0], "args": step[1], "id": f"call-{len(messages)}"}
-            answer = AIMessage("", tool_calls=[call])
+        calls = (
+            [] if isinstance(step, str) else [{"name": step[0], "args": step[1], "id": f"call-{len(messages)}"}]
+        )
+        answer = AIMessage(step if isinstance(step, str) else "", tool_calls=calls)
         return ChatResult(generations=[ChatGeneration(message=answer)])
 
 
 async def main() -> None:
     async with open_host() as host:
-        agent = create_agent(
-            OfflineModel(responses=[]),
-            system_prompt="You answer customers.",
-            middleware=[SkillsMiddleware(host)],
-        )
+        skills, model = SkillsMiddleware(host), OfflineModel(responses=[])
+        agent = create_agent(model, system_prompt="You answer customers.", middleware=[skills])
         state = await agent.ainvoke({"messages": [{"role": "user", "content": TASK}]})
         print(f"\n{state['messages'][-1].text}")
 

@@ -57,13 +57,15 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import ApprovalRequest as ApprovalRequest
     from skillwire.host.approvals import Policy as Policy
     from skillwire.host.approvals import Rule as Rule
+    from skillwire.host.conversation import Conversation as Conversation
     from skillwire.host.desk import ask_at_desk as ask_at_desk
+    from skillwire.host.host import SkillHost as SkillHost
     from skillwire.host.results import LoadedFile as LoadedFile
     from skillwire.host.results import LoadedSkill as LoadedSkill
+    from skillwire.host.results import OriginStatus as OriginStatus
     from skillwire.host.results import Refusal as Refusal
     from skillwire.host.results import SkillStatus as SkillStatus
     from skillwire.host.results import ToolResult as ToolResult
-    from skillwire.host.skill_host import SkillHost as SkillHost
     from skillwire.limits import Limits as Limits
     from skillwire.server.access import Access as Access
     from skillwire.server.access import read_access as read_access
@@ -113,6 +115,7 @@ _HOMES = {
     "ChangeFeed": "catalog.contract",
     "ChangeStream": "catalog.contract",
     "CombinedCatalog": "catalog.combined",
+    "Conversation": "host.conversation",
     "Diagnostic": "skill.diagnostics",
     "DialectPaths": "server.http",
     "Dialects": "server.dialect",
@@ -133,6 +136,7 @@ _HOMES = {
     "NamedSkill": "client.dialects.named",
     "NotFoundError": "errors",
     "OriginError": "errors",
+    "OriginStatus": "host.results",
     "Page": "catalog.contract",
     "Partial": "skill.entry",
     "Policy": "host.approvals",
@@ -149,7 +153,7 @@ _HOMES = {
     "SkillDocument": "skill.frontmatter",
     "SkillEntry": "skill.entry",
     "SkillFile": "catalog.contract",
-    "SkillHost": "host.skill_host",
+    "SkillHost": "host.host",
     "SkillMeta": "skill.entry",
     "SkillStatus": "host.results",
     "SkillUri": "skill.uri",

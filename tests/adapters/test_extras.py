@@ -31,7 +31,7 @@ def test_an_adapter_without_its_framework_names_the_extra(adapter: str) -> None:
 
 def test_importing_the_package_imports_no_framework() -> None:
     packages = {package for package, _ in NEEDS.values()}
-    code = f"import sys, skillwire.host.adapters, skillwire.host.skill_host; print({packages} & set(sys.modules))"
+    code = f"import sys, skillwire.host.adapters, skillwire.host.state; print({packages} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "set()\n"
 

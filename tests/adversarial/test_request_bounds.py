@@ -12,7 +12,7 @@ import pytest
 
 from http_server import serving_config
 from rules import rule
-from skillwire.host.host import Host
+from skillwire.host.host import SkillHost
 from skillwire.limits import DEFAULT_LIMITS, KIB, MIB, Limits
 from skillwire.server.http import HttpOptions, HttpServer, WebApp, listen
 from skillwire.server.http_protocol import ChunkedTransport, Connections
@@ -93,7 +93,7 @@ async def serving(
 ) -> AsyncIterator[Served]:
     listener = listen("127.0.0.1", 0)
     if kind == "ui":
-        config = DeskServer(Host(MemoryStore()), listener).config(limits)
+        config = DeskServer(SkillHost(MemoryStore()), listener).config(limits)
     else:
         skills = Skills(write_tree(folder / "skills", small_tree()), watch=False)
         replay = 0 if kind == "serve without replay" else MIB

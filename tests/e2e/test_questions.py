@@ -20,7 +20,7 @@ from rules import rule
 from skillwire.cli.main import run
 from skillwire.host.approvals import Answer
 from skillwire.host.desk import LIVES_SECONDS, give_answer
-from skillwire.host.skill_host import open_store
+from skillwire.host.state import open_store
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from skillwire import NotFoundError
 from skillwire.catalog.verification import verify_catalog
 from skillwire.gateway import upstream as provenance
 from skillwire.gateway.snapshots import snapshot_label
-from skillwire.host.skill_host import open_cache, open_store
+from skillwire.host.state import open_cache, open_store
 from skillwire.skill import digest_of
 from starting import skillwire_command
 from trees import skill_md

@@ -22,7 +22,7 @@ SECONDS = 60
 PRELUDE = """
 import os, sys, threading, anyio
 from skillwire.host.approvals import Answer, Policy, Rule
-from skillwire.host.skill_host import SkillHost
+from skillwire.host.host import SkillHost
 
 def say(text):
     print(text, flush=True)

@@ -13,7 +13,7 @@ import anyio
 from adversarial.adversary import SMALL
 from skillwire.client.skills import SkillsClient
 from skillwire.host.approvals import Answer, Policy, Rule
-from skillwire.host.skill_host import SkillHost
+from skillwire.host.host import SkillHost
 from skillwire.skill import digest_of
 from skillwire.skill.entry import build_entry
 from skillwire.skill.frontmatter import parse_skill_md
@@ -60,16 +60,16 @@ class _Known:
     """What naming and showing skills needs of an origin."""
 
     label: str
-    entries: tuple[SkillEntry, ...] = ()
+    known: tuple[SkillEntry, ...] = ()
     state: str = "complete"
-    is_local: bool = False
+    is_own: bool = False
 
 
 def known_origin(
-    label: str, *entries: SkillEntry, state: CatalogState = "complete", is_local: bool = False
+    label: str, *entries: SkillEntry, state: CatalogState = "complete", is_own: bool = False
 ) -> Origin:
     """An origin that nothing is read from."""
-    return cast("Origin", _Known(label, entries, state, is_local))
+    return cast("Origin", _Known(label, entries, state, is_own))
 
 
 class Slow(Person):
@@ -94,17 +94,17 @@ class StagedHost(SkillHost):
         self._told = anyio.Event()
         self.listings: Counter[str] = Counter()
         super().__init__(*given, **options)
-        add_server = self.origins.add_server
+        add_server = self.registry.add_server
 
         async def counted(label: str, target: Any) -> Any:
             origin = await add_server(label, target)
             self._count_listings(origin)
             return origin
 
-        self.origins.add_server = counted  # type: ignore[method-assign]
+        self.registry.add_server = counted  # type: ignore[method-assign]
 
     def _count_listings(self, origin: Any) -> None:
-        refresh = origin.catalog.refresh
+        refresh = origin.refresh
 
         async def counted() -> Any:
             try:
@@ -113,14 +113,14 @@ class StagedHost(SkillHost):
                 self.listings[origin.label] += 1
                 self._tell()
 
-        origin.catalog.refresh = counted
+        origin.refresh = counted
 
-    def _forget_names(self) -> None:
-        super()._forget_names()
+    def forget_names(self) -> None:
+        super().forget_names()
         self._tell()
 
-    async def _read_denials(self) -> None:
-        await super()._read_denials()
+    async def read_denials(self) -> None:
+        await super().read_denials()
         self._tell()
 
     def _tell(self) -> None:
@@ -139,16 +139,16 @@ class StagedHost(SkillHost):
 
     async def relist(self, label: str) -> None:
         """Have a server list its skills now."""
-        await self.origins.get(label).catalog.refresh()  # type: ignore[attr-defined]
+        await self.registry.get(label).refresh()  # type: ignore[union-attr]
 
     def client(self, label: str) -> SkillsClient:
         """The connection to a server."""
-        client = self.origins.get(label).catalog.client  # type: ignore[attr-defined]
+        client = self.registry.get(label).client  # type: ignore[union-attr]
         assert isinstance(client, SkillsClient)
         return client
 
     def state(self, label: str) -> str:
-        return self.origins.get(label).state
+        return self.registry.get(label).state
 
     async def load(self, name: str, **words: Any) -> ToolResult:
         return await self.call("load_skill", {"name": name, **words})

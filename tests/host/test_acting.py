@@ -15,7 +15,7 @@ from skillwire.cli.prompts import meaning_of
 from skillwire.errors import StoreError
 from skillwire.host.approvals import Answer, Approvals, Policy, Rule, cannot_ask
 from skillwire.host.desk import question_of, request_of
-from skillwire.host.skill_host import open_store
+from skillwire.host.state import open_store
 from skillwire.skill.approval import EXECUTE
 from skillwire.store.contract import LogLine
 from trees import skill_md
@@ -154,8 +154,8 @@ async def test_a_plain_read_of_a_skill_md_gives_no_standing(server: HostileServe
     """Only the host's own loading path opens a window."""
     person = Person()
     async with hosting(state, {"one": server}, ask=person) as host:
-        origin = host.origins.get("one")
-        await origin.fetch(origin.entries[0], URI)
+        origin = host.registry.get("one")
+        await origin.fetch(origin.known[0], URI)
         await host.review("flat")
         assert reference(await host.read("flat", "notes.md")) == ("skill-not-loaded", "W2")
         assert (person.asked, list(await host.store.approvals()), host.granted()) == ([], [], frozenset())

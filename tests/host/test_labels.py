@@ -10,7 +10,7 @@ import pytest
 from rules import rule
 from skillwire import FormatError
 from skillwire.gateway.config import plan_gateway
-from skillwire.host.skill_host import SkillHost
+from skillwire.host.host import SkillHost
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from host.stage import known_origin
 from rules import rule
 from skillwire.errors import NotFoundError, OriginError
 from skillwire.host.names import Names
-from skillwire.host.origins import Origins
+from skillwire.host.origins import OriginRegistry
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill import digest_of, format_uri
 from skillwire.skill.entry import Resource, SkillEntry
@@ -42,7 +42,7 @@ def shown(*origins: Origin) -> list[str]:
 
 def assert_every_name_means_its_skill(*origins: Origin) -> None:
     names = Names(origins)
-    assert len(names.skills) == sum(len(origin.entries) for origin in origins)
+    assert len(names.skills) == sum(len(origin.known) for origin in origins)
     assert len({each.name for each in names.skills}) == len(names.skills)
     for each in names.skills:
         assert names.find(each.name) is each
@@ -69,7 +69,7 @@ def test_a_name_in_two_origins_is_qualified_in_both() -> None:
 @rule("N1")
 def test_a_folder_is_not_preferred_to_a_server() -> None:
     """Nor the other way round."""
-    origins = known_origin("local", skill("refunds"), is_local=True), server("a", "refunds")
+    origins = known_origin("local", skill("refunds"), is_own=True), server("a", "refunds")
     assert shown(*origins) == ["local:refunds", "a:refunds"]
     with refused(OriginError, "name-ambiguous", "N1"):
         Names(origins).find("refunds")
@@ -115,7 +115,7 @@ def test_one_uri_in_two_origins_is_two_skills() -> None:
 @pytest.mark.parametrize("posing", ["local:refunds", "a:refunds"], ids=["another-origin", "its-own"])
 def test_a_name_that_poses_as_another_origins_is_qualified(posing: str) -> None:
     """A server may call its skill whatever it likes; what it is called here is ours to say."""
-    origins = known_origin("local", skill("refunds"), is_local=True), server("a", posing, "refunds")
+    origins = known_origin("local", skill("refunds"), is_own=True), server("a", posing, "refunds")
     assert_every_name_means_its_skill(*origins)
     names = Names(origins)
     assert names.find("local:refunds").origin.label == "local"
@@ -224,7 +224,7 @@ def test_a_text_means_one_skill_or_is_refused(catalog: dict[str, list[tuple[str,
 )
 def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -> None:
     """It stands before names, in paths and in the model's context."""
-    origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)
+    origins = OriginRegistry(MemoryStore(), DEFAULT_LIMITS, lambda: None)
     with pytest.raises(OriginError) as caught:
         origins.add_folder(label, tmp_path)
     assert (caught.value.reference, bool(caught.value.hint)) == ("origin-invalid", True)
@@ -233,7 +233,7 @@ def test_a_label_that_could_be_mistaken_is_refused(label: str, tmp_path: Path) -
 @rule("O1", "N1")
 def test_two_origins_cannot_have_one_label(tmp_path: Path) -> None:
     """The second does not replace the first."""
-    origins = Origins(MemoryStore(), DEFAULT_LIMITS, lambda: None)
+    origins = OriginRegistry(MemoryStore(), DEFAULT_LIMITS, lambda: None)
     first = origins.add_folder("mine", tmp_path)
     with refused(OriginError, "origin-taken", "O1"):
         origins.add_folder("mine", tmp_path)

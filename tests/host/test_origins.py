@@ -39,8 +39,8 @@ def other_server(*names: str, transport: str = "http", era: str = "modern") -> H
 async def test_a_server_that_listed_everything_is_complete(server: HostileServer, state: Path) -> None:
     """And no file was read for it."""
     async with hosting(state, {"one": server}) as host:
-        origin = host.origins.get("one")
-        assert (origin.state, origin.error, [entry.name for entry in origin.entries]) == (
+        origin = host.registry.get("one")
+        assert (origin.state, origin.error, [entry.name for entry in origin.known]) == (
             "complete",
             None,
             ["flat"],
@@ -64,8 +64,8 @@ async def test_a_listing_that_ends_in_an_error_is_partial_and_counts(server: Hos
     pages = {None: {"skills": server.entries, "nextCursor": "2"}}
     server.answers["skills/list"] = lambda params: pages.get(params.get("cursor"), Refusal(-32603, "broken"))
     async with hosting(state, {"one": server}) as host:
-        origin = host.origins.get("one")
-        assert (origin.state, [entry.name for entry in origin.entries]) == ("partial", ["flat"])
+        origin = host.registry.get("one")
+        assert (origin.state, [entry.name for entry in origin.known]) == ("partial", ["flat"])
         assert origin.error is not None
         assert origin.error.reference == "server-failed"
         seen = await host.store.entries("one")
@@ -108,8 +108,8 @@ async def test_a_server_that_was_never_there_is_unreachable(target: object, stat
     """It is known by its label, with the reason, and the host is open all the same."""
     async with StagedHost.open(servers={"dead": target}, state=state) as host:
         await host.settle(SECONDS)
-        origin = host.origins.get("dead")
-        assert (origin.state, origin.entries) == ("unreachable", ())
+        origin = host.registry.get("dead")
+        assert (origin.state, origin.known) == ("unreachable", ())
         assert origin.error is not None
         assert origin.error.hint
 
@@ -124,7 +124,7 @@ async def test_what_a_server_listed_before_is_known_before_it_answers(server: Ho
     async with hosting(state, {"one": server}, calm=False) as host:
         assert (host.state("one"), [skill.name for skill in host.names.skills]) == ("stale", ["flat"])
         assert "<name>flat</name>" in host.catalog_prompt()
-        assert host.origins.get("one").seen_at is not None
+        assert host.registry.get("one").seen_at is not None
 
 
 @rule("L2")
@@ -134,8 +134,8 @@ async def test_a_server_that_is_gone_leaves_what_it_listed_as_stale(server: Host
         pass
     async with StagedHost.open(servers={"one": NOWHERE}, state=state) as host:
         await host.settle(SECONDS)
-        origin = host.origins.get("one")
-        assert (origin.state, [entry.name for entry in origin.entries]) == ("stale", ["flat"])
+        origin = host.registry.get("one")
+        assert (origin.state, [entry.name for entry in origin.known]) == ("stale", ["flat"])
         assert origin.error is not None
         assert origin.error.reference == "command-failed"
 
@@ -246,7 +246,7 @@ async def test_a_server_that_is_removed_is_let_go_of(transport: str, state: Path
         assert host.cache.usage().files == 0
         assert (list(await host.store.approvals()), await host.store.entries("one")) == ([], None)
         with refused(OriginError, "origin-unknown", "O1"):
-            host.origins.get("one")
+            host.registry.get("one")
         with anyio.fail_after(SECONDS):
             while server.tasks:
                 await anyio.lowlevel.checkpoint()
@@ -352,7 +352,7 @@ async def test_a_folder_is_read_at_once_and_says_so(tmp_path: Path, state: Path)
     folders = {"good": good, "bad": bad, "none": tmp_path / "none"}
     async with StagedHost.open(folders=folders, state=state) as host:
         assert [host.state(label) for label in folders] == ["complete", "partial", "unreachable"]
-        assert [(skill.name, skill.origin.is_local) for skill in host.names.skills] == [("a", True), ("b", True)]
+        assert [(skill.name, skill.origin.is_own) for skill in host.names.skills] == [("a", True), ("b", True)]
 
 
 @rule("O1")
@@ -377,5 +377,5 @@ async def test_an_origin_that_is_not_there_is_named_with_those_that_are(
 ) -> None:
     async with hosting(state, {"one": server}) as host:
         with refused(OriginError, "origin-unknown", "O1") as caught:
-            host.origins.get("two")
+            host.registry.get("two")
         assert "one" in caught.value.hint

@@ -25,10 +25,10 @@ OURS = [
     "origins",
     "names",
     "context",
-    "windows",
+    "conversation",
     "results",
     "tools",
-    "skill_host",
+    "state",
 ]
 FILES = [
     *(SOURCE / f"host/{name}.py" for name in OURS),

@@ -11,8 +11,8 @@ import skillwire.client.link
 from interop.honest import files_by_skill, path_of
 from skillwire.client.connect import connect
 from skillwire.host.approvals import Answer, Policy, Rule
+from skillwire.host.host import SkillHost
 from skillwire.host.results import Refusal
-from skillwire.host.skill_host import SkillHost
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Collection

@@ -17,8 +17,8 @@ import skillwire.client.link
 from skillwire.client.connect import connect
 from skillwire.errors import VerificationError
 from skillwire.host.approvals import Answer, ApprovalRequest
+from skillwire.host.host import SkillHost
 from skillwire.host.results import Refusal
-from skillwire.host.skill_host import SkillHost
 
 NAME, FILE = "pdf-processing", "references/FORMS.md"
 MODES = {"modern": "auto", "legacy": "legacy"}

@@ -57,7 +57,7 @@ def size(text: str) -> int:
 
 def run(arguments: Arguments, printer: Printer) -> int:
     """Show, verify or prune the cache."""
-    from skillwire.host.skill_host import open_cache
+    from skillwire.host.state import open_cache
 
     logging.getLogger("skillwire.cache").setLevel(logging.ERROR)  # damaged files are reported below
     actions = {"show": _show, "verify": _verify, "prune": _prune}

@@ -129,6 +129,7 @@ def run_async(work: Callable[[], Awaitable[int]], printer: Printer) -> int:
     import anyio  # late: not needed for --help
 
     silence_libraries()
+    logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # verbs print failed origins themselves
     try:
         return anyio.run(work)
     except (ApprovalError, VerificationError) as error:

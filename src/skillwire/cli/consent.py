@@ -12,7 +12,6 @@ import shlex
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.host_session import default_state
 from skillwire.cli.printer import Printer, cut_line, line
 from skillwire.cli.prompts import can_ask, confirm
 from skillwire.errors import ApprovalError, StoreError
@@ -83,9 +82,10 @@ def allow(permission: Mapping[str, Any]) -> None:
 
 
 def _path_of(permission: Mapping[str, Any]) -> Path:
+    from skillwire.host.state import state_folder  # late: it imports the store
     from skillwire.skill.digest import digest_of
 
-    return default_state() / "allowed" / digest_of(_canonical(permission)).removeprefix("sha256:")
+    return state_folder() / "allowed" / digest_of(_canonical(permission)).removeprefix("sha256:")
 
 
 def _canonical(permission: Mapping[str, Any]) -> bytes:

@@ -28,7 +28,7 @@ from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginEr
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import Store
@@ -153,7 +153,7 @@ def check_decision(arguments: Arguments, grants: Iterable[str] = ()) -> None:
         )
 
 
-def _on_host(work: Callable[[Host, Arguments, Printer], Awaitable[int]]) -> Run:
+def _on_host(work: Callable[[SkillHost, Arguments, Printer], Awaitable[int]]) -> Run:
     """Return the function that checks the arguments, opens a host and runs ``work`` with it."""
 
     def run(arguments: Arguments, printer: Printer) -> int:
@@ -163,11 +163,11 @@ def _on_host(work: Callable[[Host, Arguments, Printer], Awaitable[int]]) -> Run:
     return run
 
 
-async def _approve(host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _approve(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     from skillwire.skill.approval import contents_of, fingerprint
 
     found = await find_skill(host, arguments, printer, whole=False)
-    if found.origin.is_local:
+    if found.origin.is_own:
         printer.talk(f"{line(found.name)} is in a folder of yours and needs no approval")
         return Exit.OK
     label, uri, grants = found.origin.label, found.entry.uri, frozenset[str](arguments.grant)
@@ -216,7 +216,7 @@ def _print_consequences(found: NamedEntry, grants: frozenset[str], printer: Prin
         printer.talk(f"hidden text: {line(str(find))}")
 
 
-async def _decline(host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _decline(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     from skillwire.skill.approval import fingerprint_of
 
     found = await find_skill(host, arguments, printer, whole=False)  # V5: declining fetches nothing
@@ -238,7 +238,7 @@ async def _decline(host: Host, arguments: Arguments, printer: Printer) -> int:
     return Exit.OK
 
 
-async def _enable(host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _enable(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint
 
@@ -318,7 +318,7 @@ def _require_terminal(found: NamedEntry, arguments: Arguments) -> bool:
 
 
 async def _require_review(
-    host: Host, found: NamedEntry, shown: str, question: str, arguments: Arguments, printer: Printer
+    host: SkillHost, found: NamedEntry, shown: str, question: str, arguments: Arguments, printer: Printer
 ) -> None:
     """Z4: on a terminal, show the review and ask. Otherwise compare the given fingerprint."""
     from skillwire.cli.review import print_file_command, review_request
@@ -329,7 +329,7 @@ async def _require_review(
         return
     approval = await host.store.approval(found.origin.label, found.entry.uri)
     request = await review_request(host, found, approval, printer)
-    for each in page(request, approval, is_local=found.origin.is_local):
+    for each in page(request, approval, is_local=found.origin.is_own):
         printer.talk(each)
     print_file_command(found, arguments, printer)
     if not await confirm(question, printer):

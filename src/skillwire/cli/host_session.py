@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from skillwire.host.approvals import Ask, Policy
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
 
@@ -89,20 +89,16 @@ def system_user() -> str:
 
 def state_of(arguments: Arguments) -> Path:
     """Return the state folder."""
-    return default_state() if arguments.state is None else arguments.state
+    from skillwire.host.state import USER, state_folder  # late: it imports the store
 
-
-def default_state() -> Path:
-    """Return the state folder of the user."""
-    base = os.environ.get("XDG_STATE_HOME", "")
-    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
+    return state_folder(USER if arguments.state is None else arguments.state)
 
 
 def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int:
     """Open the store without connecting to servers, pass it to ``work``, and return its exit code."""
 
     async def run() -> int:
-        from skillwire.host.skill_host import open_store
+        from skillwire.host.state import open_store
 
         store = await open_store(state_of(arguments))
         try:
@@ -125,12 +121,13 @@ def run_with_host(
 
     async def run() -> int:
         from skillwire.host.approvals import cannot_ask
-        from skillwire.host.skill_host import SkillHost
+        from skillwire.host.host import SkillHost
 
         async with SkillHost.open(
             config=arguments.config,
             folders=arguments.folder,
             state=state_of(arguments),
+            stored_origins=True,
             policy=policy,
             ask=ask or cannot_ask,
         ) as host:
@@ -140,21 +137,21 @@ def run_with_host(
     return run_async(run, printer)
 
 
-async def _settle(host: Host, patience: float, printer: Printer) -> None:
+async def _settle(host: SkillHost, patience: float, printer: Printer) -> None:
     """Wait for every origin. After a while, print which ones are missing."""
     await host.settle(min(patience, _PATIENCE_SECONDS))
-    late = [o.label for o in host.origins if o.error is None and o.state in ("connecting", "stale")]
+    late = [o.label for o in host.registry if o.error is None and o.state in ("connecting", "stale")]
     if late and patience > _PATIENCE_SECONDS:
         printer.talk(f"waiting for {listed(late)} …")
         await host.settle(patience - _PATIENCE_SECONDS)
 
 
-async def find_skill(host: Host, arguments: Arguments, printer: Printer, *, whole: bool = True) -> NamedEntry:
+async def find_skill(host: SkillHost, arguments: Arguments, printer: Printer, *, whole: bool = True) -> NamedEntry:
     """Find the skill NAME. If it is unknown, print the origins whose skills are not known either."""
     try:
         return await host.find(arguments.name, whole=whole)
     except NotFoundError:
-        print_incomplete(host.origins, arguments, printer)
+        print_incomplete(host.registry, arguments, printer)
         raise
 
 

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 from skillwire.cli.command import Arguments, Parser, add_json_option, check_name
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
-from skillwire.cli.host_session import default_state
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.cli.targets import parse_headers
@@ -117,9 +116,10 @@ def scope_of(arguments: Arguments) -> InstallScope:
 
 def backups(*, force: bool = False) -> Backups:
     """Return where copies of edited files go. They are replaced only with ``force``."""
+    from skillwire.host.state import state_folder  # late: it imports the store
     from skillwire.install.installation import Backups
 
-    return Backups(default_state() / "backups", timestamp(), force)
+    return Backups(state_folder() / "backups", timestamp(), force)
 
 
 def timestamp() -> str:

@@ -14,7 +14,7 @@ from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
     from skillwire.host.approvals import Ask
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
 
 _EXAMPLES = """\
 examples:
@@ -97,7 +97,7 @@ def _given(pairs: list[str]) -> dict[str, str]:
     return given
 
 
-async def _load(host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _load(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.results import Refusal
 
     found = await find_skill(host, arguments, printer, whole=False)  # V5: nothing is read before the approval

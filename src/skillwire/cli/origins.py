@@ -58,8 +58,8 @@ class OriginProbe:
     @property
     def names(self) -> str:
         """The names of the first skills."""
-        more = len(self.origin.entries) - _NAMES_SHOWN
-        names = listed(entry.name for entry in self.origin.entries[:_NAMES_SHOWN])
+        more = len(self.origin.known) - _NAMES_SHOWN
+        names = listed(entry.name for entry in self.origin.known[:_NAMES_SHOWN])
         return f"{names} and {more:,} more" if more > 0 else names
 
     @property
@@ -84,7 +84,7 @@ class OriginProbe:
             "where": self.where,
             "state": self.origin.state,
             "dialect": self.dialect,
-            "skills": [entry.uri for entry in self.origin.entries],
+            "skills": [entry.uri for entry in self.origin.known],
             "lastSeen": None if seen is None else stamp(seen),
             "error": None if error is None else {"reference": error.reference, "message": error.message},
             "problems": [{"uri": each.file, "message": each.message} for each in self.problems],
@@ -179,8 +179,8 @@ def _settings(arguments: Arguments) -> dict[str, Any]:
 async def _check_new(store: Store, label: str, settings: dict[str, Any], arguments: Arguments) -> None:
     """Check the origin before anything is started or stored."""
     from skillwire.client.servers import parse_server
-    from skillwire.host.host import Host
-    from skillwire.host.skill_host import open_cache
+    from skillwire.host.host import SkillHost
+    from skillwire.host.state import open_cache
 
     if _RESERVED.match(label):
         raise OriginError(
@@ -190,7 +190,7 @@ async def _check_new(store: Store, label: str, settings: dict[str, Any], argumen
         command = shlex.join(["skillwire", "origins", "remove", label, *_state_words(arguments)])
         hint = f"choose another label, or remove the origin first: {command}"
         raise OriginError("origin-taken", f"the origin {label!r:.80} exists already", hint, rule="O1")
-    await Host(store).origins.add_server(label, settings)  # raises if the label is invalid
+    await SkillHost(store).registry.add_server(label, settings)  # raises if the label is invalid
     if "folder" in settings:
         open_cache(state_of(arguments), [Path(settings["folder"])])
     else:
@@ -202,15 +202,15 @@ def _state_words(arguments: Arguments) -> list[str]:
 
 
 async def _remove(store: Store, arguments: Arguments, printer: Printer) -> int:
-    from skillwire.host.host import Host
-    from skillwire.host.skill_host import open_cache
+    from skillwire.host.host import SkillHost
+    from skillwire.host.state import open_cache
 
     label = arguments.label
     added, approvals = [origin.label for origin in await store.origins()], await store.approvals(label)
     if label not in added and not approvals and await store.entries(label) is None:
         raise _unknown_origin(label, added)
-    host = Host(store, cache=open_cache(state_of(arguments)))
-    await host.origins.add_server(label, {})
+    host = SkillHost(store, cache=open_cache(state_of(arguments)))
+    await host.registry.add_server(label, {})
     await host.remove_origin(label)
     if arguments.json:
         printer.json({"removed": label, "approvals": len(approvals)})
@@ -225,7 +225,7 @@ async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
         printer.json({"origins": [probe.document() for probe in found]})
         return Exit.OK
     rows = [
-        (line(o.label), probe.where, o.state, str(len(o.entries)), moment(o.seen_at), probe.error)
+        (line(o.label), probe.where, o.state, str(len(o.known)), moment(o.seen_at), probe.error)
         for probe in found
         for o in [probe.origin]
     ]
@@ -244,7 +244,7 @@ async def _test(store: Store, arguments: Arguments, printer: Printer) -> int:
 
 
 async def _known(store: Store, arguments: Arguments, label: str | None = None) -> list[OriginProbe]:
-    from skillwire.host.skill_host import known_origins
+    from skillwire.host.state import known_origins
 
     folders, servers = await known_origins(store, arguments.config)
     targets = {**{name: {"folder": str(path)} for name, path in folders.items()}, **servers}
@@ -255,7 +255,7 @@ async def _known(store: Store, arguments: Arguments, label: str | None = None) -
 
 def _print_probes(found: list[OriginProbe], printer: Printer) -> None:
     rows = [
-        (line(o.label), o.state, probe.dialect or "", str(len(o.entries)), probe.names)
+        (line(o.label), o.state, probe.dialect or "", str(len(o.known)), probe.names)
         for probe in found
         for o in [probe.origin]
     ]
@@ -264,7 +264,7 @@ def _print_probes(found: list[OriginProbe], printer: Printer) -> None:
         label = line(probe.origin.label)
         if probe.error:
             printer.talk(f"{label}: {probe.error}")
-        elif not probe.origin.entries:
+        elif not probe.origin.known:
             printer.talk(f"{label} lists no skills; this does not prove that it has none")
         for problem in probe.problems:
             printer.talk(f"{label} skipped {line(problem.file)}: {line(problem.message)} [{problem.reference}]")
@@ -276,15 +276,15 @@ async def probe_origins(
     """Connect to all origins at the same time, wait until each has responded or failed, and disconnect."""
     from anyio import to_thread
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
 
-    host = Host(store)
+    host = SkillHost(store)
     for label, target in targets.items():
         if "folder" in target:
-            await to_thread.run_sync(host.origins.add_folder, label, Path(target["folder"]))
+            await to_thread.run_sync(host.registry.add_folder, label, Path(target["folder"]))
     async with host.connected({label: each for label, each in targets.items() if "folder" not in each}):
         await host.settle(patience)
-        found, probes = {origin.label: origin for origin in host.origins}, list[OriginProbe]()
+        found, probes = {origin.label: origin for origin in host.registry}, list[OriginProbe]()
         for label, target in targets.items():
             origin = found[label]
             problems = tuple(await origin.problems()) if origin.kind else ()

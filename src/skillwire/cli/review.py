@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
 
     from skillwire.host.approvals import ApprovalRequest
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
     from skillwire.skill.approval import Approval
     from skillwire.store.contract import LogLine
@@ -54,7 +54,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
     return run_with_host(arguments, printer, _review)
 
 
-async def _review(host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _review(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approvals import declines
     from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
 
@@ -67,11 +67,11 @@ async def _review(host: Host, arguments: Arguments, printer: Printer) -> int:
     if arguments.json:
         printer.json(_document(found, request, approval, decision))
         return Exit.OK
-    for each in page(request, approval, decision, is_local=found.origin.is_local):
+    for each in page(request, approval, decision, is_local=found.origin.is_own):
         printer.data(each)
     print_file_command(found, arguments, printer)
     decisions = dict[str, str]()
-    if not found.origin.is_local:
+    if not found.origin.is_own:
         decisions["approve"] = fingerprint_of(request.entry)
     if decision is not None and declines(decision, request.entry):
         decisions["enable"] = fingerprint(claimed_contents(request.entry))
@@ -91,7 +91,7 @@ def print_file_command(found: NamedEntry, arguments: Arguments, printer: Printer
         printer.talk(f"to see another file: {shlex.join(words)}")
 
 
-async def _show_file(host: Host, found: NamedEntry, arguments: Arguments, printer: Printer) -> int:
+async def _show_file(host: SkillHost, found: NamedEntry, arguments: Arguments, printer: Printer) -> int:
     uris = {
         path_inside(found.entry.uri, uri): uri for uri in (found.entry.uri, *(f.uri for f in found.entry.files))
     }
@@ -115,7 +115,7 @@ async def _show_file(host: Host, found: NamedEntry, arguments: Arguments, printe
 
 
 async def review_request(
-    host: Host, found: NamedEntry, approval: Approval | None, printer: Printer
+    host: SkillHost, found: NamedEntry, approval: Approval | None, printer: Printer
 ) -> ApprovalRequest:
     """Return the request that the user decides about, after reading every text file."""
     from skillwire.host.approvals import ApprovalRequest, Approvals
@@ -133,7 +133,7 @@ async def review_request(
     return ApprovalRequest(kind, found.origin.label, found.entry, review, change, tuple(diff))
 
 
-async def _diff(host: Host, found: NamedEntry, approval: Approval) -> AsyncIterator[str]:
+async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> AsyncIterator[str]:
     """Yield the diff of each text file against its approved version, if that is still in the cache."""
     from anyio import to_thread
 

@@ -10,7 +10,7 @@ from skillwire.cli.host_session import add_host_options, print_incomplete, run_w
 from skillwire.cli.printer import Printer, counted, line, visible
 
 if TYPE_CHECKING:
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.results import SkillStatus
 
 _EXAMPLES = """\
@@ -46,18 +46,18 @@ def run(arguments: Arguments, printer: Printer) -> int:
     return run_with_host(arguments, printer, _skills)
 
 
-async def _skills(host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _skills(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     if arguments.prompt:
         _print_prompt(host.catalog_prompt(), arguments, printer)
     else:
         descriptions = {(s.origin.label, s.entry.uri): s.entry.description for s in host.names.skills}
         rows = [(status, descriptions.get((status.origin, status.uri), "")) for status in await host.skills()]
         if arguments.json:
-            origins = {origin.label: origin.state for origin in host.origins}
+            origins = {origin.label: origin.state for origin in host.registry}
             printer.json({"skills": [_document(*row) for row in rows], "origins": origins})
         else:
             _print(rows, host, printer)
-    return Exit.PROBLEMS if print_incomplete(host.origins, arguments, printer) else Exit.OK
+    return Exit.PROBLEMS if print_incomplete(host.registry, arguments, printer) else Exit.OK
 
 
 def _print_prompt(prompt: str, arguments: Arguments, printer: Printer) -> None:
@@ -81,13 +81,13 @@ def _document(status: SkillStatus, description: str) -> dict[str, Any]:
     }
 
 
-def _print(rows: list[tuple[SkillStatus, str]], host: Host, printer: Printer) -> None:
+def _print(rows: list[tuple[SkillStatus, str]], host: SkillHost, printer: Printer) -> None:
     cells: list[tuple[str, ...]] = []
     for status, description in rows:
         cost = f"{status.tokens.listed}/{'?' if status.tokens.loaded is None else status.tokens.loaded}"
         cells.append((line(status.name), line(status.origin), status.status, cost, line(description)))
     printer.table(("skill", "origin", "status", "tokens", "description"), cells)
-    if not list(host.origins):
+    if not list(host.registry):
         printer.talk("no origins; add one: skillwire origins add LABEL URL")
         return
     total = sum(status.tokens.listed for status, _ in rows)

@@ -13,7 +13,7 @@ from skillwire.cli.host_session import add_config_option, add_folder_option, add
 
 if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.server.signals import StopSignals
 
 _EXAMPLES = """\
@@ -62,7 +62,7 @@ def run(arguments: Arguments, printer: Printer) -> int:
     return code
 
 
-async def _serve(signals: StopSignals, host: Host, arguments: Arguments, printer: Printer) -> int:
+async def _serve(signals: StopSignals, host: SkillHost, arguments: Arguments, printer: Printer) -> int:
     from skillwire.server.http import listen
     from skillwire.web.desk.app import DeskServer
 

@@ -24,6 +24,7 @@ from skillwire.client.connection import pause_before
 from skillwire.client.skills import SkillsClient
 from skillwire.errors import LimitError, SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
+from skillwire.telemetry import span
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Hashable
@@ -235,22 +236,27 @@ class ServerLink:
         client, entries = self._connected(), list["SkillEntry"]()
         client.connection.meter.start_over()
         error: SkillwireError | None = None
-        try:
-            async for entry in client.list_skills():
-                if len(entries) == self.max_skills:
-                    error = LimitError(
-                        "listing-too-long",
-                        f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
-                        f"raise max-skills of [upstream.{self.label}]",
-                        rule="B3",
-                    )
-                    break
-                entries.append(entry)
-        except SkillwireError as raised:
-            if not entries and raised.rule != "B3":
-                raise
-            error = raised
-        return Listed(tuple(entries), tuple(client.problems), await client.dialect(), error)
+        with span("list", origin=self.label) as record:
+            try:
+                async for entry in client.list_skills():
+                    if len(entries) == self.max_skills:
+                        error = LimitError(
+                            "listing-too-long",
+                            f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
+                            f"raise max-skills of [upstream.{self.label}]",
+                            rule="B3",
+                        )
+                        break
+                    entries.append(entry)
+            except SkillwireError as raised:
+                if not entries and raised.rule != "B3":
+                    raise
+                error = raised
+            dialect = await client.dialect()
+            record.set(skills=len(entries), dialect=dialect)
+            if error is not None:
+                record.fail(error.reference)
+        return Listed(tuple(entries), tuple(client.problems), dialect, error)
 
     async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
         """Call ``question`` with the client and return its result; an error while the circuit is open."""

@@ -61,6 +61,7 @@ from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_skill
 from skillwire.store.content_cache import WriteBehind
 from skillwire.store.contract import SeenEntries
+from skillwire.telemetry import event, span
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -259,7 +260,7 @@ class RemoteCatalog(Catalog):
             async with anyio.create_task_group() as group:
                 if self._cached is not None:
                     group.start_soon(self._cached.run)
-                await self._link.run(self.refresh, self._lost)
+                await self._link.run(self.refresh, self.lost)
         finally:
             self._is_followed = not self._link.is_given
             self._settled.set()
@@ -288,7 +289,7 @@ class RemoteCatalog(Catalog):
         if listed.error is not None and not self._is_followed and not listed.entries:
             raise listed.error  # the caller asked for this listing
         if listed.error is not None and len(self._table) and not self._may_replace(listed, entries):
-            self._lost(listed.error)
+            self.lost(listed.error)
             return Change()
         is_first, was_stale = self.state == "connecting", self.state == "stale"
         if not self._is_listed:
@@ -317,7 +318,8 @@ class RemoteCatalog(Catalog):
         roots = {root_of(entry.uri) for entry in entries}
         return isinstance(listed.error, LimitError) or all(root_of(each.uri) in roots for each in self._table)
 
-    def _lost(self, error: SkillwireError) -> None:
+    def lost(self, error: SkillwireError) -> None:
+        """Keep the last listing: the connection or the listing failed."""
         self.error = error
         self._use_earlier()
         if self._set_state("stale" if len(self._table) else "unreachable"):
@@ -515,13 +517,16 @@ class RemoteCatalog(Catalog):
         expected = expect_file(entry, uri, self._limits)
         data = None if self._cached is None else await self._cached.get(expected)
         if data is not None:
+            event("cache_hit", origin=self.label, file=expected.uri)
             return self._verified(entry, expected, data)
         is_ours = False
 
         async def download() -> VerifiedFile:
             nonlocal is_ours
             is_ours = True
-            file = await self._download(entry, expected)
+            with span("fetch", origin=self.label, skill=entry.uri, file=expected.uri) as record:
+                file = await self._download(entry, expected)
+                record.set(bytes=len(file.data))
             if self._cached is not None:
                 self._cached.put(file)
             return file

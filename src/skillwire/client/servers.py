@@ -17,6 +17,7 @@ import os
 import re
 import shlex
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 from urllib.parse import urlsplit
@@ -25,7 +26,7 @@ from skillwire.client import jsonc
 from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
     from pathlib import Path
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]*)\}")
@@ -123,6 +124,23 @@ def _why_no_header(value: str) -> str:
 def without_secrets(url: str) -> str:
     """The URL without user, password and query, which may contain secrets."""
     return re.sub(r"//[^/?#]*@", "//…@", url.partition("?")[0])
+
+
+def address_of(target: object) -> str:
+    """Where a target of ``connect`` is, without secrets: a URL, a program, a label, or the type of an object."""
+    if isinstance(target, Mapping):
+        entry = cast("Mapping[str, Any]", target)
+        url = _url_of(entry)
+        return without_secrets(str(url)) if url is not None else program_of([str(entry.get("command", ""))])
+    if isinstance(target, UrlServer):
+        return without_secrets(target.url)
+    if isinstance(target, CommandServer):
+        return program_of(target.command)
+    if isinstance(target, str):
+        return without_secrets(target)
+    if isinstance(target, list | tuple):
+        return program_of([str(word) for word in cast("Sequence[object]", target)] or [""])
+    return f"in memory: {type(target).__name__}"
 
 
 def parse_server(entry: Mapping[str, Any], variables: Mapping[str, str] | None = None) -> ServerPlace:

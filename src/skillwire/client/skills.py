@@ -38,6 +38,7 @@ from skillwire.errors import (
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.uri import SKILL_MD, format_uri, parse_path, parse_uri, skill_root
 from skillwire.skill.verify import VerifiedFile, VerifiedSkill, expect_file, verify_file, verify_skill
+from skillwire.telemetry import event, span
 from skillwire.wire.extension import EXTENSION_ID
 
 if TYPE_CHECKING:
@@ -145,13 +146,17 @@ class SkillsClient:
     async def list_all(self) -> Listing:
         """Every listed skill, up to an error (L2). An error before the first skill is raised."""
         entries: list[SkillEntry] = []
-        try:
-            async for entry in self.list_skills():
-                entries.append(entry)  # noqa: PERF401 - a comprehension would lose them after an error
-        except SkillwireError as error:
-            if not entries:
-                raise
-            return Listing(tuple(entries), error)
+        with span("list") as record:
+            try:
+                async for entry in self.list_skills():
+                    entries.append(entry)  # noqa: PERF401 - a comprehension would lose them after an error
+            except SkillwireError as error:
+                if not entries:
+                    raise
+                record.fail(error.reference)
+                return Listing(tuple(entries), error)
+            finally:
+                record.set(skills=len(entries))
         return Listing(tuple(entries))
 
     async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
@@ -201,14 +206,18 @@ class SkillsClient:
     async def read_skill(self, entry: SkillEntry) -> VerifiedSkill:
         """The ``SKILL.md`` of ``entry``, with verified bytes and fields (V1, V4)."""
         expect_file(entry, entry.uri, self.limits)
-        return verify_skill(entry, await self._read_as(entry, entry.uri), self.limits)
+        skill = verify_skill(entry, await self._read_as(entry, entry.uri), self.limits)
+        event("verify", file=skill.file.uri, bytes=len(skill.file.data))
+        return skill
 
     async def read_resource(self, entry: SkillEntry, uri: str) -> VerifiedFile:
         """One file of ``entry``, verified (V1). A file that the entry does not list is never requested (V2)."""
         expect_file(entry, uri, self.limits)
         if parse_uri(uri) == parse_uri(entry.uri):
             return (await self.read_skill(entry)).file  # with its fields (V4)
-        return verify_file(entry, uri, await self._read_as(entry, uri), self.limits)
+        file = verify_file(entry, uri, await self._read_as(entry, uri), self.limits)
+        event("verify", file=file.uri, bytes=len(file.data))
+        return file
 
     async def read_skill_uri(self, uri: str) -> VerifiedFile:
         """The file at ``uri``, verified. The entry of its skill is requested first."""

@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
-from skillwire.host.skill_host import label_for, labelled_servers
+from skillwire.host.state import label_for, labelled_servers
 from skillwire.skill.digest import is_digest
 from skillwire.skill.entry import fold
 

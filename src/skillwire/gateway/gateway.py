@@ -27,7 +27,7 @@ from skillwire.gateway.snapshots import MaterializedCatalog, SnapshotStore
 from skillwire.gateway.store_tasks import ApprovalQueue, ApprovalView, AuditLog
 from skillwire.gateway.upstream import ORIGIN, prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
-from skillwire.host.skill_host import DEFAULT_STATE, check_state, open_cache, open_store
+from skillwire.host.state import USER, check_state, open_cache, open_store
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.server.callers import everything
 from skillwire.server.dialect import MCP_PATH
@@ -152,7 +152,7 @@ async def open_gateway(
     servers: Mapping[str, str | Mapping[str, Any]] | None = None,
     folders: Sequence[str | os.PathLike[str]] = (),
     policy: str | os.PathLike[str] | None = None,
-    state: str | Path = DEFAULT_STATE,
+    state: str | Path = USER,
     limits: Limits = DEFAULT_LIMITS,
 ) -> AsyncGenerator[Gateway]:
     """A gateway for the duration of the block: ``async with open_gateway(config="servers.json") as gateway``.

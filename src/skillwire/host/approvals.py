@@ -7,14 +7,18 @@ new answer for each load (V7).
 
 from __future__ import annotations
 
+import logging
 import shlex
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from inspect import isawaitable, iscoroutinefunction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
-from skillwire.errors import ApprovalError
+from anyio import to_thread
+
+from skillwire.errors import ApprovalError, SkillwireError
 from skillwire.skill.approval import (
     Approval,
     ContentChange,
@@ -26,6 +30,7 @@ from skillwire.skill.approval import (
     has_contents,
 )
 from skillwire.store.contract import LogLine, newest_line
+from skillwire.telemetry import span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,6 +38,8 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
     from skillwire.store.contract import Store
+
+log = logging.getLogger("skillwire.host")
 
 RequestKind: TypeAlias = Literal["load", "dynamic", "execute", "tool", "cross-origin"]
 Decision: TypeAlias = Literal["allow", "deny", "ask"]
@@ -112,7 +119,9 @@ class Answer:
     user: str = ""
 
 
-Ask: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
+Ask: TypeAlias = Callable[[ApprovalRequest], Answer | bool | Awaitable[Answer | bool]]
+"""Asks a person. A plain function runs in a thread, so that it may block, for example in ``input``."""
+AsyncAsk: TypeAlias = Callable[[ApprovalRequest], Awaitable[Answer]]
 Reader: TypeAlias = Callable[[ApprovalRequest], Awaitable[ApprovalRequest]]
 
 
@@ -241,11 +250,33 @@ class Approvals:
 
         A denial is logged here. An approval is logged by ``remember``, which knows the loaded content.
         """
-        decision = self._policy.decide(request)
-        answer = await self._ask(request) if decision == "ask" else Answer(decision == "allow", by="policy")
-        if not answer.yes:
-            await self.decline(request, answer)
-            raise _not_approved(request, answer.note)
+        with span("approval", kind=request.kind, origin=request.origin, skill=request.entry.uri) as record:
+            decision = self._policy.decide(request)
+            is_asked = decision == "ask"
+            answer = await self._answer(request) if is_asked else Answer(decision == "allow", by="policy")
+            record.set(approved=answer.yes, asked=is_asked)
+            if not answer.yes:
+                await self.decline(request, answer)
+                raise _not_approved(request, answer.note)
+            return answer
+
+    async def _answer(self, request: ApprovalRequest) -> Answer:
+        """The answer of the program's ``ask`` function. If the function fails, the request is refused."""
+        try:
+            if iscoroutinefunction(self._ask) or iscoroutinefunction(type(self._ask).__call__):
+                given = self._ask(request)
+            else:
+                given = await to_thread.run_sync(self._ask, request, abandon_on_cancel=True)
+            answer = await given if isawaitable(given) else given
+        except SkillwireError:
+            raise
+        except Exception as error:
+            log.exception("the 'ask' function failed for %r from %r", request.entry.uri, request.origin)
+            raise _ask_failed(request, f"raised {type(error).__name__}") from error
+        if isinstance(answer, bool):
+            return Answer(answer)
+        if not isinstance(answer, Answer):
+            raise _ask_failed(request, f"returned {type(answer).__name__}")
         return answer
 
     async def remember(self, request: ApprovalRequest, answer: Answer, *, after: int | None = None) -> Approval:
@@ -369,6 +400,15 @@ def note_facts(note: str, user: str = "") -> dict[str, str]:
     """A person's note and their user name on this system, as facts of a log line. Empty ones are omitted (Z4)."""
     facts = {"user": user, "note": note.strip()[:_LONGEST_NOTE]}
     return {key: value for key, value in facts.items() if value}
+
+
+def _ask_failed(request: ApprovalRequest, reason: str) -> ApprovalError:
+    return ApprovalError(
+        "ask-failed",
+        f"{request.entry.uri!r:.300} from {request.origin!r} is not approved: the 'ask' function {reason}",
+        "it must return an Answer or a bool; the log of 'skillwire.host' has the exception",
+        rule=_RULES[request.kind],
+    )
 
 
 def _not_approved(request: ApprovalRequest, note: str) -> ApprovalError:

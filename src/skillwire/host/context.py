@@ -28,7 +28,7 @@ def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> s
     Servers with an empty listing are named too: they may have unlisted skills (L2, G1).
     """
     origins = list(origins)
-    servers = [escape_text(origin.label) for origin in origins if not origin.is_local]
+    servers = [escape_text(origin.label) for origin in origins if not origin.is_own]
     if not skills and not servers:
         return ""
     lines = [
@@ -66,8 +66,7 @@ def skill_block(
 ) -> str:
     """A loaded skill: its origin, base URI, list of files, and the instructions between two marks."""
     root = skill_root(parse_uri(entry.uri))
-    depth = len(root.segments)
-    paths = ["/".join(parse_uri(file.uri).segments[depth:]) for file in entry.files]
+    paths = [file.path for file in entry.files]
     shown = "".join(f"\n- {_reference(path)}" for path in paths[:_FILES_SHOWN])
     more = f"\n- and {len(paths) - _FILES_SHOWN} more" if len(paths) > _FILES_SHOWN else ""
     noted = "".join(f"\nnote: {note}" for note in notes)
@@ -100,7 +99,7 @@ def listing_block(name: str, origin: Origin, path: str, names: Sequence[str], *,
 
 def origin_tag(origin: Origin) -> str:
     """The origin of a skill in a form that no server can choose (O1, O2)."""
-    return f"local:{origin.label}" if origin.is_local else f"mcp:{origin.label}"
+    return f"local:{origin.label}" if origin.is_own else f"mcp:{origin.label}"
 
 
 def _reference(text: str) -> str:

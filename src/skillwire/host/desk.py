@@ -20,7 +20,7 @@ import anyio
 
 from skillwire.errors import ApprovalError
 from skillwire.host.approvals import Answer, ApprovalRequest, Approvals, review_command
-from skillwire.host.skill_host import DEFAULT_STATE, open_store
+from skillwire.host.state import USER, open_store
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import Answered, Question, Store
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Callable
     from pathlib import Path
 
-    from skillwire.host.approvals import Ask, RequestKind
+    from skillwire.host.approvals import AsyncAsk, RequestKind
 
 LIVES_SECONDS = 15.0
 _RENEW_SECONDS = 5.0
@@ -38,13 +38,13 @@ _LONGEST_LINE = 1000
 
 
 def ask_at_desk(
-    place: Store | str | Path = DEFAULT_STATE,
+    place: Store | str | Path = USER,
     *,
     by: str = "agent",
     timeout: float | None = None,
     when_asked: Callable[[Question], None] | None = None,
-) -> Ask:
-    """An ``Ask`` that puts its questions into a store: the given one, or that of the state folder at ``place``.
+) -> AsyncAsk:
+    """An ``ask`` function for a host: it puts its questions into a store, given or in the state folder ``place``.
 
     ``by`` names the program that asks. Without ``timeout``, in seconds, it waits without limit. ``when_asked`` is
     called when the question can be answered.

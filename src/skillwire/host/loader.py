@@ -22,14 +22,17 @@ from skillwire.errors import (
     VerificationError,
 )
 from skillwire.host.approvals import ApprovalRequest, Approvals, declines
+from skillwire.host.origins import ServerOrigin, has_other
 from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
+from skillwire.skill.entry import path_inside
 from skillwire.skill.review import review_entry, with_text, with_unread
 from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
+from skillwire.telemetry import event
 
 if TYPE_CHECKING:
     from skillwire.host.approvals import Reader
-    from skillwire.host.origins import Origin, Origins
+    from skillwire.host.origins import Origin, OriginRegistry
     from skillwire.limits import Limits
     from skillwire.skill import SkillEntry
     from skillwire.skill.review import Review
@@ -67,7 +70,9 @@ class Content:
 class Loader:
     """Obtains approvals for skills, and reads the files of approved skills."""
 
-    def __init__(self, approvals: Approvals, origins: Origins, cache: ContentCache | None, limits: Limits) -> None:
+    def __init__(
+        self, approvals: Approvals, origins: OriginRegistry, cache: ContentCache | None, limits: Limits
+    ) -> None:
         self._approvals = approvals
         self._origins = origins
         self._cache = cache
@@ -80,10 +85,10 @@ class Loader:
         bind an approval to. The question then shows what is listed, and the files are fetched afterwards (V5).
         """
         label = origin.label
-        if origin.is_local:  # read it again first: after an edit it is not the declined content any more
+        if origin.is_own:  # read it again first: after an edit it is not the declined content any more
             entry = await self._origins.whole(origin, entry)
         await self._approvals.refuse_if_declined(label, entry)
-        if origin.is_local:
+        if origin.is_own:
             return ApprovedSkill(origin, entry)
 
         approval = await self._approvals.current(label, entry.uri)
@@ -178,7 +183,7 @@ class Loader:
             raise OriginError(
                 "origin-unknown", f"the origin {origin.label!r:.80} was removed", "add it again", rule="O1"
             )
-        if origin.has_other(entry):
+        if has_other(origin, entry):
             raise _skill_changed(entry, "A2")
 
     async def is_still_approved(self, skill: ApprovedSkill) -> bool:
@@ -246,7 +251,7 @@ class Loader:
 
         After a mismatch a fresh entry is fetched (V3).
         """
-        if origin.is_local or entry.is_unpromised(uri):
+        if origin.is_own or entry.is_unpromised(uri):
             return Content(uri, await origin.read_unverified(entry, uri))
         cached = await self._cached(origin, entry, uri)
         if cached is not None:
@@ -276,7 +281,10 @@ class Loader:
         if self._cache is None or resource.digest is None:
             return None
         data = await to_thread.run_sync(self._cache.get, origin.label, resource.uri, resource.digest)
-        return None if data is None else verify_file(entry, resource.uri, data, self._limits)
+        if data is None:
+            return None
+        event("cache_hit", origin=origin.label, file=resource.uri)
+        return verify_file(entry, resource.uri, data, self._limits)
 
     async def _put_in_cache(self, origin: Origin, file: VerifiedFile) -> None:
         if self._cache is not None and not origin.is_removed:
@@ -320,8 +328,8 @@ class Loader:
         """The names directly inside a directory: from the manifest (W3), or from the server if it gives none."""
         root = skill_root(parse_uri(skill.entry.uri))
         children = None
-        if not skill.entry.is_complete and not skill.entry.is_named:
-            children = await skill.origin.list_directory("/".join([str(root), *([path] if path else [])]))
+        if isinstance(skill.origin, ServerOrigin) and not skill.entry.is_complete and not skill.entry.is_named:
+            children = await skill.origin.ask_directory("/".join([str(root), *([path] if path else [])]))
         if children is not None:
             names = [child.name + ("/" if child.is_directory else "") for child in children]
             return names if children.error is None else [*names, f"(partial: {children.error.message})"]
@@ -341,10 +349,9 @@ class Loader:
         """The review of a skill, with hidden text of every text file (B6), and its ``SKILL.md``."""
         review = review_entry(entry)
         skill_md = await self.read_unapproved(origin, entry, entry.uri)
-        depth = len(skill_root(parse_uri(entry.uri)).segments)
         for uri in dict.fromkeys([entry.uri, *(file.uri for file in entry.files)]):
             content = skill_md if uri == entry.uri else await self.read_unapproved(origin, entry, uri)
-            path = "/".join(parse_uri(content.uri).segments[depth:])
+            path = path_inside(entry.uri, content.uri)
             if len(content.data) > self._limits.max_checked_text:
                 review = with_unread(review, path)
                 continue

@@ -39,7 +39,7 @@ class Names:
     """All known skills, by all their names."""
 
     def __init__(self, origins: Iterable[Origin]) -> None:
-        known = [(origin, entry) for origin in origins for entry in origin.entries]
+        known = [(origin, entry) for origin in origins for entry in origin.known]
         qualified = [_qualified(*each) for each in known]
         same_name: dict[str, list[int]] = {}  # by folded name
         meant: dict[str, list[int]] = {}  # which skills a name can mean

@@ -1,7 +1,7 @@
 """Origins: where a host's skills come from, each under a label that the host assigns (O1).
 
-An origin is a catalog with a label: a folder of the user's own (``FolderOrigin``), whose skills need no approval,
-or a server (``ServerOrigin``), which ``RemoteCatalog`` keeps current. Each runs in its own task, so that a server
+An origin is a folder of the user's own (``FolderOrigin``), whose skills need no approval, or a server
+(``ServerOrigin``), a ``RemoteCatalog`` that keeps its listing current. Each runs in its own task, so that a server
 that does not answer delays no other. Until a server has answered, its last listing is used.
 
 Listings of older dialects are short: files and digests are known only after a request for the skill. Nothing is
@@ -11,8 +11,7 @@ fetched before it is needed (V5), so ``whole`` makes that request when a skill i
 from __future__ import annotations
 
 import logging
-from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import anyio
 
@@ -20,18 +19,18 @@ from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.client.entry_table import is_same
 from skillwire.client.link import ServerLink
 from skillwire.client.remote import RemoteCatalog
+from skillwire.client.servers import address_of
 from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
 from skillwire.skill.uri import parse_uri
 from skillwire.skill.verify import verify_file
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
     from skillwire.catalog.contract import Change
     from skillwire.client.connect import ConnectTarget
-    from skillwire.client.dialects.contract import Children
     from skillwire.client.remote import CatalogState
     from skillwire.limits import Limits
     from skillwire.skill import Diagnostic, SkillEntry
@@ -44,155 +43,43 @@ _FOLLOW_SECONDS = 0.5
 log = logging.getLogger("skillwire.host")
 
 
-class Origin(ABC):
-    """One origin. ``state`` is how current ``entries`` are; ``client/remote.py`` explains the values."""
+class FolderOrigin:
+    """A folder on this machine. It is watched, and a skill that is loaded is read again.
 
-    is_local = False  # whether it is the user's own, so that its skills need no approval
+    It lists all its skills, so there is nothing to request: it is never "connected".
+    """
 
-    def __init__(self, label: str) -> None:
-        self.label = label
-        self.is_removed = False
-        self.scope: anyio.CancelScope | None = None  # of the task that keeps it current
-
-    @property
-    @abstractmethod
-    def state(self) -> CatalogState:
-        """How current ``entries`` are."""
-
-    @property
-    @abstractmethod
-    def error(self) -> SkillwireError | None:
-        """Why ``entries`` are not complete."""
-
-    @property
-    @abstractmethod
-    def seen_at(self) -> float | None:
-        """When a server listed ``entries``."""
-
-    @property
-    @abstractmethod
-    def entries(self) -> tuple[SkillEntry, ...]:
-        """The skills that are known now, each with everything that is known about it."""
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """``folder``, or the dialect that the server speaks; empty while it is unknown."""
-
-    @property
-    @abstractmethod
-    def is_connected(self) -> bool:
-        """Whether unlisted skills can be requested now."""
-
-    @abstractmethod
-    def listed(self, uri: str) -> SkillEntry | None:
-        """The entry of a skill as it was listed."""
-
-    @abstractmethod
-    def entry(self, uri: str) -> SkillEntry | None:
-        """The entry of a skill, with everything that is known about it."""
-
-    @abstractmethod
-    async def problems(self) -> Sequence[Diagnostic]:
-        """The problems of its skills."""
-
-    @abstractmethod
-    async def find(self, uri: str) -> SkillEntry:
-        """Request one skill, which need not be listed (G1); ``OriginError`` if that is not possible now."""
-
-    @abstractmethod
-    async def whole(self, entry: SkillEntry) -> SkillEntry:
-        """The whole entry, for a skill that is loaded or reviewed (G1, V5)."""
-
-    @abstractmethod
-    async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
-        """One file, verified against ``entry`` (V1, V2, V4)."""
-
-    @abstractmethod
-    async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
-        """One file about which ``entry`` promises nothing (V7), or of a folder."""
-
-    @abstractmethod
-    async def list_directory(self, uri: str) -> Children | None:
-        """A directory as the origin reads it; ``None`` if the entries show everything."""
-
-    @abstractmethod
-    async def settle(self) -> None:
-        """Wait until it has answered or failed."""
-
-    @abstractmethod
-    async def run(self, changed: Callable[[], None]) -> None:
-        """Keep it current until cancelled, and call ``changed`` after each change."""
-
-    def has_other(self, entry: SkillEntry) -> bool:
-        """Whether the skill has other files or frontmatter now (A2, A6).
-
-        A skill that is not listed proves nothing, and neither does a short listing that agrees with ``entry``.
-        What was approved before its files were known is compared with the listing.
-        """
-        known, listed = self.entry(entry.uri), self.listed(entry.uri)
-        if known is None or is_same(known, entry) or (known is listed and _is_part(known, entry)):
-            return False
-        return listed is None or not is_same(listed, entry)
-
-
-class FolderOrigin(Origin):
-    """A folder on this machine. It is watched, and a skill that is loaded is read again."""
-
-    is_local = True
+    is_own = True  # it is the user's own, so its skills need no approval
+    is_connected = False
+    is_removed = False
+    kind = "folder"
+    seen_at = None
+    scope: anyio.CancelScope | None = None  # of the task that keeps it current
 
     def __init__(self, label: str, path: Path, limits: Limits) -> None:
-        super().__init__(label)
-        self._state: CatalogState = "complete"
-        self._error: SkillwireError | None = None
+        self.label = label
+        self.address = str(path)
+        self.state: CatalogState = "complete"
+        self.error: SkillwireError | None = None
+        self.known: tuple[SkillEntry, ...] = ()
         self._limits = limits
         self._catalog = DirectoryCatalog(path)
-        self._entries: tuple[SkillEntry, ...] = ()
         try:
             self._catalog.load()
             self._take()
         except SkillwireError as error:
-            self._state, self._error = "unreachable", error
-
-    @property
-    def state(self) -> CatalogState:
-        """``partial`` if a skill cannot be used."""
-        return self._state
-
-    @property
-    def error(self) -> SkillwireError | None:
-        """Why the folder cannot be read."""
-        return self._error
-
-    @property
-    def seen_at(self) -> float | None:
-        """A folder is always current."""
-        return None
-
-    @property
-    def kind(self) -> str:
-        """It is a folder."""
-        return "folder"
-
-    @property
-    def is_connected(self) -> bool:
-        """A folder lists all its skills, so there is nothing to request."""
-        return False
-
-    @property
-    def entries(self) -> tuple[SkillEntry, ...]:
-        """The skills of the folder."""
-        return self._entries
+            self.state, self.error = "unreachable", error
+            log.warning("the folder %r cannot be read: %s [%s]", label, error.message, error.reference)
 
     def listed(self, uri: str) -> SkillEntry | None:
         """The entry of a skill."""
-        return next((entry for entry in self._entries if entry.uri == uri), None)
+        return next((entry for entry in self.known if entry.uri == uri), None)
 
-    entry = listed
+    held = listed
 
-    async def problems(self) -> Sequence[Diagnostic]:
+    async def problems(self) -> list[Diagnostic]:
         """Skills that are not served, and why."""
-        found = () if self._error is not None else self._catalog.snapshot().problems()
+        found = () if self.error is not None else self._catalog.snapshot().problems()
         return [problem for problem in found if problem.refuses]
 
     async def find(self, uri: str) -> SkillEntry:  # noqa: ARG002
@@ -203,7 +90,7 @@ class FolderOrigin(Origin):
         """The skill, read again."""
         await self._catalog.refresh([self._catalog.on_disk(parse_uri(entry.uri).path)])
         self._take()
-        now = self.entry(entry.uri)
+        now = self.held(entry.uri)
         if now is None:
             raise NotFoundError(
                 "skill-unknown",
@@ -221,16 +108,12 @@ class FolderOrigin(Origin):
         """The current bytes of one file: the user may have edited it after the skill was loaded."""
         return (await self._catalog.read_file(uri)).data
 
-    async def list_directory(self, uri: str) -> Children | None:  # noqa: ARG002
-        """The entries show everything."""
-        return None
-
     async def settle(self) -> None:
         """It was read when it was added."""
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Watch the folder."""
-        if self._error is not None:
+        """Watch the folder until cancelled, and call ``changed`` after each change."""
+        if self.error is not None:
             return
 
         def take(_: Change) -> None:
@@ -247,67 +130,44 @@ class FolderOrigin(Origin):
 
     def _take(self) -> None:
         snapshot = self._catalog.snapshot()
-        self._entries = tuple(record.entry for _, record in snapshot.records())
-        self._state = "partial" if any(problem.refuses for problem in snapshot.problems()) else "complete"
+        self.known = tuple(record.entry for _, record in snapshot.records())
+        self.state = "partial" if any(problem.refuses for problem in snapshot.problems()) else "complete"
 
 
-class ServerOrigin(Origin):
+class ServerOrigin(RemoteCatalog):
     """An MCP server."""
 
-    def __init__(self, label: str, catalog: RemoteCatalog) -> None:
-        super().__init__(label)
-        self.catalog = catalog
+    is_own = False
+    is_removed = False
+    scope: anyio.CancelScope | None = None  # of the task that keeps it current
+    _warned = ""
 
-    @property
-    def state(self) -> CatalogState:
-        """How current the entries are."""
-        return self.catalog.state
-
-    @property
-    def error(self) -> SkillwireError | None:
-        """Why they are not complete."""
-        return self.catalog.error
-
-    @property
-    def seen_at(self) -> float | None:
-        """When they were listed."""
-        return self.catalog.seen_at
-
-    @property
-    def entries(self) -> tuple[SkillEntry, ...]:
-        """The listed skills; those that were requested with their whole entries."""
-        return self.catalog.known
+    def __init__(self, link: ServerLink, address: str, *, store: Store, limits: Limits) -> None:
+        super().__init__(link, store=store, limits=limits, closed=True)
+        self.address = address
 
     @property
     def kind(self) -> str:
-        """The dialect, once the server has listed its skills in this run."""
-        return self.catalog.dialect or "" if self.state in ("complete", "partial") else ""
+        """The dialect, once the server has listed its skills in this run; else empty."""
+        return self.dialect or "" if self.state in ("complete", "partial") else ""
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a connection."""
-        return self.catalog.client is not None
+        """Whether unlisted skills can be requested now."""
+        return self.client is not None
 
-    def listed(self, uri: str) -> SkillEntry | None:
-        """The entry of a skill as it was listed."""
-        return self.catalog.listed(uri)
-
-    def entry(self, uri: str) -> SkillEntry | None:
-        """The entry of a skill; the whole one if it was requested."""
-        return self.catalog.held(uri)
-
-    async def problems(self) -> Sequence[Diagnostic]:
+    async def problems(self) -> list[Diagnostic]:
         """Entries that cannot be used."""
-        return [problem for problem in await self.catalog.problems() if problem.reference != "listing-partial"]
+        return [problem for problem in await super().problems() if problem.reference != "listing-partial"]
 
     async def find(self, uri: str) -> SkillEntry:
-        """Request one skill."""
+        """Request one skill, which need not be listed (G1); ``OriginError`` if that is not possible now."""
         if not self.is_connected:
             raise _not_asked(self.label)
-        return await self.catalog.ask_skill(uri)
+        return await self.ask_skill(uri)
 
     async def whole(self, entry: SkillEntry) -> SkillEntry:
-        """The entry, requested from the server if the listing is short.
+        """The entry, requested from the server if the listing is short (G1, V5).
 
         If all its files have digests then, these are the skill: an unlisted file is never read (V2). If not, the
         entry stays as it was listed, and cannot be verified (V7). A skill that the server knows by name has files
@@ -319,43 +179,41 @@ class ServerOrigin(Origin):
         if not self.is_connected:
             return self._still_known(entry)
         given = {name: value for name, value in entry.arguments.items() if value is not None}
-        whole = await self.catalog.ask_skill(entry.uri, given)
+        whole = await self.ask_skill(entry.uri, given)
         if given or has_contents(whole) or whole.is_named:
             return whole
         return listed or whole
 
     async def fetch(self, entry: SkillEntry, uri: str) -> VerifiedFile:
-        """One file, verified."""
+        """One file, verified against ``entry`` (V1, V2, V4)."""
         self._check_connected()
-        return await self.catalog.fetch(entry, uri)
+        return await super().fetch(entry, uri)
 
     async def read_unverified(self, entry: SkillEntry, uri: str) -> bytes:
-        """One file about which nothing is promised."""
+        """One file about which nothing is promised (V7)."""
         self._check_connected()
-        return await self.catalog.read_unverified(entry, uri)
-
-    async def list_directory(self, uri: str) -> Children | None:
-        """A directory as the server reads it."""
-        self._check_connected()
-        return await self.catalog.ask_directory(uri)
-
-    async def settle(self) -> None:
-        """Wait for the first listing."""
-        await self.catalog.settle()
+        return await super().read_unverified(entry, uri)
 
     async def run(self, changed: Callable[[], None]) -> None:
-        """Connect, and follow the listing."""
+        """Connect, and follow the listing until cancelled. ``changed`` is called after each change."""
 
         async def watch_state() -> None:
             while True:
-                await self.catalog.next_state()
+                await self.next_state()
                 changed()
 
-        with self.catalog.changes() as changes:
+        with self.changes() as changes:
             changes.forward(lambda _: changed())
             async with anyio.create_task_group() as group:
                 group.start_soon(watch_state)
-                await self.catalog.follow()
+                await self.follow()
+
+    def lost(self, error: SkillwireError) -> None:
+        """Keep the last listing. Each new reason is logged once."""
+        if error.message != self._warned:
+            self._warned = error.message
+            log.warning("the origin %r failed: %s [%s]", self.label, error.message, error.reference)
+        super().lost(error)
 
     def _check_connected(self) -> None:
         if not self.is_connected:
@@ -368,7 +226,7 @@ class ServerOrigin(Origin):
 
     def _still_known(self, entry: SkillEntry) -> SkillEntry:
         """The last entry of the skill that the server gave."""
-        known = self.entry(entry.uri)
+        known = self.held(entry.uri)
         if known is not None and has_contents(known):
             return known
         if not has_contents(entry):
@@ -381,7 +239,27 @@ class ServerOrigin(Origin):
         return entry
 
 
-class Origins:
+Origin: TypeAlias = FolderOrigin | ServerOrigin
+
+
+def has_other(origin: Origin, entry: SkillEntry) -> bool:
+    """Whether the skill has other files or frontmatter now (A2, A6).
+
+    A skill that is not listed proves nothing, and neither does a short listing that agrees with ``entry``. What
+    was approved before its files were known is compared with the listing.
+    """
+    known, listed = origin.held(entry.uri), origin.listed(entry.uri)
+    if known is None or is_same(known, entry):
+        return False
+    if known is listed and known.is_short and has_contents(entry):
+        # Of a skill known by name, a listing has the whole frontmatter.
+        is_renamed = known.is_named and known.frontmatter != entry.frontmatter
+        if agrees(contents_of(entry), known) and not is_renamed:
+            return False
+    return listed is None or not is_same(listed, entry)
+
+
+class OriginRegistry:
     """All origins of a host. ``changed`` is called after every change of one.
 
     With ``instructions``, skills that a server's instructions name are known too, once the server gave them (I5).
@@ -413,16 +291,16 @@ class Origins:
         self._origins[label] = FolderOrigin(label, path, self._limits)
         return self._origins[label]
 
-    async def add_server(self, label: str, target: ConnectTarget) -> Origin:
+    async def add_server(self, label: str, target: ConnectTarget) -> ServerOrigin:
         """Add a server with its last listing; ``run`` connects to it."""
         self._check_label(label)
         link = ServerLink(
             label, target, limits=self._limits, instructions=self._instructions, poll_seconds=_POLL_SECONDS
         )
-        catalog = RemoteCatalog(link, store=self._store, limits=self._limits, closed=True)
-        self._origins[label] = ServerOrigin(label, catalog)
-        await catalog.load_saved()
-        return self._origins[label]
+        origin = ServerOrigin(link, address_of(target), store=self._store, limits=self._limits)
+        self._origins[label] = origin
+        await origin.load_saved()
+        return origin
 
     def remove(self, label: str) -> None:
         """Remove an origin, and disconnect from it."""
@@ -432,12 +310,6 @@ class Origins:
         if origin.scope is not None:
             origin.scope.cancel()
         self._changed()
-
-    async def settle(self, seconds: float) -> None:
-        """Wait until every origin has answered or failed once, for at most ``seconds``."""
-        with anyio.move_on_after(seconds):
-            for origin in list(self._origins.values()):
-                await origin.settle()
 
     async def whole(self, origin: Origin, entry: SkillEntry) -> SkillEntry:
         """The whole entry of a skill that is loaded or reviewed."""
@@ -464,13 +336,6 @@ class Origins:
             raise OriginError(
                 "origin-invalid", f"{label!r:.80} is not a valid label", "use letters, digits, - _ .", rule="O1"
             )
-
-
-def _is_part(listed: SkillEntry, entry: SkillEntry) -> bool:
-    """Whether a short listing agrees with ``entry``. Of a skill known by name, it has the whole frontmatter."""
-    if not listed.is_short or not has_contents(entry):
-        return False
-    return agrees(contents_of(entry), listed) and not (listed.is_named and listed.frontmatter != entry.frontmatter)
 
 
 def _not_asked(label: str) -> OriginError:

@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from skillwire.errors import OriginError, ProtocolError
 from skillwire.host.approvals import declines
 from skillwire.skill.approval import agrees, covers, fingerprint, fingerprint_of
-from skillwire.skill.model import TokenEstimate, estimate_tokens
+from skillwire.skill.hidden import encode_hidden
+from skillwire.skill.model import TokenEstimate, escape_text, estimate_tokens
 
 if TYPE_CHECKING:
+    from skillwire.client.remote import CatalogState
     from skillwire.errors import SkillwireError
     from skillwire.host.names import NamedEntry
     from skillwire.skill.approval import Approval
@@ -24,6 +26,7 @@ ApprovalStatus: TypeAlias = Literal["local", "approved", "changed", "revoked", "
 
 _FOR_MODEL = {
     "not-approved": "The user has not approved this skill. Continue without it, or ask the user to approve it.",
+    "ask-failed": "This skill needs the user's approval, and the user could not be asked. Continue without it.",
     "cannot-ask": "This skill needs the user's approval, and the user cannot be asked now. Continue without it.",
     "no-answer": "This skill needs the user's approval, and no answer came in time. Continue without it.",
     "skill-declined": "The user declined this skill. Continue without it.",
@@ -35,7 +38,10 @@ _FOR_MODEL = {
     "argument-unknown": "This skill takes no such arguments. Call load_skill again without them.",
     "skill-not-loaded": "Load the skill before reading its files.",
     "file-unlisted": "The skill has no such file. Use a path from the skill's list of files.",
+    "argument-invalid": "It has the wrong type. Follow the schema of the tool.",
+    "tool-unknown": "There is no such tool.",
 }
+_LONGEST_SUBJECT = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +49,7 @@ class Refusal:
     """Why a request was refused.
 
     ``choices`` are origin labels that the model may choose from (O1). ``missing`` are the names of required
-    arguments (P2).
+    arguments (P2). ``subject`` is what was refused, as the model called it: a skill, a file, a tool, an argument.
     """
 
     reference: str
@@ -52,21 +58,30 @@ class Refusal:
     hint: str
     choices: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()
+    subject: str = ""
 
     @property
     def for_model(self) -> str:
         """A short text for the model, without the message and the hint, which are for people."""
         text = _FOR_MODEL.get(self.reference, f"This was refused ({self.reference}). Continue without it.")
+        if self.subject:
+            text = f"Refused: {self.subject}. {text}"
         if self.missing:
             return f"{text} Missing: {', '.join(self.missing)}."
         return f"{text} Choose one of: {', '.join(self.choices)}." if self.choices else text
 
 
-def refusal_of(error: SkillwireError) -> Refusal:
+def refusal_of(error: SkillwireError, subject: str = "") -> Refusal:
     """The refusal for an error."""
     choices = error.choices if isinstance(error, OriginError) else ()
     missing = error.missing if isinstance(error, ProtocolError) else ()
-    return Refusal(error.reference, error.rule, error.message, error.hint, choices, missing)
+    return Refusal(error.reference, error.rule, error.message, error.hint, choices, missing, subject)
+
+
+def quoted(text: str) -> str:
+    """Text that the model wrote, in quotes: short, on one line, and with invisible characters encoded (O2)."""
+    shown = " ".join(text.split())[:_LONGEST_SUBJECT]
+    return f'"{escape_text(encode_hidden(shown))}"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +115,33 @@ class ToolResult:
     def is_error(self) -> bool:
         """Whether the call was refused."""
         return self.refusal is not None
+
+
+@dataclass(frozen=True, slots=True)
+class OriginStatus:
+    """The state of an origin: a server or a folder under the label that the host assigned.
+
+    connecting   a server has not listed its skills yet
+    complete     all skills are known
+    partial      some entries cannot be used, or the listing ended with an error
+    stale        the listing is from before the connection was lost
+    unreachable  nothing is known
+
+    ``address`` is a URL without secrets, a program, or a folder. ``dialect`` is empty while it is unknown.
+    """
+
+    label: str
+    address: str
+    state: CatalogState
+    dialect: str
+    skills: int
+    seen_at: float | None
+    error: SkillwireError | None
+
+    @property
+    def hint(self) -> str:
+        """What to do about the error."""
+        return "" if self.error is None else self.error.hint
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +180,7 @@ def approval_status(
     """The state of a skill's approval; ``SkillStatus`` explains the values."""
     origin, entry = skill.origin, skill.entry
     is_declined = decision is not None and declines(decision, entry)
-    if origin.is_local:
+    if origin.is_own:
         return "declined" if is_declined else "local"
     if approval is not None:
         is_same = covers(approval, origin.label, entry) or agrees(approval.contents, entry)

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from mcp.server.context import CallNext, HandlerResult
 
-    from skillwire.catalog.contract import Catalog, DirectoryChild, Page, SkillTemplate
+    from skillwire.catalog.contract import Catalog, Page, SkillTemplate
     from skillwire.server.dialect import Context, Handler, ServedSkills
     from skillwire.server.fallback import Fallback
     from skillwire.server.notifications import Notifier

@@ -32,7 +32,7 @@ def endless(skills: list[Any], *, cursors: Any = None) -> Any:
 
 
 def failed(host: Any) -> tuple[str, str]:
-    error = host.origins.get("evil").error
+    error = host.registry.get("evil").error
     assert error is not None
     assert error.hint
     return error.reference, error.rule
@@ -62,7 +62,7 @@ async def test_pages_of_nothing_are_no_listing(web: HostileOrigin, state: Path) 
     async with web.host(state, calm=False) as host:
         await host.until(lambda: host.state("evil") == "partial")
         assert failed(host) == ("page-repeats", "B3")
-        assert host.origins.get("evil").entries == ()
+        assert host.registry.get("evil").known == ()
         assert not (await host.load("own")).is_error
         assert_refused(await host.load("flat"), "skill-unknown", "N1")
 
@@ -128,6 +128,6 @@ async def test_a_listing_that_eats_the_servers_budget_is_stopped(web: HostileOri
         **{**{name: getattr(SMALL, name) for name in SMALL.__slots__}, "max_message_bytes": 4 << 20}
     )
     async with web.host(state, calm=False, limits=limits) as host:
-        await host.until(lambda: host.origins.get("evil").error is not None)
+        await host.until(lambda: host.registry.get("evil").error is not None)
         assert failed(host) == ("server-budget", "B2")
         assert web.sent < 16 << 20

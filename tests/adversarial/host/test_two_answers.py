@@ -121,7 +121,7 @@ async def test_a_fresh_entry_that_is_none_changes_nothing(web: HostileOrigin, st
         await host.load("flat")
         result = await host.read("flat", "notes.md")
         assert_refused(result, "size-mismatch", "V1")
-        assert [entry.uri for entry in host.origins.get("evil").entries] == [SKILL]
+        assert [entry.uri for entry in host.registry.get("evil").known] == [SKILL]
         await assert_nothing_got_out(host, state, result)
 
 

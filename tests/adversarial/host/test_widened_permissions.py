@@ -50,7 +50,7 @@ async def test_a_skill_that_is_approved_got_nothing_of_what_it_asked_for(evil: H
         assert person.asked[0].summary.tools == ("Bash(*)", "Write", "tool:execute")
         assert set(person.asked[0].summary.widening) == {"allowed-tools", "hooks", "permissions", "mcp-servers"}
         assert person.asked[0].summary.scripts == ("scripts/run.sh",)
-        assert (host.granted(), [origin.label for origin in host.origins]) == (frozenset(), ["mine", "evil"])
+        assert (host.granted(), [origin.label for origin in host.registry]) == (frozenset(), ["mine", "evil"])
         refusal = await host.gate("Bash")
         assert refusal is not None
         assert (refusal.reference, refusal.rule) == ("not-approved", "A5")

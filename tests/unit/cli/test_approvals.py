@@ -10,7 +10,7 @@ import pytest
 
 from rules import rule
 from skillwire.cli.main import run
-from skillwire.host.skill_host import open_store
+from skillwire.host.state import open_store
 from skillwire.skill.approval import Approval, make_contents
 from skillwire.store.contract import LogLine, StoredOrigin
 

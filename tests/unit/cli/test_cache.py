@@ -10,7 +10,7 @@ import pytest
 
 from rules import rule
 from skillwire.cli.main import run
-from skillwire.host.skill_host import open_cache
+from skillwire.host.state import open_cache
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import build_entry
 from skillwire.skill.verify import verify_file

@@ -13,7 +13,7 @@ import pytest
 from rules import rule
 from skillwire.cli.main import run
 from skillwire.cli.origins import where_of
-from skillwire.host.skill_host import open_store
+from skillwire.host.state import open_store
 from trees import skill_md, write_tree
 
 SECRET = "s3cret"

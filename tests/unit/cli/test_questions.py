@@ -13,7 +13,7 @@ import pytest
 from host.stage import entry_of
 from rules import rule
 from skillwire.cli.main import run
-from skillwire.host.skill_host import open_store
+from skillwire.host.state import open_store
 from skillwire.skill.approval import fingerprint_of
 from skillwire.skill.hidden import HiddenFind, HiddenKind
 from skillwire.store.contract import Question

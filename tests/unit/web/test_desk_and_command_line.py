@@ -21,7 +21,7 @@ from skillwire.cli.main import VERBS, run
 from skillwire.host.approval_export import approvals_as_document
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
-from skillwire.host.host import Host
+from skillwire.host.host import SkillHost
 from skillwire.server.http import listen
 from skillwire.skill.approval import Approval, contents_of
 from skillwire.skill.review import review_entry
@@ -293,7 +293,7 @@ async def test_an_export_and_the_log_are_the_same_both_ways(
 async def test_no_action_is_missing_in_the_table() -> None:
     """Every form of the desk, and every verb that says who decides."""
     with closing(listen("127.0.0.1", 0)) as listener:
-        app: Any = DeskServer(Host(MemoryStore()), listener).app()
+        app: Any = DeskServer(SkillHost(MemoryStore()), listener).app()
     forms = {
         route.path.partition("/{")[0]
         for route in app._app.routes

@@ -266,7 +266,7 @@ async def test_a_desk_that_cannot_tell_does_not_say_that_the_content_is_another(
         async def away(*given: object) -> object:
             raise UpstreamError("origin-away", "it is away", "try again")
 
-        at.host.origins.whole = away  # type: ignore[method-assign, assignment]
+        at.host.registry.whole = away  # type: ignore[method-assign, assignment]
         page = await at.get(place)
         assert f'<a href="{PLACE}">' in page
         assert not re.search(rf'<a href="{PLACE}">[^<]*</a>[^<]*<strong>', page)

@@ -35,7 +35,7 @@ async def newest(at: AtDesk) -> LogLine:
 
 
 def entry_at(at: AtDesk, uri: str = FLAT) -> SkillEntry:
-    entry = at.host.origins.get("acme").entry(uri)
+    entry = at.host.registry.get("acme").held(uri)
     assert entry is not None
     return entry
 

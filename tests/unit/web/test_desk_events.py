@@ -14,7 +14,7 @@ from desks import at_desk
 from host.stage import SECONDS, rotate
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
-from skillwire.host.skill_host import open_store
+from skillwire.host.state import open_store
 from skillwire.skill.review import review_entry
 from skillwire.store.contract import LogLine
 

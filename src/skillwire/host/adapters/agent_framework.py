@@ -17,10 +17,10 @@ except ImportError as error:
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Collection
 
-    from skillwire.host.host import Host
+    from skillwire.host.conversation import Conversation
 
 
-def skills_provider(host: Host, *, harmless: Collection[str] = ()) -> HostSkillsProvider:
+def skills_provider(host: Conversation, *, harmless: Collection[str] = ()) -> HostSkillsProvider:
     """A context provider for the skills of a host. The host asks for approvals, which are bound to content (A1).
 
     While text of a server's skill is in the context, each call of another tool of the agent needs a grant (A5).
@@ -32,7 +32,7 @@ def skills_provider(host: Host, *, harmless: Collection[str] = ()) -> HostSkills
 class HostSkillsProvider(af.ContextProvider):
     """Adds the list of skills, the host's tools and the gate to each run of its agent."""
 
-    def __init__(self, host: Host, harmless: Collection[str]) -> None:
+    def __init__(self, host: Conversation, harmless: Collection[str]) -> None:
         super().__init__("skillwire")
         self._host = host
         self._tools = [_skill_tool(host, tool) for tool in host.tools("mcp")]
@@ -58,7 +58,7 @@ class _SkillTool(af.FunctionTool):
 
 
 class _Gate(af.FunctionMiddleware):
-    def __init__(self, host: Host, harmless: Collection[str]) -> None:
+    def __init__(self, host: Conversation, harmless: Collection[str]) -> None:
         self._host = host
         self._harmless = harmless
 
@@ -75,7 +75,7 @@ class _Gate(af.FunctionMiddleware):
             context.result = refusal.for_model
 
 
-def _skill_tool(host: Host, tool: dict[str, Any]) -> _SkillTool:
+def _skill_tool(host: Conversation, tool: dict[str, Any]) -> _SkillTool:
     async def call(
         name: str | None = None,
         path: str | None = None,

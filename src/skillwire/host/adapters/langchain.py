@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from langchain.agents.middleware import ModelRequest, ModelResponse, ToolCallRequest
     from langgraph.types import Command
 
-    from skillwire.host.host import Host
+    from skillwire.host.conversation import Conversation
 
 
 class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -32,7 +32,7 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
     ``harmless`` if it runs no code.
     """
 
-    def __init__(self, host: Host, *, harmless: Collection[str] = ()) -> None:
+    def __init__(self, host: Conversation, *, harmless: Collection[str] = ()) -> None:
         super().__init__()
         self.tools = [_tool(host, tool) for tool in host.tools("mcp")]
         self._host = host
@@ -65,7 +65,7 @@ class SkillsMiddleware(AgentMiddleware[Any, Any, Any]):
         return ToolMessage(refusal.for_model, name=name, tool_call_id=call_id, status="error")
 
 
-def _tool(host: Host, tool: dict[str, Any]) -> BaseTool:
+def _tool(host: Conversation, tool: dict[str, Any]) -> BaseTool:
     name: str = tool["name"]
 
     async def call(**arguments: Any) -> str:

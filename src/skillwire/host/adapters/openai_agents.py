@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from agents import RunContextWrapper, Tool
     from agents.tool_context import ToolContext
 
-    from skillwire.host.host import Host
+    from skillwire.host.conversation import Conversation
 
 
 @dataclass
@@ -34,7 +34,7 @@ class SkillsAgent(Agent[Any]):
     handoff sees the same conversation, so it has to be a ``SkillsAgent`` of the same host.
     """
 
-    host: Host = field(kw_only=True)
+    host: Conversation = field(kw_only=True)
     harmless: Collection[str] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
@@ -93,7 +93,7 @@ class SkillsAgent(Agent[Any]):
 
 
 class _Gate(ToolInputGuardrail[Any]):
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Conversation) -> None:
         super().__init__(self._check, name="skill_gate")
         self.host = host
 
@@ -111,7 +111,7 @@ class _SkillTool(FunctionTool):
 class _GatedFunction:
     """The function of a tool, which runs if the gate allows it."""
 
-    def __init__(self, host: Host, name: str, run: Callable[..., Any]) -> None:
+    def __init__(self, host: Conversation, name: str, run: Callable[..., Any]) -> None:
         self.host, self._name, self._run = host, name, run
 
     async def __call__(self, *arguments: Any) -> Any:
@@ -122,7 +122,7 @@ class _GatedFunction:
         return await result if inspect.isawaitable(result) else result
 
 
-def _skill_tool(host: Host, tool: dict[str, Any]) -> FunctionTool:
+def _skill_tool(host: Conversation, tool: dict[str, Any]) -> FunctionTool:
     name: str = tool["name"]
 
     async def call(context: ToolContext[Any], text: str) -> str:  # noqa: ARG001 - the SDK's signature

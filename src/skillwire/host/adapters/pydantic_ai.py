@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pydantic_ai.messages import ToolCallPart
     from pydantic_ai.output import OutputContext
 
-    from skillwire.host.host import Host
+    from skillwire.host.conversation import Conversation
 
 _ARGUMENTS = SchemaValidator(core_schema.dict_schema(core_schema.str_schema(), core_schema.any_schema()))
 # Marks the host's own tools, whose names may get a prefix. It is random, so that no other tool can have it.
@@ -41,7 +41,7 @@ class SkillsCapability(AbstractCapability[Any]):
     grant (A5). List a tool in ``harmless`` if it runs no code.
     """
 
-    host: Host
+    host: Conversation
     harmless: Collection[str] = field(default=(), kw_only=True)
 
     @classmethod
@@ -86,7 +86,7 @@ class SkillsCapability(AbstractCapability[Any]):
 
 
 class _SkillsToolset(AbstractToolset[Any]):
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: Conversation) -> None:
         self._host = host
 
     @property

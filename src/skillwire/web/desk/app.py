@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.types import ASGIApp, Receive, Scope, Send
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
     from skillwire.server.signals import StopSignals
     from skillwire.store.contract import Question
@@ -48,7 +48,7 @@ _MAX_CONNECTIONS = 256
 class Desk:
     """The state that all pages share. ``by`` is the name of the user, for the log."""
 
-    host: Host
+    host: SkillHost
     by: str = "user"
     reader: Reader = field(init=False)
     watcher: Watcher = field(init=False)
@@ -84,7 +84,7 @@ class Desk:
 
     async def find_skill(self, label: str, uri: str) -> NamedEntry:
         """A skill by origin and URI, with its complete entry if its server responds."""
-        self.host.origins.get(label)
+        self.host.registry.get(label)
         try:
             return await self.host.find(uri, label)
         except (UpstreamError, OriginError):  # the server does not respond: use the known entry
@@ -92,7 +92,7 @@ class Desk:
 
     def known_skill(self, label: str, uri: str) -> NamedEntry:
         """A skill with its known entry, without a request to its server."""
-        origin = self.host.origins.get(label)
+        origin = self.host.registry.get(label)
         for named in self.host.names.skills:
             if named.origin is origin and named.entry.uri == uri:
                 return named
@@ -117,7 +117,7 @@ class Desk:
 class DeskServer:
     """A desk on a listening socket. ``link`` admits one browser, once."""
 
-    def __init__(self, host: Host, listener: socket.socket, *, by: str = "user") -> None:
+    def __init__(self, host: SkillHost, listener: socket.socket, *, by: str = "user") -> None:
         address, port = listener.getsockname()[:2]
         if not ipaddress.ip_address(address).is_loopback:
             listener.close()

@@ -32,7 +32,7 @@ from skillwire.store.contract import LogLine
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
     from skillwire.host.origins import Origin
     from skillwire.skill.approval import Approval
@@ -68,7 +68,7 @@ class Standing:
         return f"{self.state}-{sha256(facts.encode()).hexdigest()[:16]}"
 
 
-async def standing_of(host: Host, skill: NamedEntry) -> Standing:
+async def standing_of(host: SkillHost, skill: NamedEntry) -> Standing:
     """The standing of a skill whose entry was completed: digests that are still missing will stay missing."""
     decision = await host.approvals.decided(skill.origin.label, skill.entry.uri)
     approval = await host.approvals.current(skill.origin.label, skill.entry.uri)

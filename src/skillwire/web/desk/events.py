@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.responses import Response
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
 
 _POLL_SECONDS = 0.5
 _KEEP_ALIVE_SECONDS = 15.0
@@ -34,7 +34,7 @@ log = logging.getLogger("skillwire.desk")
 class Watcher:
     """Counts changes. ``run`` polls for them until it is cancelled."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: SkillHost) -> None:
         self._host = host
         self._changed = anyio.Event()
         self._streams = 0
@@ -98,7 +98,7 @@ class Watcher:
         """
         store = self._host.store
         waiting = [question.id for question in await store.questions(time.time())]
-        origins = [(each.label, each.state, each.error, each.entries) for each in self._host.origins]
+        origins = [(each.label, each.state, each.error, each.known) for each in self._host.registry]
         same = [(label, state, id(error), id(entries)) for label, state, error, entries in origins]
         self._compared = origins  # keeps the objects alive until the next snapshot, so that no id is used again
         return await store.version(), waiting, same

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import BaseRoute
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.origins import Origin
     from skillwire.skill import Diagnostic
     from skillwire.store.contract import Question
@@ -145,7 +145,7 @@ def pages_of(count: int) -> int:
 class SkillRows:
     """The rows of all known skills, cached until the store or an origin changes."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: SkillHost) -> None:
         self._host = host
         self._rows: list[SkillRow] = []
         self._key: tuple[object, ...] = ()
@@ -165,7 +165,7 @@ class SkillRows:
 
     async def all(self) -> list[SkillRow]:
         """The listed skills, and approved ones that are no longer listed, by origin and URI."""
-        health = tuple((origin.label, is_unreachable(origin)) for origin in self._host.origins)
+        health = tuple((origin.label, is_unreachable(origin)) for origin in self._host.registry)
         key = await self._host.store.version(), self._host.names, health  # a new list has new names
         if key != self._key:
             self._rows, self._key = await self._create_rows(), key
@@ -193,7 +193,7 @@ class SkillRows:
                 is_unreachable(origin),
                 tuple(islice(others, _MAX_NAMES)),
             )
-        labels = {origin.label: origin for origin in host.origins}
+        labels = {origin.label: origin for origin in host.registry}
         for key, approval in approvals.items():
             if key not in rows:
                 name, files = f"{approval.origin}:{approval.uri}", len(file_digests(approval.contents))
@@ -202,13 +202,13 @@ class SkillRows:
         return [rows[key] for key in sorted(rows)]
 
 
-async def list_origins(host: Host) -> list[OriginRow]:
+async def list_origins(host: SkillHost) -> list[OriginRow]:
     """Every origin, by label."""
-    origins = sorted(host.origins, key=lambda origin: origin.label)
+    origins = sorted(host.registry, key=lambda origin: origin.label)
     return [OriginRow(origin, await origin.problems() if origin.kind else ()) for origin in origins]
 
 
-async def list_questions(host: Host) -> list[QuestionRow]:
+async def list_questions(host: SkillHost) -> list[QuestionRow]:
     """Open questions, oldest first. Equal questions of several programs are one row."""
     groups: dict[tuple[str, ...], list[Question]] = {}
     for question in await host.store.questions(time.time()):

@@ -113,7 +113,7 @@ def _log_routes(desk: Desk) -> list[BaseRoute]:
             return page_response(request, "desk/log.html", block="lines", **context)
         filters = choice._replace(before=0)._asdict()  # an export has all pages
         query = urlencode({name: value for name, value in filters.items() if value})
-        labels = sorted({origin.label for origin in desk.host.origins})
+        labels = sorted({origin.label for origin in desk.host.registry})
         return await desk.show(request, "desk/log.html", query=query, labels=labels, events=EVENTS, **context)
 
     async def export(request: Request) -> Response:

@@ -33,7 +33,7 @@ from skillwire.web.desk.responses import skill_url
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from skillwire.host.host import Host
+    from skillwire.host.host import SkillHost
     from skillwire.host.loader import Content
     from skillwire.host.names import NamedEntry
     from skillwire.skill import SkillEntry
@@ -105,7 +105,7 @@ class Sheet:
     @property
     def may_approve(self) -> bool:
         """Whether the content can be approved."""
-        is_open = self.standing.state != "approved" and not self.skill.origin.is_local
+        is_open = self.standing.state != "approved" and not self.skill.origin.is_own
         return bool(self.fingerprint) and self.broken is None and is_open
 
     @property
@@ -136,11 +136,11 @@ def field_texts(values: Mapping[str, Json]) -> list[tuple[str, str]]:
     ]
 
 
-async def make_sheet(host: Host, reader: Reader, skill: NamedEntry) -> Sheet:
+async def make_sheet(host: SkillHost, reader: Reader, skill: NamedEntry) -> Sheet:
     """Read the files of a skill and create its review."""
     label, entry = skill.origin.label, skill.entry
     standing = await standing_of(host, skill)
-    previous = None if skill.origin.is_local else await host.approvals.previous(label, entry)
+    previous = None if skill.origin.is_own else await host.approvals.previous(label, entry)
     held = await reader.read_all(skill)
     review = await to_thread.run_sync(_scan_texts, entry, held)
     change = Approvals.change(previous, entry) or None
@@ -196,7 +196,7 @@ def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> Iterator[F
 
 
 async def _changes(
-    host: Host, skill: NamedEntry, previous: Approval, change: ContentChange, held: HeldFiles
+    host: SkillHost, skill: NamedEntry, previous: Approval, change: ContentChange, held: HeldFiles
 ) -> tuple[FileChange, ...]:
     """Every added, removed or changed file, with a diff if both versions are available."""
     before, entry, found = file_digests(previous.contents), skill.entry, list[FileChange]()
@@ -233,7 +233,7 @@ class HeldFiles:
 class Reader:
     """Reads files through the host, and holds the most recent ones."""
 
-    def __init__(self, host: Host) -> None:
+    def __init__(self, host: SkillHost) -> None:
         self._host = host
         self._held: OrderedDict[tuple[str, str, str], HeldFiles] = OrderedDict()
 
@@ -272,7 +272,7 @@ class Reader:
     async def keep(self, skill: NamedEntry) -> None:
         """Cache the files of an approved skill."""
         cache = self._host.cache
-        if cache is None or skill.origin.is_local:
+        if cache is None or skill.origin.is_own:
             return
         for content in list(self._held_files(skill).files.values()):
             if content.file is not None:

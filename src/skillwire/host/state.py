@@ -1,0 +1,90 @@
+"""The state of a host: where it is stored, and the origins that the user stored in it.
+
+``state_folder`` decides where the user's state is, for code and for the command line.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from skillwire.client.servers import read_servers
+from skillwire.errors import FormatError
+from skillwire.skill.entry import fold
+from skillwire.store.content_cache import ContentCache, check_place
+from skillwire.store.sqlite import SqliteStore
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from skillwire.store.contract import Store
+
+USER = "user"
+"""The state folder of the user, which ``skillwire`` uses on the command line."""
+
+
+def expanded(path: str | Path) -> Path:
+    """A path with ``~`` replaced."""
+    return Path(os.path.expanduser(path))
+
+
+def state_folder(state: str | Path = USER) -> Path:
+    """The state folder: the given one, or for ``"user"`` that of the user (``$XDG_STATE_HOME/skillwire``)."""
+    if state != USER:
+        return expanded(state)
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".local" / "state") / "skillwire"
+
+
+async def open_store(state: str | Path = USER) -> SqliteStore:
+    """Open the store of the host with this state folder."""
+    return await SqliteStore.open(state_folder(state) / "host.sqlite3")
+
+
+def open_cache(state: str | Path = USER, folders: Sequence[Path] = ()) -> ContentCache:
+    """Open the content cache of that host; ``StoreError`` if it would be in or above one of ``folders`` (C2)."""
+    return ContentCache(state_folder(state) / "cache", forbidden=folders)
+
+
+def check_state(state: str | Path, folders: Sequence[Path]) -> None:
+    """Raise the ``StoreError`` of ``open_cache`` before any file is created."""
+    check_place(state_folder(state) / "cache", folders)
+
+
+async def known_origins(
+    store: Store, config: str | Path | None = None, *, stored: bool = True
+) -> tuple[dict[str, Path], dict[str, Any]]:
+    """Folders and servers by label: the stored origins, overridden by the servers of an ``mcpServers`` file.
+
+    The file cannot name folders: their skills need no approval, and the file may come from another person.
+    """
+    configured = {} if config is None else labelled_servers(expanded(config))
+    origins = {origin.label: dict(origin.settings) for origin in await store.origins()} if stored else {}
+    added = {label: settings for label, settings in origins.items() if label not in configured}
+    folders = {label: Path(settings["folder"]) for label, settings in added.items() if "folder" in settings}
+    return folders, {label: each for label, each in {**added, **configured}.items() if label not in folders}
+
+
+def labelled_servers(config: Path) -> dict[str, Mapping[str, Any]]:
+    """The servers of a file by label (O1). Two names with the same label are an error (N1)."""
+    found: dict[str, Mapping[str, Any]] = {}
+    names: dict[str, str] = {}  # by folded label, since labels become folder names and parts of URIs
+    for name, entry in read_servers(config, strict=True).items():
+        label = label_for(name)
+        other = names.setdefault(fold(label), name)
+        if other != name:
+            raise FormatError(
+                "label-duplicate",
+                f"the servers {other!r:.80} and {name!r:.80} in {config.name!r} have the same label {label!r}",
+                "rename one of them",
+                rule="O1",
+            )
+        found[label] = entry
+    return found
+
+
+def label_for(name: str) -> str:
+    """The label for a server name in a file, which may have characters that a label cannot have (O1)."""
+    return re.sub(r"[^A-Za-z0-9_.-]+", "-", name).strip("-")[:64] or "server"
