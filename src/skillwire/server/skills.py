@@ -282,6 +282,10 @@ class Skills:
             "native": Native(served, notifier, self._scopes, options).dialect(),
         }
         low.middleware.append(Endpoints(dialects, notifier, options.default))
+        if hasattr(server, "add_provider"):  # FastMCP, which may be mounted into another server
+            from skillwire.server.fastmcp_provider import provide_skills  # late: it imports FastMCP
+
+            provide_skills(server, low, served.visible)
         self._extend_lifespan(served, notifier, sep2076)
         return served
 
