@@ -1,4 +1,4 @@
-"""Skills of a FastMCP server that is mounted into another one are found and verified, as far as they are visible."""
+"""Skills of a FastMCP server that is mounted into another one are found and verified."""
 
 from __future__ import annotations
 
