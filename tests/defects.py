@@ -124,7 +124,7 @@ VERIFICATION = [
             'if not frontmatter["name"]:',
         ),
         ("received-accepts-a-file-twice", "if len(paths) != len(resources):", "if len(paths) > len(resources):"),
-        ("received-needs-no-skill-md", 'if f"/{SKILL_MD}" not in paths:', "if not paths:"),
+        ("received-needs-no-skill-md", 'if SKILL_MD not in paths:', "if not paths:"),
     ),
     *rows(
         "skill/digest.py",
@@ -393,7 +393,7 @@ APPROVALS = [
 
 WINDOWS = [
     *rows(
-        "host/windows.py",
+        "host/conversation.py",
         "tests/host/test_acting.py",
         (
             "windows-grant-to-other-content",
@@ -498,7 +498,7 @@ HOST = [
         ),
     ),
     *rows(
-        "host/host.py",
+        "host/conversation.py",
         "tests/host/test_acting.py",
         (
             "runtime-gate-asks-no-store",
@@ -507,7 +507,7 @@ HOST = [
         ),
         (
             "runtime-reads-after-a-revocation-elsewhere",
-            "        await self._check_approval(self._windows.loaded(*place, name))\n",
+            "        await self._check_approval(self.windows.loaded(*place, name))\n",
             "",
         ),
     ),
@@ -521,11 +521,11 @@ HOST = [
         ),
     ),
     *rows(
-        "host/host.py",
+        "host/conversation.py",
         "tests/host/test_acting.py",
         (
             "runtime-loads-what-changed-while-reading",
-            "            self._loader.check_current(found.origin, skill.entry)\n",
+            "                self._host.loader.check_current(found.origin, skill.entry)\n",
             "",
         ),
         (

@@ -27,7 +27,6 @@ OURS = [
     "context",
     "conversation",
     "results",
-    "tools",
     "state",
 ]
 FILES = [

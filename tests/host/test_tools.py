@@ -10,7 +10,7 @@ from jsonschema import Draft202012Validator, ValidationError, validate
 from host.stage import Person, StagedHost, hosting, reference
 from rules import rule
 from skillwire import READ_RESOURCE_TOOL, READ_SKILL_TOOL
-from skillwire.host.tools import LIST, LOAD, READ, ToolShape, tool_definitions
+from skillwire.host.context import LIST, LOAD, READ, ToolShape, tool_definitions
 from skillwire.store.sqlite import MemoryStore
 
 if TYPE_CHECKING:

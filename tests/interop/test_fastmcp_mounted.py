@@ -1,4 +1,4 @@
-"""Skills of a FastMCP server that is mounted into another one are found and verified."""
+"""Skills of a FastMCP server that is mounted into another one are found and verified, if they are visible."""
 
 from __future__ import annotations
 

@@ -18,13 +18,11 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeAlias, TypeVar, cas
 import anyio
 from anyio import lowlevel
 
-from skillwire.amounts import counted
 from skillwire.client.connect import connect
 from skillwire.client.connection import pause_before
 from skillwire.client.skills import SkillsClient
-from skillwire.errors import LimitError, SkillwireError, UpstreamError
+from skillwire.errors import SkillwireError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.telemetry import span
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Generator, Hashable
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
     from skillwire.client.connect import ConnectTarget
     from skillwire.client.dialects.contract import DialectName
-    from skillwire.skill import Diagnostic, SkillEntry
+    from skillwire.client.skills import Listing
 
 T = TypeVar("T")
 CircuitState: TypeAlias = Literal["closed", "open", "half-open"]
@@ -158,16 +156,6 @@ class SingleFlight:
         return flight.outcome[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Listed:
-    """A listing. If it is partial, ``error`` is the reason."""
-
-    entries: tuple[SkillEntry, ...]
-    problems: tuple[Diagnostic, ...]
-    dialect: DialectName | None
-    error: SkillwireError | None = None
-
-
 class ServerLink:
     """The connection to one server. ``ask`` sends requests; ``run`` keeps the connection open and reports changes.
 
@@ -231,32 +219,14 @@ class ServerLink:
         """Refresh the listing soon: something may have changed."""
         self._has_news.set()
 
-    async def list(self) -> Listed:
+    async def list(self) -> Listing:
         """The current listing, up to an error. If there is no entry before the error, it is raised."""
-        client, entries = self._connected(), list["SkillEntry"]()
+        client = self._connected()
         client.connection.meter.start_over()
-        error: SkillwireError | None = None
-        with span("list", origin=self.label) as record:
-            try:
-                async for entry in client.list_skills():
-                    if len(entries) == self.max_skills:
-                        error = LimitError(
-                            "listing-too-long",
-                            f"{self.label!r} lists more than {counted(self.max_skills or 0, 'skill')}",
-                            f"raise max-skills of [upstream.{self.label}]",
-                            rule="B3",
-                        )
-                        break
-                    entries.append(entry)
-            except SkillwireError as raised:
-                if not entries and raised.rule != "B3":
-                    raise
-                error = raised
-            dialect = await client.dialect()
-            record.set(skills=len(entries), dialect=dialect)
-            if error is not None:
-                record.fail(error.reference)
-        return Listed(tuple(entries), tuple(client.problems), dialect, error)
+        listing = await client.collect(self.label, self.max_skills)
+        if listing.error is not None and not listing.entries and listing.error.rule != "B3":
+            raise listing.error
+        return listing
 
     async def ask(self, question: Callable[[SkillsClient], Awaitable[T]]) -> T:
         """Call ``question`` with the client and return its result; an error while the circuit is open."""

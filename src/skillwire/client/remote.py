@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
     from skillwire.client.dialects.contract import Children
-    from skillwire.client.link import Listed
+    from skillwire.client.skills import Listing
     from skillwire.skill import Resource, SkillEntry
     from skillwire.store.content_cache import ContentCache
     from skillwire.store.contract import Store
@@ -280,7 +280,7 @@ class RemoteCatalog(Catalog):
         await self._state_changed.wait()
         return self.state
 
-    async def _take(self, listed: Listed) -> Change:
+    async def _take(self, listed: Listing) -> Change:
         """Take a listing, unless it is partial and would remove skills (L2)."""
         self.dialect = listed.dialect
         entries, self._unusable = self._usable(listed.entries)
@@ -307,7 +307,7 @@ class RemoteCatalog(Catalog):
             await self._save(listed)
         return change
 
-    def _may_replace(self, listed: Listed, entries: Sequence[SkillEntry]) -> bool:
+    def _may_replace(self, listed: Listing, entries: Sequence[SkillEntry]) -> bool:
         """Whether a partial listing may replace the current one.
 
         It may not replace a complete listing. It may if a limit of ours cut it, since the limit cuts every listing
@@ -381,7 +381,7 @@ class RemoteCatalog(Catalog):
             self._use_earlier()
             self._feed.publish(change)
 
-    async def _save(self, listed: Listed) -> None:
+    async def _save(self, listed: Listing) -> None:
         if self._store is None or self.seen_at is None:
             return
         self._saved_at = self.seen_at

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from mcp import Client
 
+from skillwire.amounts import counted
 from skillwire.catalog.export import export_skill
 from skillwire.catalog.names import find_skill
 from skillwire.client.connection import Connection
@@ -75,6 +76,8 @@ class Listing:
 
     entries: tuple[SkillEntry, ...] = ()
     error: SkillwireError | None = None
+    problems: tuple[Diagnostic, ...] = ()
+    dialect: DialectName | None = None
 
 
 class SkillsClient:
@@ -145,19 +148,35 @@ class SkillsClient:
 
     async def list_all(self) -> Listing:
         """Every listed skill, up to an error (L2). An error before the first skill is raised."""
+        listing = await self.collect()
+        if listing.error is not None and not listing.entries:
+            raise listing.error
+        return listing
+
+    async def collect(self, label: str | None = None, at_most: int | None = None) -> Listing:
+        """Every listed skill, up to an error or a number of skills (B3). Detecting the dialect may raise."""
         entries: list[SkillEntry] = []
-        with span("list") as record:
+        error: SkillwireError | None = None
+        with span("list", origin=label) as record:
+            await self.dialect()
             try:
                 async for entry in self.list_skills():
-                    entries.append(entry)  # noqa: PERF401 - a comprehension would lose them after an error
-            except SkillwireError as error:
-                if not entries:
-                    raise
+                    if len(entries) == at_most:
+                        error = LimitError(
+                            "listing-too-long",
+                            f"{label!r} lists more than {counted(len(entries), 'skill')}",
+                            f"raise max-skills of [upstream.{label}]",
+                            rule="B3",
+                        )
+                        break
+                    entries.append(entry)
+            except SkillwireError as raised:
+                error = raised
+            dialect = await self.dialect()  # listing may have found another one (I1)
+            record.set(skills=len(entries), dialect=dialect)
+            if error is not None:
                 record.fail(error.reference)
-                return Listing(tuple(entries), error)
-            finally:
-                record.set(skills=len(entries))
-        return Listing(tuple(entries))
+        return Listing(tuple(entries), error, tuple(self.problems), dialect)
 
     async def get_skill(self, uri: str, arguments: Mapping[str, str] | None = None) -> SkillEntry:
         """The current entry of one skill, listed or not (G1).

@@ -9,8 +9,7 @@ approvals        policy, requests to a person, and stored approvals
 desk             requests that are answered by another program through the store
 approval_export  export and import of approvals
 loader           entry → approval → fetch → verification → content
-context          text for the model, tagged with its origin
-tools            the tool definitions, in the shapes of several model APIs
+context          text for the model, tagged with its origin; the tool definitions, in several shapes
 results          loaded skills and files, tool results, refusals, the state of origins
 adapters/        one file per agent framework
 """

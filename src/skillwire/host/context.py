@@ -1,4 +1,4 @@
-"""The text for the model's context: the list of skills, and content tagged with its origin (O2).
+"""What a model gets: the list of skills, content tagged with its origin (O2), and the tools in several shapes.
 
 Content of a server can claim anything, for example that it has ended or that it is the system prompt. So each
 block ends with a random mark that was made after the content was fixed, and that the content cannot contain.
@@ -6,7 +6,7 @@ block ends with a random mark that was made after the content was fixed, and tha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from skillwire.skill.hidden import encode_hidden
 from skillwire.skill.model import escape_text, text_for_model
@@ -20,6 +20,52 @@ if TYPE_CHECKING:
     from skillwire.skill import SkillEntry
 
 _FILES_SHOWN = 200
+
+ToolShape: TypeAlias = Literal["anthropic", "openai", "openai-responses", "mcp"]
+
+LOAD, READ, LIST = "load_skill", "read_skill_file", "list_skill_directory"
+
+_NAME = {"type": "string", "description": "The skill's name, exactly as in the list of skills."}
+_TOOLS: dict[str, tuple[str, dict[str, Any], list[str]]] = {
+    LOAD: (
+        "Load a skill's instructions before working on a task that its description matches.",
+        {
+            "name": {
+                "type": "string",
+                "description": "The skill's name, exactly as in the list of skills, or its URI.",
+            },
+            "origin": {
+                "type": "string",
+                "description": "The label of the server, for a URI that is not in the list.",
+            },
+            "arguments": {
+                "type": "object",
+                "additionalProperties": {"type": "string"},
+                "description": "Only for a skill that needs arguments. The result names missing ones.",
+            },
+        },
+        ["name"],
+    ),
+    READ: (
+        "Read a file of a loaded skill.",
+        {
+            "name": _NAME,
+            "path": {
+                "type": "string",
+                "description": "A path from the skill's list of files, or a link in its text.",
+            },
+        },
+        ["name", "path"],
+    ),
+    LIST: (
+        "List the files in a directory of a loaded skill.",
+        {
+            "name": _NAME,
+            "path": {"type": "string", "description": "The directory. Omit it for the root of the skill."},
+        },
+        ["name"],
+    ),
+}
 
 
 def catalog_prompt(skills: Sequence[NamedEntry], origins: Iterable[Origin]) -> str:
@@ -105,3 +151,28 @@ def origin_tag(origin: Origin) -> str:
 def _reference(text: str) -> str:
     """A path or URI that a server chose, with invisible characters encoded. The model can still use it."""
     return escape_text(encode_hidden(text))
+
+
+def tool_definitions(shape: ToolShape) -> list[dict[str, Any]]:
+    """The three tools in the given shape."""
+    return [_shaped(shape, name, *parts) for name, parts in _TOOLS.items()]
+
+
+def _shaped(
+    shape: ToolShape, name: str, description: str, properties: dict[str, Any], required: list[str]
+) -> dict[str, Any]:
+    schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+    match shape:
+        case "anthropic":
+            return {"name": name, "description": description, "input_schema": schema}
+        case "openai":
+            function = {"name": name, "description": description, "parameters": schema}
+            return {"type": "function", "function": function}
+        case "openai-responses":
+            # Not strict: strict mode would make the optional arguments required.
+            return {
+                "type": "function", "name": name, "description": description, "parameters": schema, "strict": False
+            }  # fmt: skip
+        case "mcp":
+            annotations = {"readOnlyHint": True, "openWorldHint": False}
+            return {"name": name, "description": description, "inputSchema": schema, "annotations": annotations}

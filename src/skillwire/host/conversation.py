@@ -13,7 +13,6 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.client.dialects.named import given_arguments
 from skillwire.errors import (
     ApprovalError,
     FormatError,
@@ -24,10 +23,10 @@ from skillwire.errors import (
     StoreError,
 )
 from skillwire.host import context
+from skillwire.host.context import LIST, LOAD, READ, tool_definitions
 from skillwire.host.results import LoadedFile, LoadedSkill, Refusal, ToolResult, quoted, refusal_of
-from skillwire.host.tools import LIST, LOAD, READ, tool_definitions
 from skillwire.skill.approval import EXECUTE, granted_tool, has_contents, tool_grant
-from skillwire.skill.entry import Partial
+from skillwire.skill.entry import Partial, given_arguments
 from skillwire.skill.model import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.skill.uri import SKILL_MD, SkillUri, parse_uri, skill_root
 from skillwire.skill.window import Event, Window
@@ -37,10 +36,10 @@ from skillwire.telemetry import span
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from skillwire.host.context import ToolShape
     from skillwire.host.host import SkillHost
     from skillwire.host.loader import ApprovedSkill, Content
     from skillwire.host.names import NamedEntry
-    from skillwire.host.tools import ToolShape
     from skillwire.skill import SkillEntry
     from skillwire.store.contract import Happening
 

@@ -69,9 +69,8 @@ class _SkillsProvider(Provider):
                 entry = await catalog.get_skill(str(place.parent) + f"/{SKILL_MD}")
                 return _manifest(entry)
             await catalog.read_file(uri)  # raises if the caller may not see it
-            return _File(
-                uri=uri, name=place.segments[-1], mime_type=media_type(place.segments[-1]), catalog=catalog
-            )
+            name = place.segments[-1]
+            return _File(uri=uri, name=name, mime_type=media_type(name), catalog=catalog)
         return None
 
 

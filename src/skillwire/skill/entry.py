@@ -18,7 +18,7 @@ import unicodedata
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, ProtocolError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.digest import parse_digest
 from skillwire.skill.uri import (
@@ -269,6 +269,23 @@ def path_inside(skill_uri: str, uri: str) -> str:
     except FormatError:
         return ""
     return "/".join(place.segments[len(around.segments) :]) if is_within(around, place) else ""
+
+
+def given_arguments(entry: SkillEntry) -> dict[str, str]:
+    """P2: the arguments given for ``entry``; ``ProtocolError`` if required ones are missing."""
+    missing = [name for name, value in entry.arguments.items() if value is None]
+    if missing:
+        names = ", ".join(f"{name!r:.80}" for name in missing[:10])
+        example = ", ".join(f"{name[:80]!r}: 'text'" for name in missing[:10])
+        raise ProtocolError(
+            "argument-missing",
+            f"the skill {entry.path!r:.80} needs {'arguments' if len(missing) > 1 else 'the argument'} {names}",
+            f"pass arguments={{{example}}}",
+            side="local",
+            rule="P2",
+            missing=tuple(missing),
+        )
+    return {name: value for name, value in entry.arguments.items() if value is not None}
 
 
 def fold(path: str) -> str:

@@ -21,7 +21,15 @@ from skillwire.errors import FormatError, NotFoundError, ProtocolError, Upstream
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declarations import ARGUMENT_NAME
 from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import Partial, Resource, SkillEntry, check_frontmatter_size, check_name, invalid_entry
+from skillwire.skill.entry import (
+    Partial,
+    Resource,
+    SkillEntry,
+    check_frontmatter_size,
+    check_name,
+    given_arguments,
+    invalid_entry,
+)
 from skillwire.skill.frontmatter import MAX_NAME
 from skillwire.skill.uri import NAMED_SCHEME, SKILL_MD, parse_path, parse_uri, refuse_file, skill_md_uri
 from skillwire.wire.extension import SKILLS_GET, SKILLS_LIST
@@ -383,23 +391,6 @@ class NativeDialect(NamedDialect):
             if isinstance(token, str) and len(token) <= self.limits.max_cursor_length:
                 carried[ACTIVATION] = token
         return result
-
-
-def given_arguments(entry: SkillEntry) -> dict[str, str]:
-    """P2: the arguments given for ``entry``; ``ProtocolError`` if required ones are missing."""
-    missing = [name for name, value in entry.arguments.items() if value is None]
-    if missing:
-        names = ", ".join(f"{name!r:.80}" for name in missing[:10])
-        example = ", ".join(f"{name[:80]!r}: 'text'" for name in missing[:10])
-        raise ProtocolError(
-            "argument-missing",
-            f"the skill {entry.path!r:.80} needs {'arguments' if len(missing) > 1 else 'the argument'} {names}",
-            f"pass arguments={{{example}}}",
-            side="local",
-            rule="P2",
-            missing=tuple(missing),
-        )
-    return {name: value for name, value in entry.arguments.items() if value is not None}
 
 
 def bounded(text: str, uri: str, at_most: int) -> bytes:

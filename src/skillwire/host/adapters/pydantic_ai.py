@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic_core import SchemaValidator, core_schema
 
 from skillwire.host.adapters import missing
-from skillwire.host.tools import LOAD
+from skillwire.host.context import LOAD
 
 try:
     from pydantic_ai import ModelRetry
