@@ -124,7 +124,7 @@ VERIFICATION = [
             'if not frontmatter["name"]:',
         ),
         ("received-accepts-a-file-twice", "if len(paths) != len(resources):", "if len(paths) > len(resources):"),
-        ("received-needs-no-skill-md", 'if SKILL_MD not in paths:', "if not paths:"),
+        ("received-needs-no-skill-md", "if SKILL_MD not in paths:", "if not paths:"),
     ),
     *rows(
         "skill/digest.py",
