@@ -1,7 +1,8 @@
 """Catalogs: everything that holds skills implements one contract.
 
-contract · cursor             the interface and change notifications; pages
+contract · cursor             the interface, its wrapper and change notifications; pages
 memory · directory · archive  skills in memory, in a folder or Python package, in an archive file
+files · git                   skills in any storage that lists and reads files; in a Git repository
 generated · template          skills from functions; from functions with variables in the path
 visibility                    the part of a catalog that a caller may see
 combined · uri_map · listing  several catalogs as one, skills under other URIs, a saved listing
