@@ -39,8 +39,8 @@ install: .venv/installed  ## an environment with a working .venv/bin/skillwire
 
 dev: .venv/dev  ## the same with everything that tests and linters need
 
-serve: .venv/installed  ## serve examples/skills over HTTP
-	$(BIN)/skillwire serve examples/skills --http 8000
+serve: .venv/installed  ## serve examples/skills over HTTP, on port 8000 or a free one
+	$(BIN)/skillwire serve examples/skills --http auto
 
 # One worker more than cores: tests often wait for a server or a disk. Compiled tests are kept, whatever the environment
 # says: they halve the time until the first test runs.

@@ -13,7 +13,7 @@ def reviewed_fingerprint(name: str, *options: str) -> str:
     """The fingerprint that ``skillwire review`` shows."""
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(io.StringIO()):
-        assert run(["review", name, "--json", *options]) == 0
+        assert run(["approvals", "show", name, "--json", *options]) == 0
     return json.loads(out.getvalue())["fingerprint"]
 
 

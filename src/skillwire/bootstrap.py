@@ -8,29 +8,32 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from urllib.parse import urlsplit
 
 from skillwire.catalog.archive import ArchiveCatalog, is_archive, local_catalog
 from skillwire.catalog.combined import CombinedCatalog, Mount, unique_labels
 from skillwire.catalog.directory import DirectoryCatalog
 from skillwire.catalog.listing import read_listing
 from skillwire.catalog.scan_cache import load_cached
-from skillwire.errors import ApprovalError, NotFoundError
-from skillwire.limits import MIB
+from skillwire.errors import ApprovalError, NotFoundError, UpstreamError
+from skillwire.limits import DEFAULT_LIMITS, MIB, Limits
 from skillwire.skill.uri import DEFAULT_SCHEME
 
 if TYPE_CHECKING:
     import socket
     from collections.abc import AsyncGenerator, Sequence
+    from contextlib import AbstractAsyncContextManager
 
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.scan_cache import Progress
     from skillwire.client.dialects.contract import DialectName
     from skillwire.client.servers import CommandServer, ServerPlace
+    from skillwire.client.skills import SkillsClient
     from skillwire.gateway.gateway import Gateway
     from skillwire.server.access import Access
     from skillwire.server.dialect import Endpoint, Fallback
@@ -121,6 +124,8 @@ class TargetOptions:
     mine: bool = False
     allow_unverified: bool = False
     consent: Consent = no_consent
+    timeout: float | None = None
+    on_url: Callable[[str], None] | None = None  # called with the URL that responded
 
 
 @asynccontextmanager
@@ -141,17 +146,43 @@ async def open_target(
     if local is not None:
         yield local
         return
-    from skillwire.client.connect import connect  # late: it imports the SDK
-    from skillwire.client.remote import RemoteCatalog
+    from skillwire.client.remote import RemoteCatalog  # late: it imports the SDK
+    from skillwire.client.servers import UrlServer
 
+    limits, seconds = DEFAULT_LIMITS, options.timeout
+    if seconds is not None:
+        limits = replace(limits, max_call_seconds=seconds, max_listing_seconds=2 * seconds)
     place = await server_place(target, options, folder, home)
-    async with connect(
-        place,
-        dialect=cast("DialectName | None", options.dialect),
-        mode="legacy" if options.era == "legacy" else "auto",
-        mine=options.mine,
-    ) as client:
+    async with AsyncExitStack() as stack:
+        client, place = await _connect(place, options, limits, stack)
+        if options.on_url is not None and isinstance(place, UrlServer):
+            options.on_url(place.url)
         yield RemoteCatalog(client, allow_unverified=options.allow_unverified)
+
+
+async def _connect(
+    place: ServerPlace, options: TargetOptions, limits: Limits, stack: AsyncExitStack
+) -> tuple[SkillsClient, ServerPlace]:
+    """Connect to ``place``. Where a URL has no path and no MCP server responds there, ``/mcp`` is tried."""
+    from skillwire.client.connect import connect
+    from skillwire.client.servers import UrlServer
+
+    def opened(place: ServerPlace) -> AbstractAsyncContextManager[SkillsClient]:
+        return connect(
+            place,
+            dialect=cast("DialectName | None", options.dialect),
+            mode="legacy" if options.era == "legacy" else "auto",
+            mine=options.mine,
+            limits=limits,
+        )
+
+    try:
+        return await stack.enter_async_context(opened(place)), place
+    except UpstreamError as error:
+        if error.reference != "not-mcp" or not isinstance(place, UrlServer) or urlsplit(place.url).path.strip("/"):
+            raise
+        other = UrlServer(place.url.rstrip("/") + "/mcp", place.headers)
+        return await stack.enter_async_context(opened(other)), other
 
 
 def _open_local(
@@ -179,6 +210,7 @@ async def server_place(
     from skillwire.client.servers import (
         CommandServer,
         UrlServer,
+        as_url,
         check_own_configs,
         find_configs,
         find_server,
@@ -186,8 +218,9 @@ async def server_place(
         parse_server,
     )
 
-    if isinstance(target, str) and "://" in target:
-        return UrlServer(target, options.headers)
+    url = as_url(target) if isinstance(target, str) else None
+    if url is not None:
+        return UrlServer(url, options.headers)
     if isinstance(target, str):
         _check_label(target, options)
         configs = find_configs(folder, home) if options.config is None else iter([options.config])

@@ -34,8 +34,8 @@ class SkillwireError(Exception):
 
     @property
     def label(self) -> str:
-        """The reference and the rule, as shown after a message."""
-        return f"[{self.reference}, rule {self.rule}]" if self.rule else f"[{self.reference}]"
+        """The reference, as shown after a message. ``skillwire explain`` knows more about it."""
+        return f"[{self.reference}]"
 
     def __str__(self) -> str:
         return f"{self.message} {self.label}" + (f"\n  hint: {self.hint}" if self.hint else "")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from argparse import Namespace
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from itertools import count
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -28,8 +28,8 @@ from skillwire.catalog import verification
 from skillwire.catalog.contract import DirectoryChild, Page
 from skillwire.catalog.names import find_skill
 from skillwire.catalog.verification import verify_catalog
-from skillwire.cli.ls import list_directory
 from skillwire.cli.printer import Printer
+from skillwire.cli.show import list_directory
 from skillwire.cli.targets import print_problems
 from skillwire.skill.diagnostics import Diagnostic
 from trees import skill_md
@@ -198,7 +198,7 @@ async def test_ls_marks_a_directory_that_never_ends(
 ) -> None:
     server.answers[DIRECTORY] = again("resources", [CHILD, {"uri": "skill://other/x", "name": "x"}])
     async with connected(server) as client:
-        arguments = Namespace(uri="flat", json=True)
+        arguments = SimpleNamespace(skill="flat", json=True)
         assert await list_directory(RemoteCatalog(client), arguments, Printer()) == 1
     document = json.loads(capsys.readouterr().out)
     assert [child["name"] for child in document["children"]] == ["notes.md"]

@@ -73,7 +73,7 @@ def test_with_links_there_is_one_copy(served: Path, project: Path) -> None:
     assert run(["verify", "--installed"]) == 0
     os.unlink(project / ".claude/skills/flat")
     assert run(["verify", "--installed"]) == 1
-    assert run(["ci"]) == 0
+    assert run(["add", "--locked"]) == 0
     assert run(["verify", "--installed"]) == 0
     assert run(["remove", "flat", "--agent", "codex"]) == 0
     assert (project / ".claude/skills/flat/SKILL.md").is_file()
@@ -120,9 +120,9 @@ def test_without_a_terminal_nothing_happens_unless_it_was_said(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(["add", str(served), "flat", "--agent", "codex"]) == 2
-    assert "[cannot-ask, rule A1]" in capsys.readouterr().err
+    assert "[cannot-ask]" in capsys.readouterr().err
     assert run(["update"]) == 2
-    assert "[cannot-ask, rule A1]" in capsys.readouterr().err
+    assert "[cannot-ask]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--yes"]) == 2
     assert "[agent-missing]" in capsys.readouterr().err
     assert run(["add", str(served), "flat", "--agent", "claude", "--yes"]) == 2
@@ -217,7 +217,7 @@ def test_another_content_is_not_added_but_updated(
 @rule("V7")
 def test_what_cannot_be_pinned_is_not_installed(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["add", "made", "--agent", "codex", "--yes", "--", *serving_dynamic()]) == 1
-    assert "[skill-unverifiable, rule V7]" in capsys.readouterr().err
+    assert "[skill-unverifiable]" in capsys.readouterr().err
     assert os.listdir(project) == []
 
 
@@ -233,7 +233,7 @@ def test_a_skill_of_that_name_from_elsewhere_is_not_overwritten(
     before = tree(project)
     for agent in ("codex", "claude-code"):
         assert add(other, "flat", "--agent", agent) == 1
-        assert "[origin-other, rule N1]" in capsys.readouterr().err
+        assert "[origin-other]" in capsys.readouterr().err
     assert tree(project) == before
 
 
@@ -248,7 +248,7 @@ def test_a_skill_that_skillwire_did_not_write_is_not_overwritten(
         mine.write_bytes(data)
         for agents in (["codex", "claude-code"], ["claude-code"]):
             assert add(served, "flat", *(word for agent in agents for word in ("--agent", agent))) == 1
-            assert "[skill-foreign, rule N1]" in capsys.readouterr().err
+            assert "[skill-foreign]" in capsys.readouterr().err
             assert tree(project) == {".claude/skills/flat/SKILL.md": data}
 
 
@@ -258,7 +258,7 @@ def test_a_name_that_collides_by_case_only_is_refused(
 ) -> None:
     (project / ".agents/skills/Flat").mkdir(parents=True)
     assert add(served, "flat", "--agent", "codex") == 1
-    assert "[name-collision, rule B5]" in capsys.readouterr().err
+    assert "[name-collision]" in capsys.readouterr().err
     assert os.listdir(project / ".agents/skills") == ["Flat"]
     assert not (project / "skills.lock.json").exists()
 
@@ -303,10 +303,10 @@ NOT_JSON = "{"
     [
         *(
             pytest.param(verb, NOT_JSON, id=verb)
-            for verb in ("add", "update", "remove", "outdated", "ci", "verify")
+            for verb in ("add", "update", "remove", "check", "locked", "verify")
         ),
-        pytest.param("ci", '{"version": 2}', id="newer-version"),
-        pytest.param("ci", '{"version": 1, "skills": {"a": {}}}', id="fields-missing"),
+        pytest.param("locked", '{"version": 2}', id="newer-version"),
+        pytest.param("locked", '{"version": 1, "skills": {"a": {}}}', id="fields-missing"),
     ],
 )
 def test_a_lock_that_cannot_be_understood_is_left_alone(
@@ -317,9 +317,11 @@ def test_a_lock_that_cannot_be_understood_is_left_alone(
         "add": ["add", str(served), "flat", "--agent", "codex", "--yes"],
         "update": ["update", "--yes"],
         "remove": ["remove", "a"],
+        "check": ["update", "--check"],
+        "locked": ["add", "--locked"],
         "verify": ["verify", "--installed"],
     }
-    assert run(words.get(verb, [verb])) in (1, 2)
+    assert run(words[verb]) in (1, 2)
     out, err = capsys.readouterr()
     assert "[lock-" in err
     assert out == ""
@@ -389,16 +391,16 @@ async def test_a_server_is_asked_again_at_its_url_and_a_header_is_not_remembered
         assert (await skillwire("add", str(url), "flat", "--agent", "codex", "--yes", *secret))[0] == 0
         assert lock(project)["flat"]["server"] == {"url": url}
         assert "hush" not in (project / "skills.lock.json").read_text()
-        assert (await skillwire("outdated", *secret))[0] == 0
+        assert (await skillwire("update", "--check", *secret))[0] == 0
         assert server.asked[-1].headers["authorization"] == "Bearer hush"
         server.files[NOTES] = b"others"
         for path in (".agents/skills/flat/notes.md", ".agents/skills/flat/SKILL.md"):
             (project / path).unlink()
         (project / ".agents/skills/flat").rmdir()
-        code, err = await skillwire("ci")
-        assert (code, "rule V1" in err) == (1, True)
+        code, err = await skillwire("add", "--locked")
+        assert (code, "[size-mismatch]" in err or "[digest-mismatch]" in err) == (1, True)
         assert os.listdir(project / ".agents/skills") == []
-    assert (await skillwire("outdated"))[0] == 2
+    assert (await skillwire("update", "--check"))[0] == 2
 
 
 # Later
@@ -409,11 +411,11 @@ def test_updating_shows_the_difference_and_replaces_the_skill(
     served: Path, project: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert add(served, "flat", "windows", "--agent", "codex", "--agent", "claude-code") == 0
-    assert run(["outdated"]) == 0
+    assert run(["update", "--check"]) == 0
     change(served)
     (served / "flat/more.md").write_text("more\n")
     capsys.readouterr()
-    assert run(["outdated"]) == 1
+    assert run(["update", "--check"]) == 1
     assert capsys.readouterr().out.split("\t")[:2] == ["flat", "changed"]
     assert run(["update", "--yes", "--by", "bob"]) == 0
     out, err = capsys.readouterr()
@@ -422,7 +424,7 @@ def test_updating_shows_the_difference_and_replaces_the_skill(
     for folder in (".agents", ".claude"):
         assert tree(project / folder / "skills/flat") == tree(served / "flat")
     assert (lock(project)["flat"]["by"], lock(project)["windows"]["by"]) == ("bob", "ada")
-    assert run(["outdated"]) == run(["verify", "--installed"]) == 0
+    assert run(["update", "--check"]) == run(["verify", "--installed"]) == 0
 
 
 def test_what_was_edited_by_hand_is_replaced_only_by_force_and_kept(
@@ -432,10 +434,10 @@ def test_what_was_edited_by_hand_is_replaced_only_by_force_and_kept(
     mine = project / ".agents/skills/flat/SKILL.md"
     mine.write_text("edited")
     change(served)
-    for words in (["update", "--yes"], ["ci"], ["remove", "flat"]):
+    for words in (["update", "--yes"], ["add", "--locked"], ["remove", "flat"]):
         assert run(words) == 1
         err = capsys.readouterr().err
-        assert "[skill-drifted, rule V1]" in err
+        assert "[skill-drifted]" in err
         assert "--force" in err
         assert mine.read_text() == "edited"
     assert run(["update", "--yes", "--force"]) == 0
@@ -452,7 +454,7 @@ def test_a_skill_that_is_gone_from_its_server_stays_and_is_reported(
     assert add(served, "flat", "--agent", "codex") == 0
     (served / "flat/SKILL.md").unlink()
     capsys.readouterr()
-    assert run(["outdated", "--json"]) == 1
+    assert run(["update", "--check", "--json"]) == 1
     assert json.loads(capsys.readouterr().out)["skills"][0]["state"] == "gone"
     assert run(["update", "--yes"]) == 1
     err = capsys.readouterr().err
@@ -465,16 +467,16 @@ def test_a_skill_that_is_gone_from_its_server_stays_and_is_reported(
     assert lock(project) == {}
 
 
-@pytest.mark.parametrize("verb", ["remove", "update", "outdated"])
+@pytest.mark.parametrize("words", [["remove"], ["update", "--yes"], ["update", "--check"]], ids=" ".join)
 def test_a_name_that_is_not_installed_ends_it_before_anything_is_done(
-    served: Path, project: Path, verb: str, capsys: pytest.CaptureFixture[str]
+    served: Path, project: Path, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A wrong word is one, whatever the verb."""
     assert add(served, "flat", "--agent", "codex") == 0
     change(served)
     before = tree(project)
     capsys.readouterr()
-    assert run([verb, "flat", "windows", *(["--yes"] if verb == "update" else [])]) == 2
+    assert run([*words, "flat", "windows"]) == 2
     assert "[skill-not-installed]" in capsys.readouterr().err
     assert tree(project) == before
 
@@ -510,7 +512,10 @@ def test_a_server_that_cannot_be_reached_is_named(
     document["skills"]["flat"]["server"] = {"url": nowhere}
     (project / "skills.lock.json").write_text(json.dumps(document))
     capsys.readouterr()
-    for words, code in ((["outdated", "--allow-servers"], 2), (["update", "--yes", "--allow-servers"], 1)):
+    for words, code in (
+        (["update", "--check", "--allow-servers"], 2),
+        (["update", "--yes", "--allow-servers"], 1),
+    ):
         assert run(words) == code
         assert nowhere in capsys.readouterr().err
 
@@ -524,15 +529,15 @@ def test_a_pipeline_gets_exactly_what_the_lock_says_or_nothing(
     before, text = tree(project), (project / "skills.lock.json").read_bytes()
     for folder in (".agents", ".goose"):
         shutil.rmtree(project / folder)
-    assert run(["ci"]) == 0
+    assert run(["add", "--locked"]) == 0
     assert tree(project) == before
     for folder in (".agents", ".goose"):
         shutil.rmtree(project / folder)
     change(served)
-    assert run(["ci"]) == 1
-    assert "[lock-differs, rule V3]" in capsys.readouterr().err
+    assert run(["add", "--locked"]) == 1
+    assert "[lock-differs]" in capsys.readouterr().err
     assert tree(project) == {"skills.lock.json": text}
-    assert run(["ci", "--global"]) == 2
+    assert run(["add", "--locked", "--global"]) == 2
     assert "[lock-missing]" in capsys.readouterr().err
 
 
@@ -547,13 +552,13 @@ def test_a_lock_that_came_with_a_project_starts_no_program_by_itself(
     hostile["skills"]["flat"]["server"] = {"command": ["touch", str(touched)]}
     (project / "skills.lock.json").write_text(json.dumps(hostile))
     shutil.rmtree(project / ".agents")
-    for words in (["ci"], ["update", "--yes"]):
+    for words in (["add", "--locked"], ["update", "--yes"]):
         assert run(words) == 1
-        assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
-    assert run(["outdated"]) == 2
+        assert "[server-not-allowed]" in capsys.readouterr().err
+    assert run(["update", "--check"]) == 2
     assert not touched.exists()
     (project / "skills.lock.json").write_text(text)
-    assert run(["ci", "--allow-servers"]) == 0
+    assert run(["add", "--locked", "--allow-servers"]) == 0
     assert (project / ".agents/skills/flat/SKILL.md").is_file()
 
 
@@ -563,7 +568,7 @@ def test_a_header_goes_to_one_server_only(project: Path, served: Path, capsys: p
     for name in ("flat", "windows"):
         document["skills"][name]["server"] = {"url": f"https://{name}.example/mcp"}
     (project / "skills.lock.json").write_text(json.dumps(document))
-    assert run(["outdated", "--header", "Authorization: Bearer hush"]) == 2
+    assert run(["update", "--check", "--header", "Authorization: Bearer hush"]) == 2
     assert "[header-ambiguous]" in capsys.readouterr().err
 
 
@@ -572,7 +577,7 @@ def test_what_is_installed_is_listed_and_checked(
 ) -> None:
     assert run(["verify", "--installed"]) == 2
     assert run(["list", "--installed"]) == 0
-    assert run(["list"]) == run(["list", str(served), "--installed"]) == 2
+    assert run(["list", str(served), "--installed"]) == 2
     assert add(served, "flat", "--agent", "codex", "--agent", "claude-code") == 0
     capsys.readouterr()
     assert run(["list", "--installed"]) == 0
@@ -630,7 +635,7 @@ def test_adding_that_is_killed_leaves_whole_skills_and_can_be_done_again(
 def test_a_server_is_connected_and_disconnected(project: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (project / ".mcp.json").write_text('{\n  // mine\n  "mcpServers": {}\n}\n')
     before = tree(project)
-    command = ["--", "skillwire", "serve", "./skills"]
+    command = ["--force", "--", "skillwire", "serve", "./skills"]
     assert run(["connect", "--agent", "claude-code", *command]) == 2
     assert "[cannot-ask]" in capsys.readouterr().err
     assert tree(project) == before
@@ -641,7 +646,7 @@ def test_a_server_is_connected_and_disconnected(project: Path, capsys: pytest.Ca
     assert b"// mine" in tree(project)[".mcp.json"]
     assert run(["connect", "--agent", "claude-code", "--undo", "--yes"]) == 0
     assert tree(project) == before
-    assert run(["connect", "--agent", "goose", "--global", "--yes", "--url", "https://a.example/mcp"]) == 1
+    assert run(["connect", "--agent", "goose", "--global", "--yes", "--force", "https://a.example/mcp"]) == 1
     assert 'uri: "https://a.example/mcp"' in capsys.readouterr().out
     assert run(["connect", "--agent", "goose", "--global", "--yes", *command]) == 1
     assert str(project / "skills") in capsys.readouterr().out  # a host starts it elsewhere
@@ -652,26 +657,25 @@ def test_a_host_that_starts_it_elsewhere_gets_whole_paths(project: Path, home: P
     (project / "servers.json").write_text("{}")
     command = ["skillwire", "gateway", "skills", "--config", "servers.json", "--http", "8000"]
     for words in ([], ["--global"]):
-        assert run(["connect", "--agent", "cursor", *words, "--yes", "--", *command]) == 0
+        assert run(["connect", "--agent", "cursor", *words, "--yes", "--force", "--", *command]) == 0
     in_project, everywhere = (
         json.loads((folder / ".cursor/mcp.json").read_text())["mcpServers"]["skillwire"]["args"]
         for folder in (project, home)
     )
-    assert in_project == command[1:]
     here = [str(project / "skills"), "--config", str(project / "servers.json")]
-    assert everywhere == ["gateway", *here, "--http", "8000"]
+    assert in_project == everywhere == ["gateway", *here, "--http", "8000"]
 
 
 @pytest.mark.parametrize(
     "words",
     [
         pytest.param([], id="no-server"),
-        pytest.param(["--url", "ftp://a"], id="no-http"),
-        pytest.param(["--url", "https://a", "--undo"], id="url-and-undo"),
+        pytest.param(["ftp://a"], id="no-http"),
+        pytest.param(["https://a", "--undo"], id="url-and-undo"),
         pytest.param(["--undo"], id="undo-of-nothing"),
         pytest.param(["stray", "--undo"], id="stray-word"),
-        pytest.param(["--url", "https://a", "--", "b"], id="url-and-command"),
-        pytest.param(["--name", "a b", "--url", "https://a"], id="bad-name"),
+        pytest.param(["https://a", "--", "b"], id="url-and-command"),
+        pytest.param(["--name", "a b", "https://a"], id="bad-name"),
     ],
 )
 def test_a_connection_that_makes_no_sense_is_refused(words: list[str], project: Path) -> None:

@@ -124,22 +124,20 @@ def test_reading_as_json_says_what_was_verified(root: Path, capsys: pytest.Captu
 
 @rule("D1")
 def test_a_directory_is_listed(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["ls", str(root), REFUNDS]) == 0
-    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == [
-        "SKILL.md",
-        "references/",
-        "templates/",
-    ]
-    assert run(["ls", str(root)]) == 0
-    assert [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()] == [
-        f"{path}/" for path in SMALL_TREE_SKILLS
-    ]
+    folder = "acme/billing/refunds/templates"
+    for words in ([str(root), folder], [folder, "--", *serving(root)]):
+        assert run(["show", *words]) == 0
+        files = [path for path in files_of(small_tree(), "acme/billing/refunds") if path.startswith("templates/")]
+        shown = [line.split("\t")[0] for line in capsys.readouterr().out.splitlines()]
+        assert shown == sorted(path.removeprefix("templates/") for path in files)
+    assert run(["show", str(root), "acme/billing/none"]) == 2
+    assert "[skill-unknown]" in capsys.readouterr().err
 
 
 @rule("V1", "V4")
 def test_pulling_writes_the_whole_skill(root: Path, tmp_path: Path) -> None:
     """Nested skills come with the one around them."""
-    assert run(["pull", "release", str(tmp_path / "copied"), "--", *serving(root)]) == 0
+    assert run(["add", "release", "--to", str(tmp_path / "copied"), "--", *serving(root)]) == 0
     copied = tmp_path / "copied" / "release"
     files = {str(path.relative_to(copied)): path.read_bytes() for path in copied.rglob("*") if path.is_file()}
     assert files == files_of(small_tree(), "acme/release")
@@ -151,9 +149,9 @@ def test_pulling_does_not_touch_what_is_there(root: Path, tmp_path: Path) -> Non
     mine = tmp_path / "copied" / "flat" / "mine.txt"
     mine.parent.mkdir(parents=True)
     mine.write_text("mine")
-    assert run(["pull", str(root), "flat", str(tmp_path / "copied")]) == 2
+    assert run(["add", str(root), "flat", "--to", str(tmp_path / "copied")]) == 2
     assert mine.read_text() == "mine"
-    assert run(["pull", str(root), "flat", str(tmp_path / "copied"), "--force"]) == 0
+    assert run(["add", str(root), "flat", "--to", str(tmp_path / "copied"), "--force"]) == 0
     assert os.listdir(mine.parent) == ["SKILL.md"]
 
 
@@ -167,23 +165,23 @@ def test_pulling_into_folders_that_tools_run_is_refused(
     (tmp_path / ".git").mkdir()
     (tmp_path / "linked").symlink_to(".git")
     for words in ([], ["--force"]):
-        assert run(["pull", str(root), REFUNDS, str(tmp_path / folder), *words]) == 2
-        assert "[folder-forbidden, rule Z2]" in capsys.readouterr().err
+        assert run(["add", str(root), REFUNDS, "--to", str(tmp_path / folder), *words]) == 2
+        assert "[folder-forbidden]" in capsys.readouterr().err
     assert list((tmp_path / ".git").iterdir()) == []
 
 
 @rule("Z2")
 def test_a_skill_called_like_such_a_folder_is_not_pulled(root: Path, tmp_path: Path) -> None:
     write_tree(root, {"venv/SKILL.md": skill_md("venv")})
-    assert run(["pull", str(root), "venv", str(tmp_path / "out")]) == 2
+    assert run(["add", str(root), "venv", "--to", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
 
 
 def test_pulling_a_lie_leaves_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Either the whole verified skill or nothing, not even the folder around it."""
     configured(tmp_path / ".mcp.json", {"liar": lying_entry()})
-    assert run(["pull", "liar", "lying", str(tmp_path / "copied"), "--yes"]) == 2
-    assert "rule V1" in capsys.readouterr().err
+    assert run(["add", "liar", "lying", "--to", str(tmp_path / "copied"), "--yes"]) == 1
+    assert "[size-mismatch]" in capsys.readouterr().err
     assert not (tmp_path / "copied").exists()
 
 
@@ -200,20 +198,21 @@ def test_verifying_a_liar_names_the_rule_and_fails(tmp_path: Path, capsys: pytes
 @rule("V1", "V4", "G1", "D1", "E6")
 def test_verifying_an_honest_server_checks_everything(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["verify", "--strict", "--", *serving(root)]) == 0
-    rows = {line.split("\t")[0]: line.split("\t")[2:] for line in capsys.readouterr().out.splitlines()}
-    assert rows["V4"] == ["6", "ok"]
-    assert rows["V1"][1] == rows["G1"][1] == rows["D1"][1] == "ok"
+    rows = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
+    assert ["SKILL.md has the claimed fields", "6", "ok"] in rows
+    assert len(rows) == 6
+    assert {row[2] for row in rows} == {"ok"}
 
 
 @rule("V7")
 def test_verifying_says_what_was_not_promised(capsys: pytest.CaptureFixture[str]) -> None:
     """A generated skill passes, and fails where all must be promised."""
     assert run(["verify", "--", *serving_dynamic()]) == 0
-    assert "V7 skill://made/SKILL.md" in capsys.readouterr().out
+    assert "not stated skill://made/SKILL.md" in capsys.readouterr().out
     assert run(["verify", "--strict", "--", *serving_dynamic()]) == 1
     capsys.readouterr()
-    assert run(["read", "made/SKILL.md", "--", *serving_dynamic()]) == 2
-    assert "rule V7" in capsys.readouterr().err
+    assert run(["read", "made/SKILL.md", "--", *serving_dynamic()]) == 1
+    assert "[skill-dynamic]" in capsys.readouterr().err
     assert run(["read", "made/SKILL.md", "--unverified", "--json", "--", *serving_dynamic()]) == 0
     assert document(capsys)["verified"] is False
 

@@ -56,7 +56,7 @@ def test_output_to_a_closed_stream_is_lost_and_nothing_else(closed: str, project
 
 
 def test_a_tree_for_a_closed_stdout_is_no_error(project: Path) -> None:
-    done = run_with(">&-", project, "tree", "./served")
+    done = run_with(">&-", project, "check", "./served")
     assert (done.returncode, done.stderr) == (0, "")
 
 

@@ -13,7 +13,7 @@ from skillwire.cli.main import run
 if TYPE_CHECKING:
     from pathlib import Path
 
-URL = ["--url", "http://127.0.0.1:9/mcp"]
+URL = ["http://127.0.0.1:9/mcp", "--force"]
 THEIRS = '[mcp_servers.github]\ncommand = "gh"\nargs = ["mcp"]\n'
 
 
@@ -94,7 +94,7 @@ def test_what_is_said_to_be_changed_is_what_is_changed(
 def test_a_program_of_this_folder_is_started_from_anywhere(home: Path) -> None:
     project = home.parent / "project"
     (project / "servers.json").write_text("{}")
-    command = ["--", ".venv/bin/skillwire", "gateway", "--config=servers.json"]
+    command = ["--force", "--", ".venv/bin/skillwire", "gateway", "--config=servers.json"]
     assert connect("--global", *command, agent="cursor") == 0
     entry = json.loads((home / ".cursor/mcp.json").read_text())["mcpServers"]["skillwire"]
     assert entry == {

@@ -54,7 +54,7 @@ def document(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
 
 
 def fingerprint(capsys: pytest.CaptureFixture[str]) -> str:
-    assert run(["review", "refunds", "--json"]) == 0
+    assert run(["approvals", "show", "refunds", "--json"]) == 0
     return document(capsys)["fingerprint"]
 
 
@@ -70,7 +70,7 @@ def test_a_server_is_added_tested_and_removed(root: Path, capsys: pytest.Capture
     assert capsys.readouterr().out.split("\t") == ["acme", "complete", "extension", "3", "refunds, inner, plain\n"]
     assert run(["origins", "remove", "acme"]) == 0
     assert run(["origins", "remove", "acme"]) == 2
-    assert "[origin-unknown, rule O1]" in capsys.readouterr().err
+    assert "[origin-unknown]" in capsys.readouterr().err
 
 
 def test_a_command_means_the_same_from_every_folder(
@@ -93,7 +93,7 @@ def test_what_does_not_answer_is_not_added(capsys: pytest.CaptureFixture[str]) -
     [origin] = document(capsys)["origins"]
     assert (origin["state"], origin["error"]["reference"]) == ("unreachable", "connection-lost")
     assert run(["origins", "test"]) == 2
-    assert run(["skills"]) == 1
+    assert run(["list", "--origins"]) == 1
     assert "dead" in capsys.readouterr().err
 
 
@@ -106,7 +106,7 @@ def test_skills_of_a_folder_and_a_server_are_shown_as_the_model_sees_them(
     assert run(["origins", "add", "home", "own"]) == 0
     assert approve("refunds") == 0
     capsys.readouterr()
-    assert run(["skills"]) == 0
+    assert run(["list", "--origins"]) == 0
     out = capsys.readouterr().out
     rows = {cells[0]: cells[1:] for cells in (text.split("\t") for text in out.splitlines())}
     assert {name: cells[1] for name, cells in rows.items()} == {
@@ -117,7 +117,7 @@ def test_skills_of_a_folder_and_a_server_are_shown_as_the_model_sees_them(
         "acme:plain": "unapproved",
     }
     assert rows["acme:plain"][3] == "Plain <U+202E>enod<U+202C> and simple."
-    assert run(["skills", "--prompt"]) == 0
+    assert run(["list", "--origins", "--prompt"]) == 0
     assert "<origin>mcp:acme</origin>" in capsys.readouterr().out
     assert run(["load", "mine"]) == 0
     assert 'origin="local:home"' in capsys.readouterr().out
@@ -127,7 +127,7 @@ def test_a_file_and_a_folder_may_be_named_for_once(root: Path, capsys: pytest.Ca
     command, *words = serving(root)
     Path("servers.json").write_text(json.dumps({"mcpServers": {"once": {"command": command, "args": words}}}))
     options = ["--config", "servers.json", "--folder", str(root), "--state", "elsewhere"]
-    assert run(["skills", "--json", *options]) == 0
+    assert run(["list", "--origins", "--json", *options]) == 0
     assert document(capsys)["origins"] == {"local": "complete", "once": "complete"}
     assert Path("elsewhere/host.sqlite3").is_file()
     assert not Path("home").exists()
@@ -141,7 +141,7 @@ def test_only_what_was_approved_is_loaded_without_a_terminal(
     assert run(["load", "refunds"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "[cannot-ask, rule A1]" in err
+    assert "[cannot-ask]" in err
     assert approve("refunds", "--by", "ada", "--grant", "Read") == 0
     out, err = capsys.readouterr()
     assert "Read" in out
@@ -177,7 +177,7 @@ def test_only_what_was_approved_is_loaded_without_a_terminal(
 @rule("A3", "A4", "A5", "B6")
 def test_a_review_tells_everything(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """In a pipe without colours."""
-    assert run(["review", "refunds"]) == 0
+    assert run(["approvals", "show", "refunds"]) == 0
     out, err = capsys.readouterr()
     assert "\x1b" not in out
     for words in (
@@ -190,7 +190,7 @@ def test_a_review_tells_everything(acme: Path, capsys: pytest.CaptureFixture[str
     ):
         assert words in out
     assert "skillwire approve refunds --fingerprint sha256:" in err
-    assert run(["review", f"acme:{REFUNDS}", "--json"]) == 0
+    assert run(["approvals", "show", f"acme:{REFUNDS}", "--json"]) == 0
     review = document(capsys)
     assert review["tools"] == ["Read", "Bash(git add:*)"]
     assert review["scripts"] == ["scripts/pay.py"]
@@ -209,15 +209,15 @@ def test_a_review_tells_everything(acme: Path, capsys: pytest.CaptureFixture[str
 def test_a_review_shows_every_file_on_request(acme: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """With the command that it prints."""
     write_tree(acme, {"acme/refunds/a.md": "x\u200b\n<!-- y -->\n".encode(), "acme/refunds/b.bin": b"\xff"})
-    assert run(["review", "refunds"]) == 0
+    assert run(["approvals", "show", "refunds"]) == 0
     [command] = [row for row in capsys.readouterr().err.splitlines() if " --file " in row]
     words = shlex.split(command.partition(": ")[2])
     assert run(words[1:]) == 0
     assert capsys.readouterr().out == "x<U+200B>\n<!-- y -->\n"
-    assert run(["review", "refunds", "--file", "limits.md", "--json"]) == 0
+    assert run(["approvals", "show", "refunds", "--file", "limits.md", "--json"]) == 0
     assert document(capsys)["text"] == "gold 500\n"
     for path, reference in (("b.bin", "not-text"), ("gone.md", "argument-invalid")):
-        assert run(["review", "refunds", "--file", path]) == 2
+        assert run(["approvals", "show", "refunds", "--file", path]) == 2
         assert f"[{reference}" in capsys.readouterr().err
 
 
@@ -231,14 +231,14 @@ def test_another_content_is_shown_as_a_difference_and_not_loaded(
     changed = TREE["acme/refunds/SKILL.md"].replace(b"Pay back.", b"Pay back twice.")
     write_tree(acme, {"acme/refunds/SKILL.md": changed, "acme/refunds/more.md": b"more\n"})
     capsys.readouterr()
-    assert run(["review", "refunds"]) == 0
+    assert run(["approvals", "show", "refunds"]) == 0
     out = capsys.readouterr().out
     for words in ("+ more.md", "~ SKILL.md", "| -Pay back.", "| +Pay back twice."):
         assert f"  {words}\n" in out
-    assert run(["skills", "--json"]) == 0
+    assert run(["list", "--origins", "--json"]) == 0
     assert {skill["name"]: skill["status"] for skill in document(capsys)["skills"]}["refunds"] == "changed"
     assert run(["approve", "refunds", "--fingerprint", seen]) == 1
-    assert "[fingerprint-other, rule A1]" in capsys.readouterr().err
+    assert "[fingerprint-other]" in capsys.readouterr().err
     assert run(["load", "refunds"]) == 1
     assert run(["approvals"]) == 0
     assert capsys.readouterr().out == ""
@@ -253,9 +253,9 @@ def test_a_yes_beforehand_is_for_one_load_and_not_for_what_was_declined(
     capsys.readouterr()
     assert run(["approvals"]) == 0
     assert capsys.readouterr().out == ""
-    assert run(["decline", "refunds"]) == 0
+    assert run(["approvals", "decline", "refunds"]) == 0
     assert run(["load", "refunds", "--yes"]) == 1
-    assert "[skill-declined," in capsys.readouterr().err
+    assert "[skill-declined]" in capsys.readouterr().err
 
 
 @rule("V7")
@@ -266,7 +266,7 @@ def test_what_cannot_be_verified_is_never_approved(capsys: pytest.CaptureFixture
         assert run(words) == 1
         out, err = capsys.readouterr()
         assert out == ""
-        assert "rule V7]" in err
+        assert "[approval-unbound]" in err or "cannot be verified" in err
     assert run(["load", "made", "--yes", "--dynamic"]) == 0
     assert 'name="made"' in capsys.readouterr().out
     assert run(["approvals"]) == 0
@@ -284,7 +284,7 @@ def test_a_skill_that_needs_arguments_is_loaded_with_them(
     words = ["load", "weather", "--yes", "--dynamic"]
     assert run(words) == 1
     err = capsys.readouterr().err
-    assert "[argument-missing, rule P2]" in err
+    assert "[argument-missing]" in err
     assert "--argument city=TEXT" in err
     assert run([*words, "--argument", "city=Bern"]) == 0
     assert "The weather in Bern." in capsys.readouterr().out
@@ -342,6 +342,6 @@ def test_anything_but_yes_is_no(acme: Path, answer: str, code: int, capsys: pyte
     assert "Traceback" not in terminal.seen
     assert run(["approvals"]) == 0
     assert capsys.readouterr().out == ""
-    assert run(["skills", "--json"]) == 0
+    assert run(["list", "--origins", "--json"]) == 0
     [plain] = [skill for skill in document(capsys)["skills"] if skill["name"] == "plain"]
     assert plain["status"] == ("declined" if answer == "n\n" else "unapproved")

@@ -71,8 +71,8 @@ def test_no_kind_of_server_in_a_projects_lock_starts_a_program_by_itself(
     shutil.rmtree(project / ".agents")
     for label in ("docs", "http:docs"):
         configure(project, label, touching(touched, served))
-        assert run(["ci"]) in (1, 2)
-        assert run(["outdated"]) == 2
+        assert run(["add", "--locked"]) in (1, 2)
+        assert run(["update", "--check"]) == 2
         assert run(["update", "--yes"]) in (1, 2)
     assert not touched.exists()
     assert "Traceback" not in capsys.readouterr().err
@@ -87,10 +87,10 @@ def test_a_label_in_a_persons_own_lock_is_not_what_the_current_folder_says(
     recorded = lock(home / ".config/skillwire")["flat"]["server"]
     assert recorded == {"label": "company", "config": str(project / ".mcp.json")}
     monkeypatch.chdir(clone)
-    assert run(["outdated", "--global"]) == 0
+    assert run(["update", "--check", "--global"]) == 0
     assert run(["update", "--global", "--yes"]) == 0
     edit_lock(home / ".config/skillwire", "flat", server={"label": "company"})
-    assert run(["outdated", "--global"]) == 2
+    assert run(["update", "--check", "--global"]) == 2
     assert not touched.exists()
 
 
@@ -105,8 +105,8 @@ def test_a_program_in_a_persons_own_lock_is_not_what_lies_in_the_current_folder(
     configure(project, "company", ["./run"])
     assert add("company", "windows", "--agent", "cursor", "--global") == 0
     monkeypatch.chdir(clone)
-    assert run(["outdated", "flat", "--global"]) == 0
-    assert run(["outdated", "windows", "--global"]) == 2
+    assert run(["update", "--check", "flat", "--global"]) == 0
+    assert run(["update", "--check", "windows", "--global"]) == 2
     assert not touched.exists()
 
 
@@ -116,7 +116,7 @@ def test_a_header_does_not_go_to_a_label_too(
     assert add(served, "flat", "windows", "--agent", "codex") == 0
     edit_lock(project, "flat", server={"url": "https://a.example/mcp"})
     edit_lock(project, "windows", server={"label": "company"})
-    assert run(["outdated", "--header", "Authorization: Bearer hush"]) == 2
+    assert run(["update", "--check", "--header", "Authorization: Bearer hush"]) == 2
     assert "[header-ambiguous]" in capsys.readouterr().err
 
 
@@ -127,7 +127,7 @@ def test_an_empty_word_of_a_command_is_recorded(served: Path, project: Path) -> 
     command = ["sh", "-c", 'exec "$@"', "sh", *serving(served), "--prefix", ""]
     assert run(["add", "flat", "--agent", "codex", "--yes", "--", *command]) == 0
     assert lock(project)["flat"]["server"] == {"command": command}
-    assert run(["outdated"]) == 0
+    assert run(["update", "--check"]) == 0
 
 
 def test_a_folder_that_cannot_be_recorded_is_not_written_to(
@@ -163,7 +163,7 @@ def test_it_is_said_which_lock_cannot_be_read_and_where(
     (home / ".config/skillwire").mkdir(parents=True)
     for folder in (project, home / ".config/skillwire"):
         (folder / "skills.lock.json").write_text('{\n  "skills": {\n    "fl')
-    assert run(["ci"]) == 2
+    assert run(["add", "--locked"]) == 2
     assert re.search(r"\./skills\.lock\.json .*line 3, column 5", capsys.readouterr().err)
     assert run(["verify", "--installed", "--global"]) == 2
     assert re.search(r"~/\.config/skillwire/skills\.lock\.json .*line 3", capsys.readouterr().err)
@@ -183,12 +183,12 @@ def test_a_skill_for_an_agent_that_cannot_be_used_spoils_no_other_and_can_be_rem
     assert "?/flat" in out
     assert re.search(r"\.agents/skills/windows\n +more\.md ", out)
     (project / ".agents/skills/windows/more.md").unlink()
-    assert run(["ci"]) == 1
+    assert run(["add", "--locked"]) == 1
     assert "skillwire remove flat" in capsys.readouterr().err
     assert run(["remove", "flat"]) == 0
     assert agent in capsys.readouterr().err
     assert os.listdir(project / ".agents/skills") == ["windows"]
-    assert run(["ci"]) == run(["verify", "--installed"]) == 0
+    assert run(["add", "--locked"]) == run(["verify", "--installed"]) == 0
 
 
 def test_an_agent_that_cannot_be_used_with_others_that_stay(served: Path, project: Path) -> None:
@@ -218,6 +218,6 @@ def test_hints_in_a_persons_own_scope_stay_there(
     assert "skillwire update flat --global" in hint("add", str(served), "flat", *adding)
     assert "skillwire remove flat --global" in hint("add", str(other), "flat", *adding)
     shutil.rmtree(home / ".codex")
-    assert "skillwire update flat --global" in hint("ci")
+    assert "skillwire update flat --global" in hint("add", "--locked")
     (served / "flat/SKILL.md").unlink()
     assert "skillwire remove flat --global" in hint("update", "--yes")

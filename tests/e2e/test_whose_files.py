@@ -102,7 +102,7 @@ def test_what_is_said_to_be_written_is_what_is_written(
     "words",
     [
         ["add", "SERVED", "windows", "--agent", "goose", "--yes"],
-        ["ci"],
+        ["add", "--locked"],
         ["update", "--yes"],
         ["remove", "windows"],
     ],
@@ -140,7 +140,7 @@ def test_an_update_that_is_killed_between_folders_is_taken_back(
     before = tree(project)
     change(served)
     assert killed_at("os.rename", number, "update", "--yes") == -9
-    assert run(["ci"]) == 0
+    assert run(["add", "--locked"]) == 0
     assert tree(project) == before
     kept = [path.read_bytes() for path in (home / ".local/state/skillwire/backups").glob("*/SKILL.md")]
     assert kept == [(served / "flat/SKILL.md").read_bytes()] * ((number - 1) // 2)
@@ -154,7 +154,7 @@ def test_an_update_that_is_killed_once_it_is_recorded_is_done(number: int, serve
     change(served)
     assert killed_at("shutil.rmtree", number, "update", "--yes") == -9
     assert left(project)
-    assert run(["ci"]) == 0
+    assert run(["add", "--locked"]) == 0
     assert left(project) == []
     for folder in (".agents", ".claude"):
         assert tree(project / folder / "skills/flat") == tree(served / "flat")
@@ -167,7 +167,7 @@ def test_a_removal_that_is_killed_before_it_is_recorded_is_taken_back(
     assert add(served, "flat", *TWO) == 0
     before = tree(project)
     assert killed_at("os.rename", number, "remove", "flat") == -9
-    assert run(["ci"]) == 0
+    assert run(["add", "--locked"]) == 0
     assert tree(project) == before
 
 

@@ -16,7 +16,7 @@ from starting import python_command, skillwire_command
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-WAIT = ("--wait", str(PATIENCE))
+WAIT = ("--timeout", str(PATIENCE))
 AGENT = Path(__file__).with_name("agent.py")
 ODD = Path(__file__).with_name("odd_server.py")
 
@@ -89,7 +89,7 @@ class Desk:
         """What a verb of the command line says to the same memory, and to the same servers; it has to succeed."""
         config = ["--config", str(self.config), *WAIT] if servers else []
         if words[0] == "approve":
-            review = json.loads(self.run("review", words[1], "--json", servers=servers))
+            review = json.loads(self.run("approvals", "show", words[1], "--json", servers=servers))
             words = (*words, "--fingerprint", review["fingerprint"])
         done = subprocess.run(
             [*skillwire_command(), *words, "--state", str(self.state), *config],

@@ -115,7 +115,7 @@ def test_a_yes_on_the_command_line_appears_without_reloading(at_desk: Page, desk
     expect(row).to_contain_text("new")
     desk.run("approve", "csv-profile", servers=True)
     expect(row).to_contain_text("approved")
-    desk.run("revoke", "csv-profile")
+    desk.run("approvals", "revoke", "csv-profile")
     expect(row).to_contain_text("revoked")
     assert at_desk.evaluate("window.stays")
 
@@ -132,7 +132,7 @@ def test_an_emptied_filter_shows_what_is_so_now_and_keeps_the_other_choices(at_d
     expect(rows).to_have_count(2)
     expect(rows.filter(has_text="library")).to_contain_text("approved")
     assert at_desk.url == f"{desk.base}/?origin=books"
-    desk.run("revoke", "library")
+    desk.run("approvals", "revoke", "library")
     expect(rows.filter(has_text="library")).to_contain_text("revoked")
     expect(rows).to_have_count(2)
     expect(at_desk.get_by_label("Origin", exact=True)).to_have_value("books")
@@ -179,7 +179,7 @@ def test_everything_can_be_done_with_keys(at_desk: Page, desk: Desk) -> None:
 def test_the_log_is_filtered_and_exported(at_desk: Page, desk: Desk) -> None:
     desk.run("approve", "csv-profile", "--by", "grace", "--note", "=1+1", servers=True)
     desk.run("approve", "library", "--by", "ada", servers=True)
-    desk.run("revoke", "library", "--by", "ada")
+    desk.run("approvals", "revoke", "library", "--by", "ada")
     at_desk.get_by_role("link", name="Log", exact=True).click()
     rows = at_desk.locator("[data-row]")
     expect(rows.filter(has_text="approved")).to_have_count(2)

@@ -150,7 +150,7 @@ def test_what_a_client_of_a_gateway_wants_is_asked_live_and_served_after_the_yes
     words = ["--config", str(desk.config), "--policy", str(policy), "--state", str(desk.state), *WAIT]
     with started("gateway", *words, "--http", "0") as gateway:
         address = f"{address_of(gateway)}/mcp"
-        assert "[skill-unknown]" in until(address, lambda _: "library" in desk.run("questions"))
+        assert "[skill-unknown]" in until(address, lambda _: "library" in desk.run("approvals", "questions"))
         question = waiting(at_desk).get_by_role("link", name="Allow the model to read library from books?")
         expect(question).to_be_visible()
         expect(waiting(at_desk)).to_contain_text("asked by gateway, for client:")

@@ -49,7 +49,7 @@ def test_skills_of_every_other_state(page: Page, watch: Watch, tmp_path: Path, o
                 examine(page, f"desk-skill-{name}")
             desk.run("approve", "library", servers=True)
             desk.run("approve", "books:release", servers=True)
-            desk.run("revoke", "library", "--note", "it was too long ago")
+            desk.run("approvals", "revoke", "library", "--note", "it was too long ago")
             page.goto(f"{desk.base}/skill/books/library")
             expect(page.get_by_role("heading", level=1)).to_contain_text("revoked")
             examine(page, "desk-skill-revoked")

@@ -1,81 +1,117 @@
-"""``skillwire add``: installs a skill for agents: verified, shown before it is written, recorded in a lock."""
+"""``skillwire add``: installs skills for agents: verified, shown before they are written, recorded in a lock.
+
+``--to DIR`` only copies a skill into a folder. ``--locked`` installs exactly the content of the lock (V1, V3).
+"""
 
 from __future__ import annotations
 
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Arguments, Exit, Verbs, add_verb
+import click
+
+from skillwire.cli.command import COMMAND, Arguments, Exit, Place, argument, flag, option, run_async, verb
 from skillwire.cli.consent import allow, server_record
 from skillwire.cli.install_session import (
-    add_agent_options,
-    add_scope_options,
-    add_signing_option,
+    AGENT,
+    AGENT_DIR,
+    BY,
+    SCOPE,
+    backups,
     check_signing,
+    chosen,
+    headers_for,
     naming,
+    open_server,
     require_approval,
     scope_of,
+    show_backups,
     show_outcome,
     show_skill,
     signature,
     tidy_first,
 )
-from skillwire.cli.printer import Printer, line, listed
+from skillwire.cli.printer import Printer, counted, cut_line, line, listed, size_of, visible
 from skillwire.cli.prompts import can_ask, choose
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import TARGET_OPTIONS, resolve_skill, run_on_targets, target_text
 from skillwire.errors import FormatError, SkillwireError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from skillwire.catalog.contract import Catalog
-    from skillwire.install.lock import Mode, Server
+    from skillwire.install.lock import Installed, Lock, Mode, Server
     from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
 
-TARGETS = 1
-_EXAMPLES = """\
-examples:
+_LONGEST = 80
+
+
+@verb(
+    "Show everything about a skill, ask, and write it into the folders of the agents that you name."
+    " skills.lock.json records its source and the digest of every file.",
+    argument("target", "TARGET", "where the skill is: see 'skillwire list --help'", type=Place(), required=False),
+    argument("skills", "[SKILL]…", "a name, a path or a URI (default: choose from a list)", nargs=-1),
+    flag("--all", "is_all", help="all skills of TARGET"),
+    AGENT,
+    AGENT_DIR,
+    SCOPE,
+    option(
+        "--copy/--link",
+        "is_copy",
+        default=True,
+        help="write the files to the folder of each agent (the default), or one copy to .agents/skills, and links",
+    ),
+    option(
+        "--to", type=click.Path(path_type=Path), metavar="DIR", help="only copy the skills to DIR, without a lock"
+    ),
+    flag("--locked", help="install exactly the content of skills.lock.json, or nothing; it takes no TARGET"),
+    flag(
+        "--force", help="with --to and --locked: replace what is there; a copy of edited installed files is kept"
+    ),
+    flag("--allow-servers", help="with --locked: use the programs and servers that the project's lock names"),
+    BY,
+    *TARGET_OPTIONS,
+    targets=1,
+    examples="""\
   skillwire add https://skills.example.com/mcp refunds --agent claude-code
   skillwire add my-server refunds release --agent codex --agent cursor --global
   skillwire add refunds --agent claude-code --link -- npx some-mcp-server
   skillwire add ./skills refunds --agent-dir ./tools/skills --yes     in a script
+  skillwire add https://skills.example.com/mcp refunds --to ./skills  make ./skills/refunds
+  skillwire add --locked                                              in CI
 
 Every file is read, verified and shown before the question, and exactly these bytes are written. An agent trusts
-everything in its own folder.
+everything in its own folder. --locked needs no approval: the lock records what was approved. If any byte differs,
+nothing is written. A folder in a project's lock that belongs to no known agent is used only after you named it on
+this machine with --agent-dir.
 
 exit codes: 0 all were added, 1 something was refused or skipped, 2 usage, or no response
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "add",
-        run,
-        "install a skill for an agent, verified",
-        "Show everything about a skill, ask, and write it into the folders of the agents that you name."
-        " skills.lock.json records its source and the digest of every file.",
-        _EXAMPLES,
-    )
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("skills", metavar="SKILL", nargs="+", help=SKILL_HELP)
-    add_agent_options(parser)
-    add_scope_options(parser)
-    modes = parser.add_mutually_exclusive_group()
-    for mode, words in (
-        ("copy", "write the files into the folder of each agent (the default)"),
-        ("link", "write one copy into .agents/skills, and a link to it into the folder of each agent"),
-    ):
-        modes.add_argument(f"--{mode}", action="store_const", const=mode, dest="mode", help=words)
-    parser.set_defaults(mode="copy")
-    add_signing_option(parser)
-    add_target_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Add skills."""
     from skillwire.install.agents import find_agent
 
+    if arguments.locked:
+        if arguments.target is not None or arguments.skills:
+            raise FormatError(
+                "argument-invalid", "--locked installs the whole lock, and takes no TARGET", "omit the TARGET"
+            )
+        return run_async(lambda: _add_locked(arguments, printer))
+    if arguments.target is None:
+        raise FormatError(
+            "target-missing", "no TARGET was given", "write: skillwire add ./skills NAME --agent AGENT"
+        )
+    if not arguments.skills and not arguments.is_all and not can_ask():
+        raise FormatError(
+            "skill-missing",
+            "no skill was named",
+            f"see the names: skillwire list {target_text(arguments)}; or add all of them: --all",
+        )
+    if arguments.to is not None:
+        return run_on_targets(arguments, printer, _copy)
     check_signing(arguments)
     for agent in arguments.agent:
         find_agent(agent)
@@ -86,13 +122,50 @@ def run(arguments: Arguments, printer: Printer) -> int:
         return run_on_targets(arguments, printer, _add)
 
 
+async def _wanted(catalog: Catalog, arguments: Arguments, printer: Printer) -> list[str]:
+    """Return the skills to add: those that were named, all, or those that the user chooses."""
+    if arguments.skills:
+        return list(dict.fromkeys(arguments.skills))
+    entries = [entry async for entry in catalog.entries()]
+    if arguments.is_all:
+        printer.talk(f"{counted(len(entries), 'skill')}: {listed(entry.path for entry in entries)}")
+        return [entry.uri for entry in entries]
+    offered = {entry.uri: f"{entry.path}: {cut_line(entry.description, _LONGEST)}" for entry in entries}
+    found = await choose("Which skills? Numbers: ", offered, printer, names=False)
+    if not found:
+        raise FormatError("skill-missing", "no skill was chosen", "name one after the TARGET, or add --all")
+    return found
+
+
+async def _copy(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
+    """Copy skills into a folder, each verified, completely or not at all."""
+    from skillwire.catalog.export import export_skill
+
+    copied: list[dict[str, Any]] = []
+    for text in await _wanted(catalog, arguments, printer):
+        entry = await resolve_skill(catalog, text, place=target_text(arguments))
+        with printer.progress("Reading", "files") as count:
+            written = await export_skill(catalog, entry, arguments.to, replace=arguments.force, on_file=count)
+        folder, files, size = str(written.folder), list(written.files), written.size
+        copied.append({"uri": entry.uri, "folder": folder, "files": files, "size": size})
+        if not arguments.json:
+            printer.talk(
+                f"wrote {visible(folder)}: {counted(len(files), 'file')}, {size_of(size)}, verified against"
+                f" {visible(entry.uri)} (this proves consistency, not trust)"
+            )
+    if arguments.json:
+        printer.json({"copied": copied})
+    return Exit.OK
+
+
 async def _add(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     scope = scope_of(arguments)
+    wanted = await _wanted(catalog, arguments, printer)
     server, agents = _server(arguments, scope), await _agents(arguments, scope, printer)
     tidy_first(scope, printer, agents)
     added: list[dict[str, Any]] = []
     refused: list[dict[str, str]] = []
-    for text in dict.fromkeys(arguments.skills):
+    for text in wanted:
         try:
             added.append(await _add_one(catalog, text, (scope, server, agents), arguments, printer))
         except SkillwireError as error:
@@ -110,13 +183,12 @@ async def _add_one(
     arguments: Arguments,
     printer: Printer,
 ) -> dict[str, Any]:
-    from skillwire.catalog.names import find_skill  # late: it imports anyio
     from skillwire.install.installation import add, check_add, fetch, promised_digests
     from skillwire.install.lock import Lock, read_lock
     from skillwire.install.servers import needs_consent
 
     scope, server, agents = destination
-    entry = await find_skill(catalog, text)
+    entry = await resolve_skill(catalog, text, place=target_text(arguments))
     promised_digests(entry)
     lock = read_lock(scope.lock_path) or Lock()
     check_add(lock, scope, server, entry, agents, signature(arguments))
@@ -138,7 +210,7 @@ async def _add_one(
     return {"uri": entry.uri, "wrote": [f"{label}/{fetched.name}" for label in outcome.written]}
 
 
-def _is_installed(lock: Any, scope: InstallScope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
+def _is_installed(lock: Lock, scope: InstallScope, entry: SkillEntry, agents: dict[str, Mode]) -> bool:
     from skillwire.install.installation import promised_digests
     from skillwire.install.places import installed_states
 
@@ -164,23 +236,19 @@ def _server(arguments: Arguments, scope: InstallScope) -> Server:
 
 
 async def _agents(arguments: Arguments, scope: InstallScope, printer: Printer) -> dict[str, Mode]:
+    """Return the agents that were named, or that the user chooses. None is used without being chosen."""
     keys = [*arguments.agent, *(scope.key_of(folder) for folder in arguments.agent_dir)]
-    mode: Mode = arguments.mode
-    return dict.fromkeys(keys or await _ask_for_agents(scope, printer), mode)
+    if not keys:
+        from skillwire.install.agents import present_agents
 
-
-async def _ask_for_agents(scope: InstallScope, printer: Printer) -> list[str]:
-    """Offer the agents on this machine. None is used without being chosen."""
-    from skillwire.install.agents import present_agents
-
-    agents = present_agents(scope.project, scope.home, os.environ)
-    offered = {agent.id: f"{agent.title}: {_place_text(agent.id, scope)}" for agent in agents}
-    found = await choose("For which agents? Numbers: ", offered, printer)
-    if not found:
-        raise FormatError(
-            "agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir FOLDER"
-        )
-    return found
+        agents = present_agents(scope.project, scope.home, os.environ)
+        offered = {agent.id: f"{agent.title}: {_place_text(agent.id, scope)}" for agent in agents}
+        keys = await choose("For which agents? Numbers: ", offered, printer)
+        if not keys:
+            raise FormatError(
+                "agent-missing", "no agent was chosen", "name one: --agent claude-code, or --agent-dir FOLDER"
+            )
+    return dict.fromkeys(keys, "copy" if arguments.is_copy else "link")
 
 
 def _place_text(agent: str, scope: InstallScope) -> str:
@@ -188,3 +256,70 @@ def _place_text(agent: str, scope: InstallScope) -> str:
         return scope.place_of(agent).label
     except SkillwireError as error:
         return f"not usable: {line(error.message)}"
+
+
+async def _add_locked(arguments: Arguments, printer: Printer) -> int:
+    """Install exactly the content of the lock into every folder, or nothing."""
+    from skillwire.install.installation import check_untouched, restore
+    from skillwire.install.lock import require_lock
+    from skillwire.install.places import installed_files, installed_states
+
+    scope = scope_of(arguments)
+    tidy_first(scope, printer)
+    lock = require_lock(scope.lock_path)
+    try:
+        if not arguments.force:
+            check_untouched(scope, lock)
+        ready: dict[str, Mapping[str, bytes]] = {  # missing somewhere; {} if no folder has all files
+            skill.name: installed_files(scope, skill) or {}
+            for skill in lock.skills.values()
+            if any(state.state != "ok" for state in installed_states(scope, skill))
+        }
+    except SkillwireError as error:
+        return _nothing_written([error], printer)
+    missing = [name for name, files in ready.items() if not files]
+    groups = chosen(lock, missing) if missing else {}
+    headers = headers_for(list(groups), arguments)
+    errors: list[SkillwireError] = []
+    for server, skills in groups.items():
+        try:
+            async with open_server(server, scope, arguments, headers, printer) as catalog:
+                for skill in skills:
+                    try:
+                        ready[skill.name] = await _fetch_locked(catalog, skill, scope)
+                    except SkillwireError as error:
+                        errors.append(error)
+        except SkillwireError as error:
+            errors.append(error)
+    if errors:
+        return _nothing_written(errors, printer)
+    try:
+        outcome = restore(scope, lock, ready, backups(force=arguments.force))
+    except SkillwireError as error:
+        return _nothing_written([error], printer)
+    show_backups(outcome, printer)
+    if arguments.json:
+        printer.json({"skills": sorted(lock.skills), "wrote": list(outcome.written)})
+    else:
+        for label in outcome.written:
+            printer.data(f"wrote {line(label)}")
+        printer.talk(f"{counted(len(lock.skills), 'skill')} installed; all folders match the lock")
+    return Exit.OK
+
+
+async def _fetch_locked(catalog: Catalog, skill: Installed, scope: InstallScope) -> Mapping[str, bytes]:
+    from skillwire.install.installation import check_pinned, fetch, promised_digests
+
+    entry = await catalog.get_skill(skill.uri)
+    check_pinned(skill, promised_digests(entry), scope)
+    fetched = await fetch(catalog, entry)
+    check_pinned(skill, fetched.digests, scope)
+    return fetched.files
+
+
+def _nothing_written(errors: Sequence[SkillwireError], printer: Printer) -> int:
+    for error in errors[1:]:
+        printer.error(error)
+    printer.failure(errors[0])
+    printer.talk("nothing was written")
+    return Exit.PROBLEMS

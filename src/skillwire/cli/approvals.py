@@ -1,67 +1,71 @@
-"""``skillwire approvals``: lists, exports and imports approvals (A1)."""
+"""``skillwire approvals``: all decisions except approving: list, show, decline, enable, revoke, import.
+
+``approvals questions`` is in ``questions.py``.
+"""
 
 from __future__ import annotations
 
 import json
+import shlex
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
-from skillwire.cli.decisions import add_decision_options, check_decision
-from skillwire.cli.host_session import add_state_options, run_with_store, system_user
-from skillwire.cli.printer import Printer, counted, line, listed, moment
-from skillwire.cli.prompts import can_ask, confirm
-from skillwire.errors import ApprovalError, FormatError
+import click
+
+from skillwire.cli.command import Arguments, Exit, Noun, argument, flag, option, verb
+from skillwire.cli.decisions import (
+    BY,
+    FINGERPRINT,
+    NOTE,
+    check_decision,
+    print_answered,
+    print_file_command,
+    require_review,
+    require_terminal,
+    review_request,
+    waiting_for,
+)
+from skillwire.cli.host_session import (
+    HOST_OPTIONS,
+    NAME,
+    STORE_OPTIONS,
+    find_skill,
+    host_words,
+    run_with_host,
+    run_with_store,
+    system_user,
+)
+from skillwire.cli.printer import Printer, counted, line, listed, moment, short_digest, stamp
+from skillwire.cli.prompts import can_ask, confirm, page, path_inside, source_rows
+from skillwire.cli.questions import questions
+from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from skillwire.host.approvals import ApprovalRequest
+    from skillwire.host.host import SkillHost
+    from skillwire.host.names import NamedEntry
     from skillwire.skill.approval import Approval
-    from skillwire.store.contract import Store
+    from skillwire.store.contract import LogLine, Store
 
-_EXAMPLES = """\
-examples:
+
+@verb(
+    "List the approvals with user, time and grants. With --json, print an export.",
+    flag("--verbose", help="print whole fingerprints"),
+    *STORE_OPTIONS,
+    examples="""\
   skillwire approvals
-  skillwire approvals --json > approvals.json
-  skillwire approvals --import approvals.json       on another machine with the same origins: show, then ask
-  skillwire approvals --import approvals.json --yes in a script
-
-An import does not override local decisions: content that was declined or revoked here is skipped.
-
-exit codes: 0 done, 1 some approvals were skipped, 2 usage, or an invalid file
-"""
+  skillwire approvals list --json > approvals.json
+""",
+)
+def _list(arguments: Arguments, printer: Printer) -> int:
+    return run_with_store(arguments, printer, _list_approvals)
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "approvals",
-        run,
-        "list, export or import approvals",
-        "List the approvals with user, time and grants. With --json, print an export.",
-        _EXAMPLES,
-    )
-    parser.add_argument(
-        "--import",
-        dest="file",
-        type=Path,
-        metavar="FILE",
-        help="import the approvals of an export, each for the same origin, skill and content",
-    )
-    parser.add_argument("--yes", action="store_true", help="do not ask; the approvals are still shown")
-    add_decision_options(parser, "imports them")
-    add_state_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
-    """List, export or import approvals."""
-    check_decision(arguments)
-    return run_with_store(arguments, printer, _list if arguments.file is None else _import)
-
-
-async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
+async def _list_approvals(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approval_export import approvals_as_document
 
     found = await store.approvals()
@@ -75,17 +79,295 @@ async def _list(store: Store, arguments: Arguments, printer: Printer) -> int:
             line(approval.uri.removesuffix("/SKILL.md")),
             moment(approval.at),
             line(approval.by),
-            approval.fingerprint,
+            short_digest(approval.fingerprint, whole=arguments.verbose or not printer.out.is_terminal),
             listed(sorted(approval.grants)) or "nothing",
         )
         for approval in found
     ]
     printer.table(("origin", "skill", "when", "by", "fingerprint", "granted"), rows)
-    printer.talk(counted(len(found), "approval"))
+    waiting = await store.questions(time.time())
+    more = f"; {counted(len(waiting), 'question')} waiting: skillwire approvals questions" if waiting else ""
+    printer.talk(counted(len(found), "approval") + more)
     return Exit.OK
 
 
-async def _import(store: Store, arguments: Arguments, printer: Printer) -> int:
+@verb(
+    "Read and verify every file of a skill, and show what to know before you approve it: the source of its"
+    " SKILL.md, files, scripts, requested tools, external links, hidden text, and changes since an approval.",
+    NAME,
+    option("--file", metavar="PATH", help="show the source of this file of the skill instead"),
+    *HOST_OPTIONS,
+    examples="""\
+  skillwire approvals show refunds
+  skillwire approvals show refunds --file scripts/pay.py
+  skillwire approvals show acme:billing/refunds --json
+
+exit codes: 0 shown, 1 the files do not match the entry, 2 usage, or unknown skill
+""",
+)
+def _show(arguments: Arguments, printer: Printer) -> int:
+    return run_with_host(arguments, printer, _review)
+
+
+async def _review(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
+    from skillwire.host.approvals import declines
+    from skillwire.skill.approval import claimed_contents, fingerprint, fingerprint_of
+
+    found = await find_skill(host, arguments, printer)
+    if arguments.file is not None:
+        return await _show_file(host, found, arguments, printer)
+    approval = await host.store.approval(found.origin.label, found.entry.uri)
+    decision = next(iter(await host.store.decisions(found.origin.label, found.entry.uri)), None)
+    request = await review_request(host, found, approval, printer)
+    if arguments.json:
+        printer.json(_document(found, request, approval, decision))
+        return Exit.OK
+    for each in page(request, approval, decision, is_local=found.origin.is_own):
+        printer.data(each)
+    print_file_command(found, arguments, printer)
+    decisions = dict[str, str]()
+    if not found.origin.is_own:
+        decisions["approve"] = fingerprint_of(request.entry)
+    if decision is not None and declines(decision, request.entry):
+        decisions["enable"] = fingerprint(claimed_contents(request.entry))
+    for what, shown in decisions.items():
+        if shown:
+            action = ["approve"] if what == "approve" else ["approvals", what]
+            words = ["skillwire", *action, line(found.name), "--fingerprint", shown, *host_words(arguments)]
+            printer.talk(f"to {what} exactly this: {shlex.join(words)}")
+    return Exit.OK
+
+
+async def _show_file(host: SkillHost, found: NamedEntry, arguments: Arguments, printer: Printer) -> int:
+    uris = {
+        path_inside(found.entry.uri, uri): uri for uri in (found.entry.uri, *(f.uri for f in found.entry.files))
+    }
+    if arguments.file not in uris:
+        known = ", ".join(map(line, uris))
+        raise FormatError(
+            "argument-invalid", f"the skill has no file {arguments.file!r:.200}", f"its files: {known:.300}"
+        )
+    data = (await host.read_for_review(found, uris[arguments.file])).data
+    try:
+        text = data.decode()
+    except UnicodeDecodeError as error:
+        hint = "copy the skill with 'skillwire add TARGET SKILL --to DIR', and open the file there"
+        raise FormatError("not-text", f"{arguments.file!r:.200} is not text ({len(data)} bytes)", hint) from error
+    if arguments.json:
+        printer.json({"uri": uris[arguments.file], "text": text})
+        return Exit.OK
+    for row in source_rows(text):
+        printer.data(row)
+    return Exit.OK
+
+
+def _document(
+    found: NamedEntry, request: ApprovalRequest, approval: Approval | None, decision: LogLine | None
+) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    from skillwire.host.results import status_of
+    from skillwire.skill.approval import fingerprint_of
+    from skillwire.skill.model import estimate_tokens
+
+    entry, facts = request.entry, asdict(request.summary)
+    files = [{"path": path_inside(entry.uri, file.uri), **file._asdict()} for file in entry.files]
+    return {
+        **facts,
+        "hidden": [find._asdict() for find in request.summary.hidden],
+        "name": found.name,
+        "origin": request.origin,
+        "uri": entry.uri,
+        "status": status_of(found, approval, decision).status,
+        "fingerprint": fingerprint_of(request.entry) or None,
+        "approval": None
+        if approval is None
+        else {
+            "by": approval.by,
+            "at": stamp(approval.at),
+            "fingerprint": approval.fingerprint,
+            "grants": sorted(approval.grants),
+        },
+        "tokens": estimate_tokens(entry)._asdict(),
+        "files": files,
+        "change": None if request.change is None else asdict(request.change),
+        "diff": list(request.diff),
+    }
+
+
+@verb(
+    "Disable a skill with exactly its current content, also one of your own folders. Models do not see it, and no"
+    " question about it is asked, until it changes.",
+    NAME,
+    BY,
+    NOTE,
+    FINGERPRINT,
+    *HOST_OPTIONS,
+    examples="""\
+  skillwire approvals decline refunds --note 'sends mail to all customers'
+  skillwire approvals decline acme:refunds --fingerprint sha256:…   only the content that you reviewed
+
+Models do not see a declined skill and cannot load it, and no question about it is asked. An approval of this
+content ends. This lasts until the skill changes, or until 'skillwire approvals enable' or 'skillwire approve'.
+
+exit codes: 0 declined, 1 refused: another fingerprint, 2 usage, or unknown skill
+""",
+)
+def _decline(arguments: Arguments, printer: Printer) -> int:
+    check_decision(arguments)
+    return run_with_host(arguments, printer, _decline_skill)
+
+
+async def _decline_skill(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
+    from skillwire.skill.approval import fingerprint_of
+
+    found = await find_skill(host, arguments, printer, whole=False)  # V5: declining fetches nothing
+    label, uri = found.origin.label, found.entry.uri
+    waiting = await waiting_for(host.store, label, uri, fingerprint_of(found.entry))
+    fingerprint = await host.decline(
+        f"{label}:{uri}",
+        by=arguments.by,
+        note=arguments.note,
+        fingerprint=arguments.fingerprint,
+        user=system_user(),
+    )
+    if arguments.json:
+        printer.json({"origin": label, "uri": uri, "fingerprint": fingerprint})
+    else:
+        printer.data(f"declined {line(uri)} from {line(label)}")
+        printer.data(f"fingerprint: {fingerprint}")
+    print_answered(waiting, printer)
+    return Exit.OK
+
+
+@verb(
+    "Undo 'decline': show the review of a declined skill, ask, and enable it. Models see it again, and it can be"
+    " approved and loaded. Without a terminal, --fingerprint is required.",
+    NAME,
+    BY,
+    NOTE,
+    FINGERPRINT,
+    *HOST_OPTIONS,
+    examples="""\
+  skillwire approvals enable refunds                         show the review, then ask
+  skillwire approvals enable acme:refunds --note 'read again'
+  skillwire approvals enable refunds --fingerprint sha256:…  without a terminal: from 'approvals show'
+
+This approves nothing: a skill of a server still needs an approval.
+
+exit codes: 0 enabled, or not declined, 1 refused: not confirmed, or another fingerprint, 2 usage
+""",
+)
+def _enable(arguments: Arguments, printer: Printer) -> int:
+    check_decision(arguments)
+    return run_with_host(arguments, printer, _enable_skill)
+
+
+async def _enable_skill(host: SkillHost, arguments: Arguments, printer: Printer) -> int:
+    from skillwire.host.approvals import declines
+    from skillwire.skill.approval import claimed_contents, fingerprint
+
+    found, enabled = await find_skill(host, arguments, printer, whole=False), False
+    label, uri = found.origin.label, found.entry.uri
+    is_declined = any(declines(decision, found.entry) for decision in await host.store.decisions(label, uri))
+    if is_declined and require_terminal(found, arguments):
+        found = await host.complete(found)  # for the review
+    shown = fingerprint(claimed_contents(found.entry))
+    if is_declined:
+        await require_review(host, found, shown, "Enable exactly this?", arguments, printer)
+        enabled = await host.enable(
+            f"{label}:{uri}", by=arguments.by, note=arguments.note, fingerprint=shown, user=system_user()
+        )
+    if arguments.json:
+        printer.json({"origin": label, "uri": uri, "enabled": enabled})
+    elif enabled:
+        printer.data(f"enabled {line(uri)} from {line(label)}")
+        printer.data(f"fingerprint: {shown}")
+    else:
+        printer.talk(f"{line(found.name)} was not declined")
+    return Exit.OK
+
+
+@verb(
+    "Withdraw an approval and its grants. This works without a connection to the server.",
+    argument("name", "NAME", "a name, origin:name, origin:path, a URI or origin:URI"),
+    BY,
+    NOTE,
+    *STORE_OPTIONS,
+    examples="""\
+  skillwire approvals revoke refunds
+  skillwire approvals revoke acme:billing/refunds --by anna --note 'asks for too much'
+""",
+)
+def _revoke(arguments: Arguments, printer: Printer) -> int:
+    check_decision(arguments)
+    return run_with_store(arguments, printer, _revoke_approval)
+
+
+async def _revoke_approval(store: Store, arguments: Arguments, printer: Printer) -> int:
+    from skillwire.host.approvals import ASKED_TO, Approvals, Policy, cannot_ask
+
+    found = _find_approval(await store.approvals(), arguments)
+    approvals = Approvals(store, Policy(), cannot_ask)
+    await approvals.revoke(
+        found.origin, found.uri, by=arguments.by, why=ASKED_TO, note=arguments.note, user=system_user()
+    )
+    if arguments.json:
+        printer.json({"origin": found.origin, "uri": found.uri, "fingerprint": found.fingerprint})
+    else:
+        printer.data(f"revoked {line(found.uri)} from {line(found.origin)}")
+        if found.grants:
+            printer.data(f"also revoked: {listed(sorted(found.grants))}")
+    return Exit.OK
+
+
+def _find_approval(approvals: Sequence[Approval], arguments: Arguments) -> Approval:
+    name = arguments.name
+    found = [approval for approval in approvals if name in _names_of(approval)]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        candidates = ", ".join(f"{approval.origin}:{approval.uri}" for approval in found)
+        raise OriginError(
+            "name-ambiguous", f"{name!r:.100} could be {candidates:.500}", "use one of these", rule="N1"
+        )
+    command = shlex.join(["skillwire", "approvals", "list", *host_words(arguments)])
+    raise NotFoundError(
+        "approval-unknown", f"no approved skill has the name {name!r:.100}", f"list them: {command}"
+    )
+
+
+def _names_of(approval: Approval) -> set[str]:
+    """Return every name of the approved skill; the short one is the last part of its path (U3)."""
+    from skillwire.skill.uri import parse_uri, skill_root
+
+    path, label = skill_root(parse_uri(approval.uri)).path, approval.origin
+    name = path.rpartition("/")[2]
+    return {name, f"{label}:{name}", f"{label}:{path}", approval.uri, f"{label}:{approval.uri}"}
+
+
+@verb(
+    "Import the approvals of an export, each for the same origin, skill and content.",
+    argument("file", "FILE", "an export: skillwire approvals list --json", type=click.Path(path_type=Path)),
+    flag("--yes", help="do not ask; the approvals are still shown"),
+    BY,
+    NOTE,
+    *STORE_OPTIONS,
+    examples="""\
+  skillwire approvals import approvals.json       on another machine with the same origins: show, then ask
+  skillwire approvals import approvals.json --yes in a script
+
+An import does not override local decisions: content that was declined or revoked here is skipped.
+
+exit codes: 0 done, 1 some approvals were skipped, 2 usage, or an invalid file
+""",
+)
+def _import(arguments: Arguments, printer: Printer) -> int:
+    check_decision(arguments)
+    return run_with_store(arguments, printer, _import_approvals)
+
+
+async def _import_approvals(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.host.approval_export import import_approvals, parse_approvals
 
     wanted = parse_approvals(_read(arguments.file))
@@ -134,5 +416,20 @@ def _read(path: Path) -> bytes:
         raise FormatError(
             "export-unreadable",
             f"{path.name!r:.200} cannot be read: {error.strerror}",
-            "check the path after --import",
+            "check the path",
         ) from error
+
+
+command = Noun(
+    "Decisions about skills: list, show, decline, enable, revoke, answer. To approve: skillwire approve NAME",
+    {
+        "list": _list,
+        "show": _show,
+        "decline": _decline,
+        "enable": _enable,
+        "revoke": _revoke,
+        "questions": questions,
+        "import": _import,
+    },
+    default="list",
+)

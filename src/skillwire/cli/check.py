@@ -10,8 +10,9 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
+from skillwire.cli.command import JSON, Arguments, Exit, Place, argument, flag, verb
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
+from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,67 +22,82 @@ if TYPE_CHECKING:
     from skillwire.catalog.check import Checker, CheckReport
     from skillwire.skill.diagnostics import Diagnostic
 
-_EXAMPLES = """\
-examples:
-  skillwire check ./skills
-  skillwire check ./skills/refunds/SKILL.md --strict
-  skillwire check ./skills --format sarif > skills.sarif
-  skillwire check ./skills --watch
-
-exit codes: 0 clean, 1 problems (with --strict: warnings too), 2 usage
-"""
 _COLOURS = {"error": "bold red", "warning": "yellow", "note": "dim"}
 _CONTEXT = 50
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "check",
-        run,
-        "find every problem in skills on disk",
-        "Check a SKILL.md, a skill or a folder of skills against the rules of the format.",
-        _EXAMPLES,
-    )
-    parser.add_argument(
+@verb(
+    "Check a SKILL.md, a skill or a folder of skills against the rules of the format.",
+    argument(
         "paths",
-        metavar="PATH",
-        nargs="+",
-        help="a SKILL.md, the folder of a skill, an archive, or a folder of skills",
-    )
-    parser.add_argument("--format", choices=("text", "json", "sarif"), default="text", help="default: text")
-    parser.add_argument("--strict", action="store_true", help="warnings count as problems too")
-    parser.add_argument("--watch", action="store_true", help="check again whenever files change")
+        "[PATH]…",
+        "a SKILL.md, the folder of a skill, an archive, or a folder of skills (default: the current folder)",
+        nargs=-1,
+        type=Place(),
+    ),
+    flag("--fix", help="repair what is safe to repair: name, quoting, allowed-tools, types of metadata values"),
+    flag("--strict", help="warnings count as problems too"),
+    flag("--watch", help="check again whenever files change"),
+    JSON,
+    flag("--sarif", help="print SARIF 2.1.0 for code-scanning tools"),
+    examples="""\
+  skillwire check                                       the current folder
+  skillwire check ./skills/refunds/SKILL.md --strict
+  skillwire check ./skills --fix
+  skillwire check ./skills --sarif > skills.sarif
+  skillwire check ./skills --watch
 
+What a problem means: skillwire explain REFERENCE
 
-def run(arguments: Arguments, printer: Printer) -> int:
+exit codes: 0 clean, 1 problems (with --strict: warnings too), 2 usage
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Check once, or until interrupted."""
     from skillwire.catalog.check import Checker  # late: not needed for --help
 
-    checkers = [Checker(path, processes=os.cpu_count() or 1) for path in arguments.paths]
+    if arguments.json and arguments.sarif:
+        raise FormatError("argument-invalid", "--json and --sarif exclude each other", "omit one of them")
+    checkers = [Checker(path, processes=os.cpu_count() or 1) for path in arguments.paths or ["."]]
+    if arguments.fix:
+        _fix(checkers, printer)
+        checkers = [Checker(path, processes=os.cpu_count() or 1) for path in arguments.paths or ["."]]
     outcome = _check_all(checkers, arguments, printer)
     if arguments.watch:
         return _check_again(checkers, arguments, printer, outcome)
     return outcome
 
 
+def _fix(checkers: Sequence[Checker], printer: Printer) -> None:
+    """Repair every SKILL.md in which something is safe to repair, and print what was changed."""
+    from skillwire.install.transaction import replace_file
+    from skillwire.skill.repair import REPAIRABLE, repair_skill_md
+    from skillwire.skill.uri import SKILL_MD
+
+    for checker in checkers:
+        report = checker.run()
+        broken = {report.place(each.file) for each in report.problems if each.reference in REPAIRABLE}
+        for place in sorted(broken):
+            if place.name != SKILL_MD or place.is_symlink() or not place.is_file():
+                continue  # such as a file in an archive
+            data = place.read_bytes()
+            repaired, changes = repair_skill_md(data, place.absolute().parent.name)
+            if changes:
+                replace_file(place, repaired, mode=place.stat().st_mode & 0o777)
+            for change in changes:
+                printer.talk(f"fixed {visible(str(place))}: {visible(change)}")
+
+
 def _check_all(checkers: list[Checker], arguments: Arguments, printer: Printer) -> int:
     with printer.progress("Checking", "skills") as count:
         reports = [checker.run(count) for checker in checkers]
-    _print_reports(reports, arguments.format, printer)
+    if arguments.json or arguments.sarif:
+        printer.json((_as_json if arguments.json else _as_sarif)(reports))
+    else:
+        _print_text(reports, printer)
     errors = sum(report.errors for report in reports)
     warnings = sum(report.warnings for report in reports)
     return Exit.PROBLEMS if errors or (arguments.strict and warnings) else Exit.OK
-
-
-def _print_reports(reports: list[CheckReport], form: str, printer: Printer) -> None:
-    if form == "json":
-        printer.json(_as_json(reports))
-    elif form == "sarif":
-        printer.json(_as_sarif(reports))
-    else:
-        _print_text(reports, printer)
 
 
 def _check_again(checkers: list[Checker], arguments: Arguments, printer: Printer, outcome: int) -> int:
@@ -176,7 +192,7 @@ def _problem_text(report: CheckReport, problem: Diagnostic) -> Text:
     text = Text("  ")
     text.append(problem.severity, style=_COLOURS[problem.severity])
     text.append(f" {problem.reference}", style="bold")
-    text.append(f" ({problem.rule}" + (", not served" if problem.refuses else "") + ")  ")
+    text.append(" (not served)  " if problem.refuses else "  ")
     text.append(visible(place), style="cyan")
     text.append(f"\n    {visible(problem.message)}")
     if problem.source is not None and problem.line is not None:

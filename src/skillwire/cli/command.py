@@ -1,29 +1,33 @@
-"""What every verb shares: its parser, the exit codes, the command after ``--``, and running a coroutine.
+"""What every verb shares: its declaration, the exit codes, the command after ``--``, and running a coroutine.
 
-A refusal by a user or a rule ends with 1. A wrong argument, or a server that cannot be reached, ends with 2.
+The module of a verb declares ``command`` with ``verb``: a sentence, arguments and options, and examples. A refusal
+by a user or a rule ends with 1. A wrong argument, or a server that cannot be reached, ends with 2.
 """
 
 from __future__ import annotations
 
-import argparse
 import logging
-import math
+import re
 from enum import IntEnum
-from typing import TYPE_CHECKING, TypeAlias
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from skillwire.errors import ApprovalError, FormatError, VerificationError
+import click
+
+from skillwire.errors import FormatError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
 
+    from click.shell_completion import CompletionItem
+
     from skillwire.cli.printer import Printer
 
-Arguments: TypeAlias = argparse.Namespace
-Parser: TypeAlias = argparse.ArgumentParser
-Verbs: TypeAlias = "argparse._SubParsersAction[Parser]"  # pyright: ignore[reportPrivateUsage] - it has no public name
+Arguments: TypeAlias = SimpleNamespace
 Run: TypeAlias = "Callable[[Arguments, Printer], int]"
 COMMAND = "\0"  # marks the place of the command after --; no argument can contain it
-JSON_HELP = "print a JSON document instead of text"
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT]?)(?:i?B)?\Z", re.IGNORECASE)
+_UNITS = {"": 0, "K": 1, "M": 2, "G": 3, "T": 4}
 
 
 class Exit(IntEnum):
@@ -35,44 +39,128 @@ class Exit(IntEnum):
     INTERRUPTED = 130
 
 
-def add_verb(verbs: Verbs, name: str, run: Run, summary: str, description: str, examples: str) -> Parser:
-    """Add the parser of one verb. ``examples`` end its help."""
-    parser = verbs.add_parser(
-        name,
-        help=summary,
-        description=description,
-        epilog=examples,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.set_defaults(run=run)
-    return parser
+class Verb(click.Command):
+    """A verb. ``targets`` is the number of targets that can be a command after ``--``."""
+
+    def __init__(self, run: Run, *, targets: int, examples: str, **settings: Any) -> None:
+        super().__init__(name=None, callback=self._call, **settings)
+        self._run = run
+        self._targets = targets
+        self.examples = examples
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Take the commands after ``--`` out of the arguments, then parse the rest."""
+        words, ctx.meta["commands"] = split_commands(args, self._targets)
+        return super().parse_args(ctx, words)
+
+    def _call(self, **given: Any) -> int:
+        context = click.get_current_context()
+        values = {name: list(value) if isinstance(value, tuple) else value for name, value in given.items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        verb = context.command_path.partition(" ")[2]
+        arguments = Arguments(**values, verb=verb, commands=context.meta["commands"])
+        return self._run(arguments, context.obj)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are; click would fill the lines."""
+        formatter.write(f"\nExamples:\n{self.examples}")
 
 
-def add_json_option(parser: Parser) -> None:
-    """Add ``--json``."""
-    parser.add_argument("--json", action="store_true", help=JSON_HELP)
+class Noun(click.Group):
+    """A verb with actions. Without one, ``default`` runs."""
+
+    def __init__(self, help: str, actions: dict[str, Verb], *, default: str) -> None:  # noqa: A002
+        super().__init__(help=help, commands=dict(actions), subcommand_metavar="[ACTION] [ARGUMENTS]…")
+        self._actions = actions
+        self._default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Add the default action if none is given."""
+        is_given = bool(args) and (not args[0].startswith("-") or args[0] in ("--help", "-h"))
+        if not is_given and not ctx.resilient_parsing:  # a shell completes the name of the action
+            args = [self._default, *args]
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the first example of each action."""
+        first = [each.examples.partition("\n")[0] for each in self._actions.values()]
+        formatter.write("\nExamples:\n" + "".join(f"{example}\n" for example in first))
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the actions in the order of their declaration."""
+        return list(self._actions)
 
 
-def seconds(text: str) -> float:
-    """Parse a waiting time of at most a day."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if not 0 <= value < 86_400:
-        raise argparse.ArgumentTypeError("is not a number of seconds")
-    return value
+def verb(help: str, *params: click.Parameter, examples: str, targets: int = 0) -> Callable[[Run], Verb]:  # noqa: A002
+    """Declare a verb: the decorated function runs it and returns the exit code."""
+
+    def declare(run: Run) -> Verb:
+        return Verb(run, targets=targets, examples=examples, help=help, params=list(params))
+
+    return declare
 
 
-def whole_number(low: int, high: int) -> Callable[[str], int]:
-    """Return a parser of whole numbers from ``low`` to ``high``."""
+def option(*names: str, **settings: Any) -> click.Option:
+    """Declare an option."""
+    return click.Option(names, **settings)
 
-    def parse(text: str) -> int:
-        if not text.isascii() or not text.isdigit() or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
-        return int(text)
 
-    return parse
+def flag(*names: str, **settings: Any) -> click.Option:
+    """Declare an option without a value."""
+    return click.Option(names, is_flag=True, **settings)
+
+
+def repeated(*names: str, **settings: Any) -> click.Option:
+    """Declare an option that may be given several times."""
+    return click.Option(names, multiple=True, **settings)
+
+
+def argument(name: str, metavar: str, text: str, **settings: Any) -> click.Argument:
+    """Declare an argument."""
+    return click.Argument([name], metavar=metavar, help=text, **settings)
+
+
+JSON = flag("--json", help="print a JSON document instead of text, also for errors")
+
+
+class Place(click.ParamType[str]):
+    """A path or anything else that is a TARGET. Shells complete it like the name of a file."""
+
+    name = "place"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Let the shell complete the name of a file."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+class Seconds(click.ParamType[float]):
+    """A waiting time of at most a day."""
+
+    name = "seconds"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Parse a number of seconds."""
+        try:
+            number = float(value)
+        except ValueError:
+            number = -1.0
+        return (
+            number if 0 <= number < 86_400 else self.fail(f"{value!r:.80} is not a number of seconds", param, ctx)
+        )
+
+
+class Size(click.ParamType[int]):
+    """A size such as ``100M`` or ``1.5 GiB``, in units of 1024 bytes."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Parse a size."""
+        match = _SIZE.match(str(value).strip())
+        if match is None:
+            return self.fail(f"{value!r:.80} is not a size; write 100M or 2G", param, ctx)
+        return int(float(match[1]) * 1024 ** _UNITS[match[2].upper()])
 
 
 def check_name(name: str, option: str) -> None:
@@ -87,18 +175,18 @@ def check_name(name: str, option: str) -> None:
         )
 
 
-def split_commands(argv: Sequence[str], targets: int) -> tuple[list[str], list[list[str]]]:
-    """Split ``argv`` into the words for the parser, with ``COMMAND`` in place of a command, and the commands.
+def split_commands(args: Sequence[str], targets: int) -> tuple[list[str], list[list[str]]]:
+    """Split ``args`` into the words for the parser, with ``COMMAND`` in place of a command, and the commands.
 
     A single target comes first: ``show SKILL -- server`` means ``show <server> SKILL``. Of two targets, a command
     is the last.
     """
-    if targets == 0 or "--" not in argv:
-        return list(argv), []
-    at = list(argv).index("--")
-    words, rest = list(argv[:at]), list(argv[at + 1 :])
+    if targets == 0 or "--" not in args:
+        return list(args), []
+    at = list(args).index("--")
+    words, rest = list(args[:at]), list(args[at + 1 :])
     if targets == 1:
-        return [words[0], COMMAND, *words[1:]], [rest]
+        return [COMMAND, *words], [rest]
     if "--" in rest:
         second = rest.index("--")
         return [*words, COMMAND, COMMAND], [rest[:second], rest[second + 1 :]]
@@ -124,14 +212,10 @@ def silence_libraries(*names: str) -> None:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 
 
-def run_async(work: Callable[[], Awaitable[int]], printer: Printer) -> int:
-    """Run ``work`` and return its exit code. A refusal ends with 1; ``main`` handles other errors."""
+def run_async(work: Callable[[], Awaitable[int]]) -> int:
+    """Run ``work`` and return its exit code."""
     import anyio  # late: not needed for --help
 
     silence_libraries()
     logging.getLogger("skillwire.host").setLevel(logging.ERROR)  # verbs print failed origins themselves
-    try:
-        return anyio.run(work)
-    except (ApprovalError, VerificationError) as error:
-        printer.error(error)
-        return Exit.PROBLEMS
+    return anyio.run(work)

@@ -6,21 +6,27 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from skillwire import __version__
 from skillwire.cli.command import (
     COMMAND,
+    JSON,
     Arguments,
     Exit,
-    Parser,
-    Verbs,
-    add_verb,
+    Noun,
+    argument,
     command_words,
+    flag,
+    option,
+    repeated,
     silence_libraries,
+    verb,
     whole_command,
 )
 from skillwire.cli.consent import ask_for_servers
 from skillwire.cli.printer import Printer, line
-from skillwire.cli.targets import parse_headers
+from skillwire.cli.targets import HEADER, parse_headers
 from skillwire.errors import FormatError, UpstreamError
 
 if TYPE_CHECKING:
@@ -28,18 +34,6 @@ if TYPE_CHECKING:
 
     from skillwire.conform.report import ConformanceRule, Finding, Report, Result
 
-TARGETS = 2  # a command after -- comes last
-_EXAMPLES = """\
-examples:
-  skillwire conform server https://skills.example.com/mcp
-  skillwire conform server --junit report.xml -- npx some-mcp-server ./skills
-  skillwire conform server --rule R2 --rule D1 my-server
-  skillwire conform host -- my-agent --mcp-config {config} "which skills are there?"
-  skillwire conform server --list-rules
-
-exit codes: 0 no rule is broken, 1 some are (with --strict: or warnings), 2 usage, or no server to check
-"""
-_OFFERED = ("extension", "index", "sep-2076", "native")
 _WORDS = {
     "server": {
         "pass": "ok",
@@ -60,44 +54,52 @@ _SHOWN_OF_ONE = 3
 _MAX_LINE = 400
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "conform",
-        run,
-        "check a server or a host against the rules of the protocol",
-        "Check a server, or observe a host, and report which rules it keeps, with evidence.",
-        _EXAMPLES,
-    )
-    kinds = parser.add_subparsers(dest="kind", metavar="KIND", required=True)
-    _add_server(kinds)
-    _add_host(kinds)
+_SERVER_CODES = """
+exit codes: 0 no rule is broken, 1 some are (with --strict: or warnings), 2 usage, or no server to check
+"""
+_REPORT_OPTIONS = (
+    repeated("--rule", metavar="ID", help="check only this rule (repeatable)"),
+    flag("--list-rules", help="print the rules and how each is checked"),
+    JSON,
+    option("--junit", metavar="FILE", help="write the report as JUnit XML"),
+    flag("--strict", help="warnings count as failures too"),
+)
 
 
-def run(arguments: Arguments, printer: Printer) -> int:
-    """Check a server, or observe a host."""
-    return (_run_server if arguments.kind == "server" else _run_host)(arguments, printer)
-
-
-def _add_server(kinds: Verbs) -> None:
-    parser = kinds.add_parser(
-        "server", help="send requests to a server and compare its raw responses with the rules"
-    )
-    add = parser.add_argument
-    add(
-        "target", metavar="TARGET", nargs="*", help="a URL, a label from an mcpServers file, or a command after --"
-    )
-    add("--config", type=Path, metavar="FILE", help="the mcpServers file with the label (default: search for it)")
-    add("--yes", action="store_true", help="do not ask before using a server that a file of the project names")
-    add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent with every request to a URL")
-    add("--era", choices=("both", "modern", "legacy"), default="both", help="the protocol era (default: both)")
-    add("--require", choices=_OFFERED, help="fail if the server does not offer this dialect")
-    add("--seconds", type=float, default=120.0, metavar="N", help="time limit for each era (default: 120)")
-    _add_report_options(parser)
-
-
-def _run_server(arguments: Arguments, printer: Printer) -> int:
+@verb(
+    "Send requests to a server and compare its raw responses with the rules.",
+    argument("target", "[TARGET]", "a URL, a label from an mcpServers file, or a command after --", nargs=-1),
+    option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="the mcpServers file with the label (default: search for it)",
+    ),
+    flag("--yes", help="do not ask before using a server that a file of the project names"),
+    HEADER,
+    option(
+        "--era",
+        type=click.Choice(["both", "modern", "legacy"]),
+        default="both",
+        help="the protocol era (default: both)",
+    ),
+    option(
+        "--require",
+        type=click.Choice(["extension", "index", "sep-2076", "native"]),
+        help="fail if the server does not offer this dialect",
+    ),
+    option("--timeout", type=float, default=120.0, metavar="SECONDS", help="limit for each era (default: 120)"),
+    *_REPORT_OPTIONS,
+    targets=2,
+    examples="""\
+  skillwire conform server https://skills.example.com/mcp
+  skillwire conform server --junit report.xml -- npx some-mcp-server ./skills
+  skillwire conform server --rule R2 --rule D1 my-server
+  skillwire conform server --list-rules
+"""
+    + _SERVER_CODES,
+)
+def _server(arguments: Arguments, printer: Printer) -> int:
     from skillwire.conform.rules import SERVER_RULES  # late: not needed for --help
 
     if arguments.list_rules:
@@ -106,8 +108,8 @@ def _run_server(arguments: Arguments, printer: Printer) -> int:
         raise FormatError("target-missing", "no server was given", "add a URL, a label, or -- COMMAND")
     if COMMAND not in arguments.target and len(arguments.target) > 1:
         raise FormatError("target-several", "only one server can be checked at a time", "give one TARGET")
-    if not arguments.seconds > 0:
-        raise FormatError("seconds-invalid", "--seconds must be positive", "write: --seconds 120")
+    if not arguments.timeout > 0:
+        raise FormatError("seconds-invalid", "--timeout must be positive", "write: --timeout 120")
     import anyio
 
     silence_libraries()
@@ -132,21 +134,24 @@ async def _check(arguments: Arguments, printer: Printer) -> Report:
             rules=tuple(arguments.rule),
             eras=eras,
             required=arguments.require,
-            bounds=Bounds(seconds=arguments.seconds, call_seconds=min(15.0, arguments.seconds)),
+            bounds=Bounds(seconds=arguments.timeout, call_seconds=min(15.0, arguments.timeout)),
             on_request=count,
         )
 
 
-def _add_host(kinds: Verbs) -> None:
-    parser = kinds.add_parser("host", help="run a host against servers that observe it")
-    add = parser.add_argument
-    add("command", metavar="-- COMMAND", nargs="*", help="the host (default: wait for a host to connect)")
-    add("--stdio", action="store_true", help="let the host start the servers, instead of connecting over HTTP")
-    add("--seconds", type=float, default=300.0, metavar="N", help="time limit of the command (default: 300)")
-    _add_report_options(parser)
-
-
-def _run_host(arguments: Arguments, printer: Printer) -> int:
+@verb(
+    "Run a host against servers that observe it.",
+    argument("command", "[-- COMMAND]", "the host (default: wait for a host to connect)", nargs=-1),
+    flag("--stdio", help="let the host start the servers, instead of connecting over HTTP"),
+    option("--timeout", type=float, default=300.0, metavar="SECONDS", help="limit of the command (default: 300)"),
+    *_REPORT_OPTIONS,
+    targets=2,
+    examples="""\
+  skillwire conform host -- my-agent --mcp-config {config} "which skills are there?"
+"""
+    + _SERVER_CODES,
+)
+def _host(arguments: Arguments, printer: Printer) -> int:
     from skillwire.conform.rules import HOST_RULES  # late: not needed for --help
 
     if arguments.list_rules:
@@ -155,8 +160,8 @@ def _run_host(arguments: Arguments, printer: Printer) -> int:
         raise FormatError(
             "command-missing", "the command of a host must follow --", "write: skillwire conform host -- COMMAND"
         )
-    if not arguments.seconds > 0:
-        raise FormatError("seconds-invalid", "--seconds must be positive", "write: --seconds 300")
+    if not arguments.timeout > 0:
+        raise FormatError("seconds-invalid", "--timeout must be positive", "write: --timeout 300")
     import anyio
 
     silence_libraries("uvicorn")
@@ -175,23 +180,21 @@ async def _watch(arguments: Arguments, printer: Printer) -> Report:
     return await probe_host(
         command_words(whole_command(arguments)) if arguments.command else [],
         rules=tuple(arguments.rule),
-        seconds=arguments.seconds,
+        seconds=arguments.timeout,
         stdio=arguments.stdio,
         on_serving=print_settings,
     )
 
 
-def _add_report_options(parser: Parser) -> None:
-    add = parser.add_argument
-    add("--rule", action="append", default=[], metavar="ID", help="check only this rule (repeatable)")
-    add("--list-rules", action="store_true", help="print the rules and how each is checked")
-    add("--json", metavar="FILE", help="write the report as JSON; - prints it instead of text")
-    add("--junit", metavar="FILE", help="write the report as JUnit XML")
-    add("--strict", action="store_true", help="warnings count as failures too")
+command = Noun(
+    "Check a server, or observe a host, and report which rules it keeps, with evidence.",
+    {"server": _server, "host": _host},
+    default="server",
+)
 
 
 def _list_rules(rules: Iterable[ConformanceRule], arguments: Arguments, printer: Printer) -> int:
-    if arguments.json == "-":
+    if arguments.json:
         printer.json([{"rule": rule.id, "title": rule.title, "how": rule.how} for rule in rules])
     else:
         for rule in rules:
@@ -205,13 +208,9 @@ def _write_report(report: Report, arguments: Arguments, printer: Printer) -> int
 
     if arguments.junit is not None:
         _write_file(arguments.junit, as_junit(report))
-    if arguments.json == "-":
+    if arguments.json:
         printer.json(as_json(report, __version__))
     else:
-        if arguments.json is not None:
-            _write_file(
-                arguments.json, json.dumps(as_json(report, __version__), indent=2, ensure_ascii=False) + "\n"
-            )
         _print(report, printer, strict=arguments.strict)
     return Exit.PROBLEMS if report.has_failed(strict=arguments.strict) else Exit.OK
 

@@ -1,136 +1,196 @@
-"""``skillwire connect``: adds a server to the MCP configuration of a host, or removes it again."""
+"""``skillwire connect``: adds a server to the MCP configuration of an agent, or removes it again.
+
+The server is tried first. What does not start or respond is not written, unless ``--force`` is given. Paths are
+absolute, because an agent starts a server from any folder.
+"""
 
 from __future__ import annotations
 
-import argparse
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Arguments, Exit, Verbs, add_verb, run_async
-from skillwire.cli.install_session import add_scope_options, require_answer, require_approval, scope_of
-from skillwire.cli.printer import Printer, line, visible
-from skillwire.errors import FormatError, StoreError
+from skillwire.cli.command import (
+    COMMAND,
+    JSON,
+    Arguments,
+    Exit,
+    Place,
+    argument,
+    command_words,
+    flag,
+    option,
+    run_async,
+    verb,
+)
+from skillwire.cli.consent import allow, forget, is_allowed
+from skillwire.cli.install_session import require_answer, require_approval, scope_of, scope_option
+from skillwire.cli.printer import Printer, counted, line, visible
+from skillwire.cli.targets import TIMEOUT
+from skillwire.errors import FormatError, NotFoundError, SkillwireError, StoreError, UpstreamError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from skillwire.install.config_edit import Edit
 
-TARGETS = 1
 _STYLES = {"+": "green", "-": "red"}
-# The arguments are right, but the file of the host, or the disk, cannot be changed: exit code 1.
+# The arguments are right, but the file of the agent, or the disk, cannot be changed: exit code 1.
 _ABOUT_THE_FILE = frozenset({
     "config-backups", "config-by-hand", "config-changed", "config-invalid", "config-taken", "config-unreadable",
     "folder-elsewhere", "write-failed",
 })  # fmt: skip
-_EXAMPLES = """\
-examples:
-  skillwire connect --agent claude-code -- skillwire serve ./skills
-  skillwire connect --agent cursor --global --name acme --url https://skills.example.com/mcp
+
+
+@verb(
+    "Try a server, show the change to the file where an agent keeps its MCP servers, ask, and write it.",
+    argument(
+        "target", "[TARGET]", "a folder of skills, a URL, or a command after --", type=Place(), required=False
+    ),
+    option("--agent", required=True, metavar="AGENT", help="the agent, such as claude-code or codex"),
+    option("--name", default="skillwire", help="the name of the server in the agent (default: skillwire)"),
+    flag("--undo", help="remove the entry"),
+    flag("--force", help="write the entry although the server does not start or respond"),
+    flag("--yes", help="do not ask; the change is still shown"),
+    TIMEOUT,
+    JSON,
+    scope_option("the file of the agent in this folder", "the file of the agent in your home folder"),
+    targets=1,
+    examples="""\
+  skillwire connect ./skills --agent cursor
+  skillwire connect https://skills.example.com/mcp --agent cursor --global --name acme
+  skillwire connect --agent claude-code -- npx some-mcp-server ./skills
   skillwire connect --agent cursor --global --name acme --undo
 
 Comments, order and spacing of the file are preserved. A copy of the old file is kept beside it.
 
-exit codes: 0 done, 1 nothing was changed: not confirmed, the name is taken, or the file cannot be changed, 2 usage
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "connect",
-        run,
-        "add a server to the MCP configuration of a host",
-        "Show the change to the file where a host keeps its MCP servers, ask, and write it in one step.",
-        _EXAMPLES,
-    )
-    parser.add_argument("command", nargs="?", help=argparse.SUPPRESS)
-    parser.add_argument("--agent", required=True, metavar="AGENT", help="the host, such as claude-code or codex")
-    parser.add_argument(
-        "--name", default="skillwire", help="the name of the server in the host (default: skillwire)"
-    )
-    parser.add_argument(
-        "--url", help="the address of the server; otherwise write the command that starts it after --"
-    )
-    parser.add_argument("--undo", action="store_true", help="remove the entry")
-    parser.add_argument("--yes", action="store_true", help="do not ask; the change is still shown")
-    add_scope_options(parser, "the file of the host in this folder", "the file of the host in your home folder")
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+exit codes: 0 done, 1 nothing was changed: not confirmed, the name is taken, or the file cannot be changed,
+2 usage, or the server does not respond
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Connect a server."""
     from skillwire.install.agents import find_config
-    from skillwire.install.servers import from_anywhere
-
-    if arguments.command is not None and arguments.command != COMMAND:
-        raise FormatError("argument-invalid", "the command must follow --", "write: -- COMMAND ARGUMENTS")
-    words: list[str] = arguments.commands[0] if arguments.commands else []
-    if sum((bool(words), arguments.url is not None, arguments.undo)) != 1:
-        raise FormatError(
-            "argument-invalid",
-            "exactly one of --url, --undo and a command after -- is required",
-            "see: skillwire connect --help",
-        )
-    if arguments.scope == "global":
-        words = from_anywhere(words, Path.cwd())
-    find_config(arguments.agent)
-    return run_async(lambda: _connect(arguments, words, printer), printer)
-
-
-async def _connect(arguments: Arguments, words: list[str], printer: Printer) -> int:
     from skillwire.install.config_edit import check_name
 
+    if (arguments.target is None) != arguments.undo:
+        raise FormatError(
+            "argument-invalid",
+            "exactly one of a folder, a URL, a command after -- and --undo is required",
+            f"write: skillwire connect ./skills --agent {arguments.agent}",
+        )
+    find_config(arguments.agent)
     check_name(arguments.name)
-    entry = _entry(arguments, words)
+    require_answer(arguments, "add --yes")  # before a server is started
+    return run_async(lambda: _connect(arguments, printer))
+
+
+async def _connect(arguments: Arguments, printer: Printer) -> int:
+    from skillwire.install.agents import entry_for, find_config
+
+    entry: dict[str, Any] = {}
+    if not arguments.undo:
+        url, words = _server(arguments)
+        if not arguments.force:
+            url = await _try(url, words, arguments, printer)
+        entry = entry_for(find_config(arguments.agent).shape, url=url, command=words, name=arguments.name)
     try:
         return await _change(arguments, entry, printer)
     except (FormatError, StoreError) as error:
         if error.reference not in _ABOUT_THE_FILE:
             raise
-        printer.error(error)
+        printer.failure(error)
         if error.reference == "config-by-hand" and not arguments.undo:
-            _show_lines(arguments, entry, printer)
+            from skillwire.install.config_edit import lines_to_add
+
+            for each in lines_to_add(arguments.agent, arguments.name, entry):
+                printer.data(each)
         return Exit.PROBLEMS
 
 
+def _server(arguments: Arguments) -> tuple[str | None, list[str]]:
+    """Return the URL of the server, or the command that starts it."""
+    from skillwire.client.servers import UrlServer, as_url
+    from skillwire.install.servers import from_anywhere
+
+    target = arguments.target
+    if target == COMMAND:
+        return None, from_anywhere(command_words(arguments.commands[0]), Path.cwd())
+    url = as_url(target)
+    if url is not None:
+        UrlServer(url)  # raises if it is invalid
+        return url, []
+    if not os.path.isdir(target):
+        raise NotFoundError(
+            "target-unknown",
+            f"{target!r:.200} is neither a folder nor a URL",
+            "use a folder of skills, a URL, or a command after --",
+        )
+    return None, [*_own_command(), "serve", os.path.abspath(target)]
+
+
+def _own_command() -> list[str]:
+    """Return the absolute command that starts this program."""
+    started = sys.argv[0]
+    if os.sep in started and os.path.basename(started) == "skillwire":
+        return [os.path.abspath(started)]
+    beside = os.path.join(os.path.dirname(sys.executable), "skillwire")
+    return [beside] if os.access(beside, os.X_OK) else [sys.executable, "-m", "skillwire"]
+
+
+async def _try(url: str | None, words: Sequence[str], arguments: Arguments, printer: Printer) -> str | None:
+    """Connect to the server, and return the URL that responded, if it is one."""
+    from skillwire.bootstrap import TargetOptions, open_target
+
+    responded: list[str] = []
+    options = TargetOptions(timeout=arguments.timeout, on_url=responded.append)
+    try:
+        with printer.progress("Trying the server", "skills"):
+            async with open_target(url or list(words), options, folder=Path.cwd(), home=Path.home()) as catalog:
+                count = len([entry async for entry in catalog.entries()])
+    except SkillwireError as error:
+        raise UpstreamError(
+            "server-not-usable",
+            f"the server does not work, so nothing was written: {error.message}",
+            error.hint or "correct the command or the URL; to write it anyway, add --force",
+        ) from error
+    printer.talk(f"the server responds, with {counted(count, 'skill')}")
+    return responded[0] if responded else None
+
+
 async def _change(arguments: Arguments, entry: dict[str, Any], printer: Printer) -> int:
+    from skillwire.install.agents import AGENTS
     from skillwire.install.config_edit import apply_edit, plan_connect, plan_undo
 
+    def created(path: Path) -> dict[str, str]:
+        """Remember that the file is ours, so that ``--undo`` may remove it without keeping a copy."""
+        return {"created": str(path), "name": arguments.name}
+
     if arguments.undo:
-        edit = plan_undo(arguments.agent, arguments.name, scope_of(arguments))
+        scope = scope_of(arguments)
+        edit = plan_undo(arguments.agent, arguments.name, scope, lambda path: is_allowed(created(path)))
     else:
         edit = plan_connect(arguments.agent, arguments.name, entry, scope_of(arguments))
     if edit is None:
         printer.talk(f"{line(arguments.name)} is already in the file")
         return Exit.OK
     _show(edit, printer)
-    require_answer(arguments, "add --yes")
     await require_approval(f"Change {line(edit.label)} like this?", arguments, printer)
     backup = apply_edit(edit)
+    if edit.is_new:
+        allow(created(edit.file.path))
+    elif edit.new is None:
+        forget(created(edit.file.path))
     done = "removed" if edit.new is None else "changed"
+    if arguments.json:
+        printer.json({"file": edit.label, done: arguments.name, "backup": backup and backup.name})
     printer.talk(
         f"{done} {line(edit.label)}" + ("" if backup is None else f"; the old file is {line(backup.name)}")
     )
+    known = AGENTS.get(arguments.agent)
+    printer.talk(f"restart {arguments.agent if known is None else known.title}: it reads the file when it starts")
     return Exit.OK
-
-
-def _entry(arguments: Arguments, words: list[str]) -> dict[str, Any]:
-    from skillwire.install.agents import entry_for, find_config
-
-    if arguments.undo:
-        return {}
-    if arguments.url is not None:
-        from skillwire.client.servers import UrlServer
-
-        UrlServer(arguments.url)  # raises if it is invalid
-    shape = find_config(arguments.agent).shape
-    return entry_for(shape, url=arguments.url, command=words, name=arguments.name)
-
-
-def _show_lines(arguments: Arguments, entry: dict[str, Any], printer: Printer) -> None:
-    from skillwire.install.config_edit import lines_to_add
-
-    for each in lines_to_add(arguments.agent, arguments.name, entry):
-        printer.data(each)
 
 
 def _show(edit: Edit, printer: Printer) -> None:

@@ -81,6 +81,12 @@ def allow(permission: Mapping[str, Any]) -> None:
         replace_file(_path_of(permission), _canonical(permission), mode=0o600)
 
 
+def forget(permission: Mapping[str, Any]) -> None:
+    """Remove a permission."""
+    with suppress(OSError):
+        _path_of(permission).unlink()
+
+
 def _path_of(permission: Mapping[str, Any]) -> Path:
     from skillwire.host.state import state_folder  # late: it imports the store
     from skillwire.skill.digest import digest_of

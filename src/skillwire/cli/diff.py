@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
+from skillwire.cli.command import Arguments, Exit, Place, argument, flag, verb
 from skillwire.cli.printer import Printer, visible
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import TARGET_OPTIONS, run_on_targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -16,35 +16,25 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.catalog.diff import SkillDifference
 
-TARGETS = 2
-_EXAMPLES = """\
-examples:
+_MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow")}
+
+
+@verb(
+    "Compare two places by the paths of skills: show new, removed and changed skills, and a diff of them.",
+    argument("old", "OLD", "a TARGET as for 'list', or a listing saved with list --json", type=Place()),
+    argument("new", "NEW", "like OLD", type=Place()),
+    flag("--no-text", help="show only names, and read no files"),
+    *TARGET_OPTIONS,
+    targets=2,
+    examples="""\
   skillwire diff ./skills https://skills.example.com/mcp
   skillwire diff ./skills -- npx some-mcp-server
   skillwire list my-server --json > before.json; …; skillwire diff before.json my-server
 
 exit codes: 0 no differences, 1 differences, 2 usage, or no response
-"""
-_MARKS = {"new": ("+", "green"), "gone": ("-", "red"), "changed": ("~", "yellow")}
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "diff",
-        run,
-        "show the differences between two catalogs",
-        "Compare two catalogs by the paths of skills: show new, removed and changed skills, and a diff of them.",
-        _EXAMPLES,
-    )
-    parser.add_argument("old", metavar="OLD", help=f"{TARGET_HELP}, or a listing saved with list --json")
-    parser.add_argument("new", metavar="NEW", help="like OLD")
-    parser.add_argument("--no-text", action="store_true", help="show only names, and read no files")
-    add_target_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Compare two catalogs."""
     return run_on_targets(arguments, printer, _diff, ("old", "new"))
 

@@ -9,11 +9,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, seconds, silence_libraries
+import click
+
+from skillwire.cli.command import Arguments, Exit, Place, Seconds, argument, flag, option, silence_libraries, verb
 from skillwire.cli.host_session import state_of
 from skillwire.cli.printer import Printer, counted, line
 from skillwire.cli.server_session import (
-    add_serving_options,
+    SERVING_OPTIONS,
     check_serving,
     enable_access_log,
     is_open,
@@ -32,52 +34,42 @@ if TYPE_CHECKING:
     from skillwire.server.signals import StopSignals
     from skillwire.skill import Diagnostic
 
-_EXAMPLES = """\
-examples:
-  skillwire gateway --config servers.json                 all servers of the file, on stdio
-  skillwire gateway --config servers.json ./skills --http 8000
-  skillwire gateway --policy gateway.toml --http 8000     choose skills, and require approvals
-  skillwire review acme:skill://refunds/SKILL.md --config servers.json
-
-Skills are at skill://LABEL/PATH/SKILL.md. Only skills are served; tools and prompts of the servers are not.
-"""
+_FILE = click.Path(path_type=Path)
 _GOODBYE_SECONDS = 5.0
 _UPSTREAM_STATES = ("upstream-away", "upstream-stale", "upstream-partial")
 _PAUSE_SECONDS = 2.0  # between two reports of the number of skills of an upstream
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "gateway",
-        run,
-        "serve many servers and folders as one MCP server",
-        "Serve the verified skills of many MCP servers and folders as one server. Messages go to stderr.",
-        _EXAMPLES,
-    )
-    add = parser.add_argument
-    add("paths", metavar="FOLDER", nargs="*", help="a folder of skills; its name is its label")
-    add("--config", type=Path, metavar="FILE", help="an mcpServers file: every server in it is an upstream")
-    add("--policy", type=Path, metavar="FILE", help="a gateway.toml; see docs/gateway.md")
-    add(
+@verb(
+    "Serve the verified skills of many MCP servers and folders as one server. Messages go to stderr.",
+    argument("paths", "[FOLDER]…", "a folder of skills; its name is its label", nargs=-1, type=Place()),
+    option("--config", type=_FILE, metavar="FILE", help="an mcpServers file: every server in it is an upstream"),
+    option("--policy", type=_FILE, metavar="FILE", help="a gateway.toml; see docs/gateway.md"),
+    option(
         "--state",
-        type=Path,
+        type=_FILE,
         metavar="DIR",
         help="approvals, listings and verified content (default: the one of 'skillwire approve')",
-    )
-    add("--renew-snapshots", action="store_true", help="renew every snapshot of a skill without digests")
-    add(
-        "--wait",
-        type=seconds,
+    ),
+    flag("--renew-snapshots", help="renew every snapshot of a skill without digests"),
+    option(
+        "--timeout",
+        type=Seconds(),
         default=10.0,
         metavar="SECONDS",
         help="how long to wait for servers before the first report (default: 10)",
-    )
-    add_serving_options(parser)
+    ),
+    *SERVING_OPTIONS,
+    examples="""\
+  skillwire gateway --config servers.json                 all servers of the file, on stdio
+  skillwire gateway --config servers.json ./skills --http 8000
+  skillwire gateway --policy gateway.toml --http 8000     choose skills, and require approvals
+  skillwire approvals show acme:skill://refunds/SKILL.md --config servers.json
 
-
-def run(arguments: Arguments, printer: Printer) -> int:
+Skills are at skill://LABEL/PATH/SKILL.md. Only skills are served; tools and prompts of the servers are not.
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Serve until stdin closes or the process is stopped."""
     address = check_serving(arguments)
     import anyio  # late, like the imports below: invalid options need none of them
@@ -153,7 +145,7 @@ async def _serve_http(
 async def _report(gateway: Gateway, arguments: Arguments, printer: Printer) -> None:
     """Print what is served once every upstream has responded or failed, and then every change."""
     reporter = Reporter(gateway, printer)
-    await gateway.settle(arguments.wait)
+    await gateway.settle(arguments.timeout)
     await reporter.print_all()
     await reporter.watch()
 

@@ -7,7 +7,9 @@ import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
-from skillwire.cli.command import Arguments, Parser, add_json_option, run_async, seconds
+import click
+
+from skillwire.cli.command import JSON, Arguments, Seconds, argument, option, repeated, run_async
 from skillwire.cli.printer import Printer, line, listed
 from skillwire.errors import NotFoundError
 
@@ -17,57 +19,37 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Ask, Policy
     from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
-    from skillwire.host.origins import Origin
+    from skillwire.host.registry import Origin
 
     Work: TypeAlias = "Callable[..., Awaitable[int]]"
 
-NAME_HELP = "a name from 'skillwire skills', origin:name, origin:path, or a URI"
+NAME = argument("name", "NAME", "a name from 'skillwire list --origins', origin:name, origin:path, or a URI")
+STATE = option(
+    "--state",
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="the state folder (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
+)
+CONFIG = option(
+    "--config",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="an mcpServers file, in addition to the stored origins",
+)
+FOLDER = repeated(
+    "--folder", type=click.Path(path_type=Path), metavar="DIR", help="a folder of yours (repeatable)"
+)
+TIMEOUT = option(
+    "--timeout",
+    type=Seconds(),
+    default=10.0,
+    metavar="SECONDS",
+    help="how long to wait for servers (default: 10)",
+)
+STORE_OPTIONS = (STATE, JSON)
+SERVER_OPTIONS = (*STORE_OPTIONS, CONFIG, TIMEOUT)
+HOST_OPTIONS = (*SERVER_OPTIONS, FOLDER)
 _PATIENCE_SECONDS = 2.0
-
-
-def add_state_options(parser: Parser) -> None:
-    """Add the options of every verb that only opens the store."""
-    add_state_option(parser)
-    add_json_option(parser)
-
-
-def add_state_option(parser: Parser) -> None:
-    """Add ``--state``."""
-    parser.add_argument(
-        "--state",
-        type=Path,
-        metavar="DIR",
-        help="the state folder (default: $XDG_STATE_HOME/skillwire, or ~/.local/state/skillwire)",
-    )
-
-
-def add_server_options(parser: Parser) -> None:
-    """Add the options of every verb that connects to servers."""
-    add_state_options(parser)
-    add_config_option(parser)
-    parser.add_argument(
-        "--wait", type=seconds, default=10.0, metavar="SECONDS", help="how long to wait for servers (default: 10)"
-    )
-
-
-def add_config_option(parser: Parser) -> None:
-    """Add ``--config``."""
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="an mcpServers file, in addition to the stored origins"
-    )
-
-
-def add_host_options(parser: Parser) -> None:
-    """Add the options of every verb that opens a host."""
-    add_server_options(parser)
-    add_folder_option(parser)
-
-
-def add_folder_option(parser: Parser) -> None:
-    """Add ``--folder``."""
-    parser.add_argument(
-        "--folder", type=Path, action="append", default=[], metavar="DIR", help="a folder of yours (repeatable)"
-    )
 
 
 def host_words(arguments: Arguments) -> list[str]:
@@ -106,7 +88,7 @@ def run_with_store(arguments: Arguments, printer: Printer, work: Work) -> int:
         finally:
             await store.close()
 
-    return run_async(run, printer)
+    return run_async(run)
 
 
 def run_with_host(
@@ -131,10 +113,10 @@ def run_with_host(
             policy=policy,
             ask=ask or cannot_ask,
         ) as host:
-            await _settle(host, arguments.wait, printer)
+            await _settle(host, arguments.timeout, printer)
             return await work(host, arguments, printer)
 
-    return run_async(run, printer)
+    return run_async(run)
 
 
 async def _settle(host: SkillHost, patience: float, printer: Printer) -> None:

@@ -13,15 +13,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Parser, add_json_option, check_name
+from skillwire.cli.command import JSON, Arguments, check_name, flag, option, repeated
 from skillwire.cli.consent import allow, ask_for_servers, is_allowed
 from skillwire.cli.printer import Printer, line
 from skillwire.cli.prompts import can_ask, confirm, page
-from skillwire.cli.targets import parse_headers
+from skillwire.cli.targets import TIMEOUT, parse_headers
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
+
+    import click
 
     from skillwire.catalog.contract import Catalog
     from skillwire.install.installation import Backups, Fetched, Outcome, Signature
@@ -31,70 +33,39 @@ if TYPE_CHECKING:
 _ROWS = 40
 
 
-def add_scope_options(
-    parser: Parser,
-    project: str = "./skills.lock.json",
-    everything: str = "~/.config/skillwire/skills.lock.json",
-) -> None:
-    """Add ``--project`` and ``--global``, with the file that each uses."""
-    scope = parser.add_mutually_exclusive_group()
-    for kind, words in (
-        ("project", f"for this project: {project} (the default)"),
-        ("global", f"for all your projects: {everything}"),
-    ):
-        scope.add_argument(f"--{kind}", action="store_const", const=kind, dest="scope", help=words)
-    parser.set_defaults(scope="project")
-
-
-def add_agent_options(parser: Parser) -> None:
-    """Add ``--agent`` and ``--agent-dir``."""
-    parser.add_argument(
-        "--agent", action="append", default=[], metavar="AGENT", help="such as claude-code or codex (repeatable)"
-    )
-    add_agent_folder_option(parser)
-
-
-def add_agent_folder_option(parser: Parser) -> None:
-    """Add ``--agent-dir``."""
-    parser.add_argument(
-        "--agent-dir",
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="the skills folder of an agent without a name here (repeatable)",
+def scope_option(
+    project: str = "./skills.lock.json", everything: str = "~/.config/skillwire/skills.lock.json"
+) -> click.Option:
+    """Return ``--global``, with the files that it chooses between."""
+    return option(
+        "--global/--project",
+        "is_global",
+        help=f"for all your projects: {everything}, or for this one (the default): {project}",
     )
 
 
-def add_lock_options(parser: Parser) -> None:
-    """Add the options of every verb that connects to the servers in the lock."""
-    add_scope_options(parser)
-    add_json_option(parser)
-    add = parser.add_argument
-    add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to the URL in the lock")
-    add(
-        "--allow-servers",
-        action="store_true",
-        help="start the programs and contact the servers that the project's lock names",
-    )
-
-
-def add_signing_option(parser: Parser) -> None:
-    """Add ``--by``."""
-    parser.add_argument("--by", metavar="WHO", help="who approves it, for the lock (default: your user name)")
-
-
-def add_installed_options(parser: Parser, words: str) -> None:
-    """Add ``--installed``, and the options that select the lock."""
-    parser.add_argument("--installed", action="store_true", help=words)
-    add_scope_options(parser)
+SCOPE = scope_option()
+AGENT = repeated("--agent", metavar="AGENT", help="such as claude-code or codex (repeatable)")
+AGENT_DIR = repeated(
+    "--agent-dir", metavar="FOLDER", help="the skills folder of an agent without a name here (repeatable)"
+)
+BY = option("--by", metavar="WHO", help="who approves it, for the lock (default: your user name)")
+FORCE = flag("--force", help="replace edited files; a copy is kept")
+LOCK_OPTIONS = (
+    SCOPE,
+    JSON,
+    repeated("--header", metavar="'NAME: VALUE'", help="sent to the URL in the lock (repeatable)"),
+    TIMEOUT,
+    flag("--allow-servers", help="start the programs and contact the servers that the project's lock names"),
+)
 
 
 def is_about_installed(arguments: Arguments) -> bool:
-    """Return whether ``--installed`` was given; exactly one of it and TARGET is required."""
-    if arguments.installed == (arguments.target is not None):
+    """Return whether ``--installed`` was given. It excludes a TARGET."""
+    if arguments.installed and arguments.target is not None:
         raise FormatError(
             "argument-invalid",
-            "exactly one of TARGET and --installed is required",
+            "only one of TARGET and --installed is possible",
             f"write: skillwire {arguments.verb} ./skills, or: skillwire {arguments.verb} --installed",
         )
     return arguments.installed
@@ -111,7 +82,8 @@ def scope_of(arguments: Arguments) -> InstallScope:
     def is_typed(folder: Path) -> bool:
         return str(folder) in typed or is_allowed({"folder": str(folder)})
 
-    return InstallScope(arguments.scope, Path.cwd(), Path.home(), os.environ, is_typed)
+    kind = "global" if arguments.is_global else "project"
+    return InstallScope(kind, Path.cwd(), Path.home(), os.environ, is_typed)
 
 
 def backups(*, force: bool = False) -> Backups:
@@ -240,7 +212,9 @@ async def open_server(
         await ask_for_servers(printer, "--allow-servers", is_given=arguments.allow_servers)(*foreign)
         if server.kind == "label":
             target, config = foreign.entry, None  # exactly the entry that was allowed
-    options = TargetOptions(config, headers, server.dialect, server.era or "auto", start_in=base)
+    options = TargetOptions(
+        config, headers, server.dialect, server.era or "auto", start_in=base, timeout=arguments.timeout
+    )
     with naming(server):
         async with open_target(target, options, folder=base, home=scope.home) as catalog:
             yield catalog

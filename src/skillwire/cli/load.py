@@ -6,8 +6,10 @@ import shlex
 import sys
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
-from skillwire.cli.host_session import NAME_HELP, add_host_options, find_skill, host_words, run_with_host, state_of
+import click
+
+from skillwire.cli.command import Arguments, Exit, flag, option, repeated, verb
+from skillwire.cli.host_session import HOST_OPTIONS, NAME, find_skill, host_words, run_with_host, state_of
 from skillwire.cli.printer import Printer, visible
 from skillwire.cli.prompts import approve_once, ask_elsewhere, ask_on_terminal, can_ask
 from skillwire.errors import FormatError, SkillwireError
@@ -16,57 +18,36 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Ask
     from skillwire.host.host import SkillHost
 
-_EXAMPLES = """\
-examples:
-  skillwire load refunds                 ask on the terminal if it is not approved yet
-  skillwire load acme:refunds > block    load it only if it is approved
-  skillwire load refunds --yes           load it this time without asking; approve and grant nothing
-  skillwire load refunds --ask desk      wait for an answer from 'skillwire ui' or 'skillwire questions'
-
-exit codes: 0 loaded, 1 refused, 2 usage, unknown skill, or not reachable
-"""
 _AWAY = ("origin-away", "connection-lost", "timed-out", "not-connected", "not-allowed", "not-mcp", "server-failed")
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "load",
-        run,
-        "load a skill like an agent",
-        "Load a skill like an agent, and write the block for the model to stdout. A skill without approval needs"
-        " an answer on the terminal, or from the place that --ask names; otherwise it is refused.",
-        _EXAMPLES,
-    )
-    parser.add_argument("name", metavar="NAME", help=NAME_HELP)
-    answers = parser.add_mutually_exclusive_group()
-    answers.add_argument(
-        "--yes", action="store_true", help="load it this time without asking; no approval is stored"
-    )
-    answers.add_argument(
+@verb(
+    "Load a skill like an agent, and write the block for the model to stdout. A skill without approval needs an"
+    " answer on the terminal, or from the place that --ask names; otherwise it is refused.",
+    NAME,
+    flag("--yes", help="load it this time without asking; no approval is stored"),
+    option(
         "--ask",
-        choices=("terminal", "desk", "nobody"),
-        help="where to ask: on this terminal, at the desk (skillwire ui, skillwire questions), or not at all"
-        " (default: the terminal, if there is one)",
-    )
-    parser.add_argument(
-        "--dynamic",
-        action="store_true",
-        help="ask about a skill that cannot be verified, instead of refusing it; never stored",
-    )
-    parser.add_argument(
-        "--argument",
-        action="append",
-        default=[],
-        metavar="NAME=TEXT",
-        help="an argument for the skill (repeatable)",
-    )
-    add_host_options(parser)
+        type=click.Choice(["terminal", "desk", "nobody"]),
+        help="where to ask: on this terminal, at the desk (skillwire ui, skillwire approvals questions), or not at"
+        " all (default: the terminal, if there is one)",
+    ),
+    flag("--dynamic", help="ask about a skill that cannot be verified, instead of refusing it; never stored"),
+    repeated("--argument", metavar="NAME=TEXT", help="an argument for the skill (repeatable)"),
+    *HOST_OPTIONS,
+    examples="""\
+  skillwire load refunds                 ask on the terminal if it is not approved yet
+  skillwire load acme:refunds > block    load it only if it is approved
+  skillwire load refunds --yes           load it this time without asking; approve and grant nothing
+  skillwire load refunds --ask desk      wait for an answer from 'skillwire ui'
 
-
-def run(arguments: Arguments, printer: Printer) -> int:
+exit codes: 0 loaded, 1 refused, 2 usage, unknown skill, or not reachable
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Load a skill."""
+    if arguments.yes and arguments.ask is not None:
+        raise FormatError("argument-invalid", "--yes and --ask exclude each other", "omit one of them")
     from skillwire.host.approvals import Policy, Rule
 
     # V7: a skill that cannot be verified is refused, unless the user wants to be asked.

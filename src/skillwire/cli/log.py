@@ -6,8 +6,10 @@ import json
 import sys
 from typing import TYPE_CHECKING, cast
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
-from skillwire.cli.host_session import add_state_options, run_with_store
+import click
+
+from skillwire.cli.command import Arguments, Exit, option, verb
+from skillwire.cli.host_session import STORE_OPTIONS, run_with_store
 from skillwire.cli.printer import Printer, line, moment
 
 if TYPE_CHECKING:
@@ -15,12 +17,6 @@ if TYPE_CHECKING:
 
     from skillwire.store.contract import LogLine, Store
 
-_EXAMPLES = """\
-examples:
-  skillwire log
-  skillwire log -n 1000 --origin acme
-  skillwire log --json | jq 'select(.what == "refused")'
-"""
 _COLOURS = {
     "approved": "green",
     "enabled": "green",
@@ -31,29 +27,25 @@ _COLOURS = {
 }
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "log",
-        run,
-        "show the log of approvals, loads, reads and refusals",
-        "Show the log, the newest entry last: approvals, loads, reads, refusals and revocations. With --json, one"
-        " document for each line.",
-        _EXAMPLES,
-    )
-    parser.add_argument("-n", type=int, default=50, metavar="N", help="the number of lines (default: 50)")
-    parser.add_argument("--origin", metavar="LABEL", help="only lines about this origin")
-    add_state_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+@verb(
+    "Show the log, the newest entry last: approvals, loads, reads, refusals and revocations. With --json, one"
+    " document for each line.",
+    option("-n", type=click.IntRange(min=0), default=50, metavar="N", help="the number of lines (default: 50)"),
+    option("--origin", metavar="LABEL", help="only lines about this origin"),
+    *STORE_OPTIONS,
+    examples="""\
+  skillwire log
+  skillwire log -n 1000 --origin acme
+  skillwire log --json | jq 'select(.what == "refused")'
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Show the log."""
     return run_with_store(arguments, printer, _log)
 
 
 async def _log(store: Store, arguments: Arguments, printer: Printer) -> int:
-    newest_first = await store.lines(limit=max(0, arguments.n), origin=arguments.origin)
+    newest_first = await store.lines(limit=arguments.n, origin=arguments.origin)
     lines = newest_first[::-1]
     if arguments.json:
         for entry in lines:

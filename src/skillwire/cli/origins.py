@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import COMMAND, Arguments, Exit, Verbs, add_verb, whole_command
-from skillwire.cli.host_session import add_server_options, add_state_options, run_with_store, state_of
+from skillwire.cli.command import COMMAND, Arguments, Exit, Noun, argument, flag, repeated, verb, whole_command
+from skillwire.cli.host_session import SERVER_OPTIONS, STORE_OPTIONS, run_with_store, state_of
 from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
 from skillwire.cli.targets import parse_headers
 from skillwire.errors import FormatError, NotFoundError, OriginError, UpstreamError
@@ -23,24 +23,10 @@ from skillwire.errors import FormatError, NotFoundError, OriginError, UpstreamEr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillwire.host.origins import Origin
+    from skillwire.host.registry import Origin
     from skillwire.skill import Diagnostic
     from skillwire.store.contract import Store
 
-TARGETS = 2  # a command after -- comes last
-_EXAMPLES = """\
-examples:
-  skillwire origins add acme https://skills.example.com/mcp --header 'Authorization: Bearer ${ACME_TOKEN}'
-  skillwire origins add tools -- npx some-mcp-server     starts with every host
-  skillwire origins add mine ./skills                    a folder of yours: its skills need no approval
-  skillwire origins list
-  skillwire origins test acme
-  skillwire origins remove acme                          also removes its content and approvals
-
-A ${VARIABLE} is stored unchanged, and replaced by its value when the server is used.
-
-exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no response
-"""
 _RESERVED = re.compile(r"local(-\d+)?\Z")
 _SECRET_PLACES = re.compile(r"//[^/?#]*@|[?#].*")  # user and password, query
 _NAMES_SHOWN = 20
@@ -91,52 +77,17 @@ class OriginProbe:
         }
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "origins",
-        run,
-        "add, remove, list or test the origins of skills",
-        "Manage the origins of skills: servers and folders, each under a label.",
-        _EXAMPLES,
-    )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    add = actions.add_parser("add", help="connect to an origin, then store it")
-    add.add_argument("label", metavar="LABEL", help="the name of the origin: letters, digits, - _ .")
-    add.add_argument("where", metavar="WHERE", nargs="+", help="a URL, a folder, or a command after --")
-    add.add_argument("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent to a URL")
-    add.add_argument("--env", action="append", default=[], metavar="NAME=VALUE", help="set for a command")
-    add.add_argument("--no-test", action="store_true", help="do not connect now")
-    add_server_options(add)
-    remove = actions.add_parser("remove", help="remove an origin with its content and approvals")
-    remove.add_argument("label", metavar="LABEL", help="the name of the origin")
-    add_state_options(remove)
-    add_server_options(
-        actions.add_parser("list", help="list every origin with its place, state and number of skills")
-    )
-    test = actions.add_parser("test", help="connect now and show the skills")
-    test.add_argument("label", metavar="LABEL", nargs="?", help="one origin (default: all)")
-    add_server_options(test)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
-    """Add, remove, list or test origins."""
-    actions = {"add": _add, "remove": _remove, "list": _list, "test": _test}
-    return run_with_store(arguments, printer, actions[arguments.action])
-
-
 async def _add(store: Store, arguments: Arguments, printer: Printer) -> int:
     from skillwire.store.contract import LogLine, StoredOrigin
 
     label, settings = arguments.label, _settings(arguments)
     await _check_new(store, label, settings, arguments)
-    found = [] if arguments.no_test else await probe_origins(store, {label: settings}, arguments.wait)
+    found = [] if arguments.no_test else await probe_origins(store, {label: settings}, arguments.timeout)
     for probe in found:
         if probe.exit == Exit.USAGE:
             printer.talk("not added; to add it without connecting, add --no-test")
             raise probe.origin.error or UpstreamError(
-                "timed-out", f"{label!r:.80} did not respond in time", "wait longer: --wait 60"
+                "timed-out", f"{label!r:.80} did not respond in time", "wait longer: --timeout 60"
             )
     now = time.time()
     await store.put_origin(StoredOrigin(label, settings, now))
@@ -250,7 +201,7 @@ async def _known(store: Store, arguments: Arguments, label: str | None = None) -
     targets = {**{name: {"folder": str(path)} for name, path in folders.items()}, **servers}
     if label is not None and label not in targets:
         raise _unknown_origin(label, targets)
-    return await probe_origins(store, targets if label is None else {label: targets[label]}, arguments.wait)
+    return await probe_origins(store, targets if label is None else {label: targets[label]}, arguments.timeout)
 
 
 def _print_probes(found: list[OriginProbe], printer: Printer) -> None:
@@ -316,3 +267,66 @@ def _unknown_origin(label: str, known: Iterable[str]) -> OriginError:
         f"the origins are: {', '.join(sorted(known)) or 'none':.300}",
         rule="O1",
     )
+
+
+@verb(
+    "Connect to an origin, then store it.",
+    argument("label", "LABEL", "the name of the origin: letters, digits, - _ ."),
+    argument("where", "WHERE…", "a URL, a folder, or a command after --", nargs=-1, required=True),
+    repeated("--header", metavar="'NAME: VALUE'", help="sent to a URL (repeatable)"),
+    repeated("--env", metavar="NAME=VALUE", help="set for a command (repeatable)"),
+    flag("--no-test", help="do not connect now"),
+    *SERVER_OPTIONS,
+    targets=2,  # a command after -- comes last
+    examples="""\
+  skillwire origins add acme https://skills.example.com/mcp --header 'Authorization: Bearer ${ACME_TOKEN}'
+  skillwire origins add tools -- npx some-mcp-server     starts with every host
+  skillwire origins add mine ./skills                    a folder of yours: its skills need no approval
+
+A ${VARIABLE} is stored unchanged, and replaced by its value when the server is used.
+
+exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no response
+""",
+)
+def _add_verb(arguments: Arguments, printer: Printer) -> int:
+    return run_with_store(arguments, printer, _add)
+
+
+@verb(
+    "List every origin with its place, state and number of skills.",
+    *SERVER_OPTIONS,
+    examples="  skillwire origins list\n",
+)
+def _list_verb(arguments: Arguments, printer: Printer) -> int:
+    return run_with_store(arguments, printer, _list)
+
+
+@verb(
+    "Connect to origins now and show their skills.",
+    argument("label", "[LABEL]", "one origin (default: all)", required=False),
+    *SERVER_OPTIONS,
+    examples="""\
+  skillwire origins test acme
+
+exit codes: 0 done, 1 some entries of a server cannot be used, 2 usage, or no response
+""",
+)
+def _test_verb(arguments: Arguments, printer: Printer) -> int:
+    return run_with_store(arguments, printer, _test)
+
+
+@verb(
+    "Remove an origin with its content and approvals.",
+    argument("label", "LABEL", "the name of the origin"),
+    *STORE_OPTIONS,
+    examples="  skillwire origins remove acme                          also removes its content and approvals\n",
+)
+def _remove_verb(arguments: Arguments, printer: Printer) -> int:
+    return run_with_store(arguments, printer, _remove)
+
+
+command = Noun(
+    "The origins of skills: servers and folders, each under a label.",
+    {"list": _list_verb, "add": _add_verb, "test": _test_verb, "remove": _remove_verb},
+    default="list",
+)

@@ -1,5 +1,8 @@
 """Output for people and programs: results go to stdout, messages to stderr.
 
+With ``--json``, the error that ends a command is a document on stdout too: ``{"error": {"reference", "message",
+"hint"}}``. So a program always reads stdout.
+
 Everything printed here may come from a hostile file. So it is printed as plain text without markup, and characters
 that would control a terminal are spelled out.
 """
@@ -7,11 +10,15 @@ that would control a terminal are spelled out.
 from __future__ import annotations
 
 import json
+import os
+import re
+import shlex
+import shutil
 import sys
-import time
+import threading
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from skillwire.amounts import counted as counted
@@ -29,13 +36,19 @@ _WIDE = 10_000
 _WIDEST_COLUMN = 40
 _NARROWEST_COLUMN = 10
 _IGNORED_SHOWN = 5
+_SHORT_DIGEST = len("sha256:") + 12
+_COMMAND = re.compile(r"(?<![\w./-])skillwire(?= (?:[a-z]+\b|--))")
 
 
 class Printer:
     """Prints to a pair of streams. Colour and width follow the terminal; pipes get neither."""
 
-    def __init__(self, stdout: Console | None = None, stderr: Console | None = None) -> None:
+    def __init__(
+        self, stdout: Console | None = None, stderr: Console | None = None, *, is_json: bool = False
+    ) -> None:
         self._given = stdout, stderr
+        self._is_json = is_json
+        self._stop_waiting: Callable[[], None] = _nothing
 
     @cached_property
     def out(self) -> Console:
@@ -78,9 +91,11 @@ class Printer:
 
     def talk(self, what: RenderableType) -> None:
         """Print a message to stderr."""
-        if isinstance(what, str) and self._is_plain:
-            print(what, file=sys.stderr, flush=True)
-            return
+        if isinstance(what, str):
+            what = runnable(what)
+            if self._is_plain:
+                print(what, file=sys.stderr, flush=True)
+                return
         self.err.print(what, soft_wrap=True, highlight=False, markup=False, emoji=False)
 
     def error(self, error: SkillwireError) -> None:
@@ -89,38 +104,71 @@ class Printer:
 
         self.talk(Text.assemble(("error", "bold red"), f": {visible(error.message)} {error.label}"))
         if error.hint:
-            self.talk(Text.assemble(("hint", "cyan"), f": {visible(error.hint)}"))
+            self.talk(Text.assemble(("hint", "cyan"), f": {runnable(visible(error.hint))}"))
+
+    def failure(self, error: SkillwireError) -> None:
+        """Print the error that ends the command; with ``--json`` as a document to stdout."""
+        if self._is_json:
+            words = {"reference": error.reference, "message": error.message, "hint": runnable(error.hint)}
+            self.json({"error": words | ({"rule": error.rule} if error.rule else {})})
+        else:
+            self.error(error)
 
     @contextmanager
     def progress(
         self, title: str, unit: str, patience: float = _PATIENCE_SECONDS
     ) -> Generator[Callable[[int], None]]:
-        """Yield a function that takes the count so far. A bar appears on a terminal after ``patience`` seconds."""
+        """Yield a function that takes the count so far. A terminal shows a spinner after ``patience`` seconds."""
         if self._is_plain or not self.err.is_terminal:
             yield _silent
             return
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn  # late: 30 ms
+        from rich.progress import Progress, SpinnerColumn, TextColumn  # late: 30 ms
 
-        bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=24),
-            TextColumn(f"{{task.completed}} {unit}"),
-            console=self.err,
-            transient=True,
-        )
-        task = bar.add_task(title, total=None)
-        begun = time.monotonic()
+        columns = (SpinnerColumn(), TextColumn("{task.description}"), TextColumn("{task.fields[done]}"))
+        bar = Progress(*columns, console=self.err, transient=True)
+        task = bar.add_task(title, total=None, done="")
+        timer = threading.Timer(patience, bar.start)
+        timer.start()
 
-        def count(done: int) -> None:
-            if time.monotonic() - begun > patience:
-                bar.start()
-                bar.update(task, completed=done)
-
-        try:
-            yield count
-        finally:
+        def stop() -> None:
+            timer.cancel()
+            timer.join()  # it may be starting the spinner
             bar.stop()
+
+        self._stop_waiting, outer = stop, self._stop_waiting
+        try:
+            yield lambda done: bar.update(task, done=f"{done} {unit}")
+        finally:
+            self._stop_waiting = outer
+            stop()
+
+    def stop_waiting(self) -> None:
+        """Remove the spinner, because a question follows."""
+        self._stop_waiting()
+
+
+@cache
+def program() -> str:
+    """Return the command as it can be typed in the current folder."""
+    typed = sys.argv[0]
+    if typed.endswith(os.path.join("skillwire", "__main__.py")):
+        return f"{shlex.quote(_short_path(sys.executable))} -m skillwire"
+    found = shutil.which("skillwire")
+    is_path = os.sep in typed and os.path.basename(typed) == "skillwire"
+    if not is_path or (found is not None and os.path.realpath(found) == os.path.realpath(typed)):
+        return "skillwire"
+    return shlex.quote(_short_path(typed))
+
+
+def _short_path(path: str) -> str:
+    """Return ``path`` relative to the current folder if it is below it."""
+    relative = os.path.relpath(path)
+    return os.path.abspath(path) if relative.startswith("..") else relative
+
+
+def runnable(text: str) -> str:
+    """Return ``text`` with commands that work where the program is not on the ``PATH``."""
+    return text if program() == "skillwire" else _COMMAND.sub(lambda _: program(), text)
 
 
 def _fitted(cell: str, width: int) -> str:
@@ -132,6 +180,10 @@ def _fitted(cell: str, width: int) -> str:
 
 def _silent(done: int) -> None:
     """Progress without a terminal."""
+
+
+def _nothing() -> None:
+    """No spinner is shown."""
 
 
 def _console(*, stderr: bool) -> Console:
@@ -174,6 +226,13 @@ def moment(at: float | None) -> str:
 def stamp(at: float) -> str:
     """Format a time for programs, in UTC."""
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def short_digest(digest: str, *, whole: bool = False) -> str:
+    """Return the beginning of a digest, or all of it; an empty one means that there is none."""
+    if not digest:
+        return "no digest"
+    return digest if whole or len(digest) <= _SHORT_DIGEST else f"{digest[:_SHORT_DIGEST]}…"
 
 
 def ignored_text(paths: Sequence[str]) -> str:

@@ -57,16 +57,16 @@ class _Titles(NamedTuple):
 
 
 _HOSTED = _Titles(
-    "nested skills, which need their own approval (A3)",
-    "scripts, which run only if 'execute' is granted (A5)",
-    "requested, and granted only if you grant it (A4)",
-    "changed since it was approved (A2)",
+    "nested skills, which need their own approval",
+    "scripts, which run only if 'execute' is granted",
+    "requested, and granted only if you grant it",
+    "changed since it was approved",
 )
 _INSTALLED = _Titles(
-    "nested skills, which are installed with it (A3)",
-    "SCRIPTS: an agent trusts everything in its folder and may run them (A5)",
-    "REQUESTED (such as allowed-tools): the agent may grant it without asking (A4)",
-    "changed since it was installed (A2)",
+    "nested skills, which are installed with it",
+    "SCRIPTS: an agent trusts everything in its folder and may run them",
+    "REQUESTED (such as allowed-tools): the agent may grant it without asking",
+    "changed since it was installed",
 )
 
 
@@ -91,7 +91,7 @@ def ask_on_terminal(printer: Printer, options: Sequence[str] = ()) -> Ask:
         if reply.lower() not in YES:
             is_declined = request.kind == "load" and reply.lower() in NO
             if is_declined:
-                words = ["skillwire", "enable", f"{request.origin}:{request.entry.uri}", *options]
+                words = ["skillwire", "approvals", "enable", f"{request.origin}:{request.entry.uri}", *options]
                 printer.talk(f"declined until it changes; to undo: {line(shlex.join(words))}")
             return Answer(yes=False, remember=is_declined, user=system_user())  # Enter refuses it only this time
         grants = await _grants(request, printer) if request.kind == "load" else frozenset[str]()
@@ -128,7 +128,9 @@ def ask_elsewhere(printer: Printer, state: Path, by: str, options: str) -> Ask:
     def print_question(question: Question) -> None:
         about = f"{line(question.entry.name)} from {line(question.origin)} ({question.kind})"
         printer.talk(f"waiting for an answer about {about}")
-        printer.talk(f"answer it with: skillwire ui{options}, or: skillwire questions {question.id}{options}")
+        printer.talk(
+            f"answer it with: skillwire ui{options}, or: skillwire approvals questions {question.id}{options}"
+        )
 
     async def ask(request: ApprovalRequest) -> Answer:
         from skillwire.host.desk import ask_at_desk
@@ -155,12 +157,12 @@ async def _grants(request: ApprovalRequest, printer: Printer) -> frozenset[str]:
     return frozenset(await choose("Grant any of these? Numbers, or Enter for none: ", offered, printer))
 
 
-async def choose(question: str, offered: Mapping[str, str], printer: Printer) -> list[str]:
+async def choose(question: str, offered: Mapping[str, str], printer: Printer, *, names: bool = True) -> list[str]:
     """Print the offered names with their meanings, and return those whose numbers the user types."""
     if not offered:
         return []
     for number, (name, meaning) in enumerate(offered.items(), 1):
-        printer.talk(f"  {number}  {line(name)}  ({meaning})")
+        printer.talk(f"  {number}  {line(name)}  ({meaning})" if names else f"  {number}  {meaning}")
     words = (await answer(question, printer)).replace(",", " ").split()
     numbers = {int(word) for word in words if word.isascii() and word.isdigit()}
     return [name for number, name in enumerate(offered, 1) if number in numbers]
@@ -178,6 +180,7 @@ async def answer(question: str, printer: Printer) -> str:
     import anyio
     from rich.text import Text
 
+    printer.stop_waiting()
     terminal = sys.stdin.fileno()
     termios.tcflush(terminal, termios.TCIFLUSH)
     printer.err.print(Text(question, style="bold"), end="", soft_wrap=True)
@@ -214,9 +217,9 @@ def page(
             yield Text(title, style=style)
             yield from (Text(f"  {cut_line(row, _LONGEST)}", style=_style(row)) for row in rows[:at_most])
             if at_most is not None and len(rows) > at_most:
-                verb = "show" if to_install else "review"
+                verb = "show" if to_install else "approvals show"
                 yield Text(f"  … and {len(rows) - at_most:,} more; 'skillwire {verb}' shows all", style="bold red")
-    yield Text("A digest proves that bytes are the same, not that they are safe (V6).", style="dim")
+    yield Text("A digest proves that bytes are the same, not that they are safe.", style="dim")
 
 
 def source_rows(text: str) -> list[str]:
@@ -233,7 +236,8 @@ def _source(text: str) -> Iterator[str]:
     rows = source_rows(text)
     yield from (f"  | {row}" for row in rows[:_SOURCE_ROWS])
     if len(rows) > _SOURCE_ROWS:
-        yield f"  … and {len(rows) - _SOURCE_ROWS:,} more lines; 'skillwire review NAME --file SKILL.md' shows all"
+        more = f"  … and {len(rows) - _SOURCE_ROWS:,} more lines;"
+        yield f"{more} 'skillwire approvals show NAME --file SKILL.md' shows all"
 
 
 def _facts(request: ApprovalRequest, approval: Approval | None, status: str) -> Iterator[Text]:
@@ -287,13 +291,13 @@ def _sections(request: ApprovalRequest, titles: _Titles) -> Iterator[tuple[str, 
     yield titles.requests, "bold yellow", _requests(review)
     yield "external links", "bold", [row for link in review.links for row in _link_rows(link)]
     yield titles.changes, "bold red", _changes(request)
-    yield "HIDDEN TEXT (B6)", "bold red", tuple(map(str, review.hidden))
+    yield "HIDDEN TEXT", "bold red", tuple(map(str, review.hidden))
     if request.is_unread:
         words = "the server names its files only when the skill is loaded"
-        yield "FILES NOT KNOWN YET (V5)", "bold red", [words]
+        yield "FILES NOT KNOWN YET", "bold red", [words]
     elif not fingerprint_of(entry):
         words = "its content may change with every read, so every load needs an approval"
-        yield "NOTHING CAN BE VERIFIED (V7)", "bold red", [words]
+        yield "NOTHING CAN BE VERIFIED", "bold red", [words]
 
 
 def _link_rows(link: ExternalLink) -> Iterator[str]:

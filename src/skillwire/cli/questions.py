@@ -1,4 +1,4 @@
-"""``skillwire questions``: shows and answers the questions of running agents and gateways.
+"""``skillwire approvals questions``: shows and answers the questions of running agents and gateways.
 
 A question looks the same as on the terminal of the program that asks. Only the store is needed, so a question
 about a skill of an unknown server can be answered too.
@@ -10,9 +10,9 @@ import shlex
 import time
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
-from skillwire.cli.decisions import add_decision_options, check_decision, require_fingerprint
-from skillwire.cli.host_session import add_state_options, host_words, run_with_store, system_user
+from skillwire.cli.command import Arguments, Exit, argument, flag, option, repeated, verb
+from skillwire.cli.decisions import BY, NOTE, check_decision, require_fingerprint
+from skillwire.cli.host_session import STORE_OPTIONS, host_words, run_with_store, system_user
 from skillwire.cli.printer import Printer, counted, line, listed, moment, stamp
 from skillwire.cli.prompts import can_ask, confirm, meaning_of, page
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
@@ -22,52 +22,44 @@ if TYPE_CHECKING:
 
     from skillwire.store.contract import Question, Store
 
-_EXAMPLES = """\
-examples:
-  skillwire questions                    list the open questions
-  skillwire questions 3f2a               show one; the first letters of its id are enough
-  skillwire questions 3f2a --yes --grant execute           show it, then ask
-  skillwire questions 3f2a --yes --fingerprint sha256:…    without a terminal: the fingerprint that was shown
-  skillwire questions 3f2a --no --note 'not on this machine'
+
+@verb(
+    "Show the open questions of running agents and gateways (such as 'skillwire load --ask desk'), and answer"
+    " one of them.",
+    argument("id", "[ID]", "the question to show or answer", required=False),
+    flag("--yes", help="approve"),
+    flag("--no", help="decline"),
+    flag("--once", help="with --yes: approve only this time, and store nothing"),
+    repeated(
+        "--grant",
+        metavar="TOOL",
+        help="with --yes for a skill: also grant this tool, or 'execute' to let code run (repeatable)",
+    ),
+    BY,
+    NOTE,
+    option(
+        "--fingerprint",
+        metavar="SHA256",
+        help="with --yes: the content that was shown; required without a terminal",
+    ),
+    *STORE_OPTIONS,
+    examples="""\
+  skillwire approvals questions                    list the open questions
+  skillwire approvals questions 3f2a               show one; the first letters of its id are enough
+  skillwire approvals questions 3f2a --yes --grant execute           show it, then ask
+  skillwire approvals questions 3f2a --yes --fingerprint sha256:…    without a terminal: the one that was shown
+  skillwire approvals questions 3f2a --no --note 'not on this machine'
 
 An answer about a skill covers exactly its current files, and also answers other programs that ask about them.
 
 exit codes: 0 done, 1 the program has ended or has an answer, 2 usage, or unknown question
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "questions",
-        run,
-        "show and answer questions of running agents and gateways",
-        "Show the open questions of running agents and gateways (such as 'skillwire load --ask desk'), and answer"
-        " one of them.",
-        _EXAMPLES,
-    )
-    parser.add_argument("id", nargs="?", metavar="ID", help="the question to show or answer")
-    answer = parser.add_mutually_exclusive_group()
-    answer.add_argument("--yes", action="store_true", help="approve")
-    answer.add_argument("--no", action="store_true", help="decline")
-    parser.add_argument(
-        "--once", action="store_true", help="with --yes: approve only this time, and store nothing"
-    )
-    parser.add_argument(
-        "--grant",
-        action="append",
-        default=[],
-        metavar="TOOL",
-        help="with --yes for a skill: also grant this tool, or 'execute' to let code run (repeatable)",
-    )
-    add_decision_options(parser, "answers", "with --yes: the content that was shown; required without a terminal")
-    add_state_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def questions(arguments: Arguments, printer: Printer) -> int:
     """List, show or answer questions."""
     check_decision(arguments, arguments.grant)
+    if arguments.yes and arguments.no:
+        raise FormatError("argument-invalid", "--yes and --no exclude each other", "omit one of them")
     is_answer = arguments.yes or arguments.no
     if is_answer and arguments.id is None:
         raise FormatError("argument-invalid", "--yes and --no need a question ID", _list_hint(arguments))
@@ -112,7 +104,7 @@ async def _show(store: Store, arguments: Arguments, printer: Printer) -> int:
     for each in page(request_of(question), approval):
         printer.data(each)
     if question.content:
-        words = ["skillwire", "questions", question.id, "--yes", "--fingerprint", question.content]
+        words = ["skillwire", "approvals", "questions", question.id, "--yes", "--fingerprint", question.content]
         printer.talk(f"to approve exactly this: {shlex.join([*words, *host_words(arguments)])}")
     return Exit.OK
 
@@ -154,7 +146,7 @@ async def _require_review(store: Store, question: Question, arguments: Arguments
     """Z4, as for ``approve``: on a terminal, show the page and ask; otherwise require the fingerprint."""
     from skillwire.host.desk import request_of
 
-    words = ["skillwire", "questions", question.id, *host_words(arguments)]
+    words = ["skillwire", "approvals", "questions", question.id, *host_words(arguments)]
     if arguments.fingerprint is not None or not can_ask():
         require_fingerprint(arguments.fingerprint, question.content, question.entry.uri, words)
     if not can_ask():
@@ -182,7 +174,7 @@ def _find_question(questions: Sequence[Question], arguments: Arguments) -> Quest
 
 
 def _list_hint(arguments: Arguments) -> str:
-    return f"list the questions: {shlex.join(['skillwire', 'questions', *host_words(arguments)])}"
+    return f"list the questions: {shlex.join(['skillwire', 'approvals', 'questions', *host_words(arguments)])}"
 
 
 def _document(question: Question) -> dict[str, Any]:

@@ -6,51 +6,37 @@ import sys
 from base64 import b64encode
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
+from skillwire.cli.command import Arguments, Exit, argument, flag, verb
 from skillwire.cli.printer import Printer, visible
-from skillwire.cli.targets import TARGET_HELP, add_target_options, as_uri, run_on_targets
-from skillwire.errors import FormatError
+from skillwire.cli.targets import TARGET, TARGET_OPTIONS, as_uri, resolve_skill, run_on_targets, target_text
+from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog, SkillFile
 
-TARGETS = 1
-_EXAMPLES = """\
-examples:
-  skillwire read ./skills acme/billing/refunds/SKILL.md
+
+@verb(
+    "Write one file of a skill to stdout, byte for byte, after checking it against the entry of the skill.",
+    TARGET,
+    argument(
+        "uri", "FILE", "a skill, whose SKILL.md is read; the path of a file such as acme/refunds/notes.md; a URI"
+    ),
+    flag("--unverified", help="also read a file without a digest, which cannot be verified"),
+    *TARGET_OPTIONS,
+    targets=1,
+    examples="""\
+  skillwire read ./skills refunds                               its SKILL.md
+  skillwire read ./skills acme/billing/refunds/templates/reply.md
   skillwire read https://skills.example.com/mcp skill://logo/assets/logo.png > logo.png
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "read",
-        run,
-        "read one file of a skill, verified",
-        "Write one file of a skill to stdout, byte for byte, after checking it against the entry of the skill.",
-        _EXAMPLES,
-    )
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument(
-        "uri", metavar="URI", help="the URI of the file, or its path such as acme/refunds/SKILL.md"
-    )
-    parser.add_argument(
-        "--unverified",
-        action="store_true",
-        help="also read a file without a digest, which cannot be verified",
-    )
-    add_target_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Read a file."""
     return run_on_targets(arguments, printer, _read, allow_unverified=arguments.unverified)
 
 
 async def _read(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
-    file = await catalog.read_file(as_uri(arguments.uri))
+    file = await _find(catalog, arguments)
     if arguments.json:
         printer.json(_document(file, verified=not arguments.unverified))
     elif not sys.stdout.isatty():
@@ -64,6 +50,18 @@ async def _read(catalog: Catalog, arguments: Arguments, printer: Printer) -> int
                 "not-text", f"{file.uri!r:.200} is not text ({len(file.data)} bytes)", "write it to a file: > FILE"
             ) from error
     return Exit.OK
+
+
+async def _find(catalog: Catalog, arguments: Arguments) -> SkillFile:
+    """Read the file at a URI or path. A word without a slash can also be the name of a skill."""
+    uri: str = arguments.uri
+    if "/" in uri.strip("/"):
+        return await catalog.read_file(as_uri(uri))
+    try:
+        entry = await resolve_skill(catalog, uri, place=target_text(arguments))
+    except NotFoundError:
+        return await catalog.read_file(as_uri(uri))
+    return await catalog.read_file(entry.uri)
 
 
 def _document(file: SkillFile, *, verified: bool) -> dict[str, Any]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_json_option, add_verb
+from skillwire.cli.command import JSON, Arguments, Exit, argument, flag, verb
 from skillwire.cli.install_session import (
-    add_agent_options,
-    add_scope_options,
+    AGENT,
+    AGENT_DIR,
+    SCOPE,
     backups,
     scope_of,
     show_backups,
@@ -16,34 +17,24 @@ from skillwire.cli.install_session import (
 from skillwire.cli.printer import Printer, line
 from skillwire.errors import SkillwireError
 
-_EXAMPLES = """\
-examples:
+
+@verb(
+    "Remove the files that skills.lock.json records, if they are unchanged. Nothing else is touched.",
+    argument("skills", "SKILL…", "an installed skill", nargs=-1, required=True),
+    flag("--force", help="also remove edited files; a copy is kept"),
+    AGENT,
+    AGENT_DIR,
+    SCOPE,
+    JSON,
+    examples="""\
   skillwire remove refunds
   skillwire remove refunds --agent cursor       keep it for the other agents
   skillwire remove refunds --global --force     remove it although it was edited; a copy is kept
 
 exit codes: 0 removed, 1 something was refused, 2 usage
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "remove",
-        run,
-        "remove an installed skill",
-        "Remove the files that skills.lock.json records, if they are unchanged. Nothing else is touched.",
-        _EXAMPLES,
-    )
-    parser.add_argument("skills", metavar="SKILL", nargs="+", help="an installed skill")
-    parser.add_argument("--force", action="store_true", help="also remove edited files; a copy is kept")
-    add_agent_options(parser)
-    add_scope_options(parser)
-    add_json_option(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Remove skills."""
     from skillwire.install.installation import remove, require_skill
     from skillwire.install.lock import require_lock

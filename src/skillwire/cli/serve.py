@@ -6,12 +6,13 @@ import gc
 import os
 import re
 import signal
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
+from skillwire.cli.command import Arguments, Exit, Place, argument, flag, option, repeated, verb
 from skillwire.cli.server_session import (
-    add_serving_options,
+    SERVING_OPTIONS,
     check_serving,
     enable_access_log,
     is_open,
@@ -28,42 +29,36 @@ if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.cli.printer import Printer
 
-_EXAMPLES = """\
-examples:
-  skillwire serve ./skills                              on stdio, for a host that starts it
+
+@verb(
+    "Serve the skills in one or more folders over MCP. Messages go to stderr.",
+    argument(
+        "paths",
+        "[PATH]…",
+        "a folder of skills, the folder of one, an archive, or a repository (default: the current folder)",
+        nargs=-1,
+        type=Place(),
+    ),
+    option("--prefix", default="", metavar="PATH", help="serve every skill under this path"),
+    repeated("--unlisted", metavar="GLOB", help="serve these without listing them (repeatable)"),
+    option("--scheme", default="skill", help="the scheme of the URIs (default: skill)"),
+    flag(
+        "--keep-listed",
+        help="native: list the tools, prompts and resources of skills also while the skills are inactive",
+    ),
+    flag("--no-watch", help="do not watch for changes; reads are still correct"),
+    flag("--no-remember", help="read all files at every start, and keep no scan cache"),
+    *SERVING_OPTIONS,
+    examples="""\
+  skillwire serve ./skills                              on stdio, for an agent that starts it
   skillwire serve ./skills --http 8000                  at http://127.0.0.1:8000/mcp
   skillwire serve ./skills ./more --prefix acme --unlisted 'acme/drafts/*'
   skillwire serve ./skills --http 0.0.0.0:8000 --access access.toml --access-log
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "serve",
-        run,
-        "serve folders of skills as an MCP server",
-        "Serve the skills in one or more folders over MCP. Messages go to stderr.",
-        _EXAMPLES,
-    )
-    add = parser.add_argument
-    add("paths", metavar="PATH", nargs="+", help="a folder of skills, the folder of one, or an archive")
-    add("--prefix", default="", metavar="PATH", help="serve every skill under this path")
-    add("--unlisted", action="append", default=[], metavar="GLOB", help="serve these without listing them")
-    add("--scheme", default="skill", help="the scheme of the URIs (default: skill)")
-    add(
-        "--keep-listed",
-        action="store_true",
-        help="native: list the tools, prompts and resources of skills also while the skills are inactive",
-    )
-    add("--no-watch", action="store_true", help="do not watch for changes; reads are still correct")
-    add("--no-remember", action="store_true", help="read all files at every start, and keep no scan cache")
-    add_serving_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Serve until stdin closes or the process is stopped."""
+    arguments.paths = arguments.paths or ["."]
     if not re.fullmatch(r"[a-z][a-z0-9+.-]*", arguments.scheme):
         raise FormatError("scheme-invalid", f"{arguments.scheme!r} is not a URI scheme", "write --scheme skill")
     address = check_serving(arguments)
@@ -90,7 +85,7 @@ def _serve_stdio(arguments: Arguments, printer: Printer) -> None:
     from skillwire.server.skills import serve_stdio
 
     settings, catalog = _settings(arguments), _read(arguments, printer)
-    anyio.run(print_served, catalog, printer)
+    anyio.run(partial(print_served, catalog, printer, verbose=arguments.verbose))
     server = build_server(build_skills(catalog, settings), settings)
     print_start_help(arguments, printer)
     _collect_garbage_again()
@@ -109,7 +104,7 @@ def _serve_http(arguments: Arguments, printer: Printer, host: str, port: int) ->
     catalog = _read(arguments, printer)
     signals = StopSignals()
     signals.install()
-    anyio.run(print_served, catalog, printer)
+    anyio.run(partial(print_served, catalog, printer, verbose=arguments.verbose))
     skills = build_skills(catalog, settings)
     http = build_http_server(skills, listener, settings, page=page_of(arguments))
     enable_access_log(arguments)

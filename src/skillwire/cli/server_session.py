@@ -6,70 +6,88 @@ import json
 import logging
 import re
 import shlex
+import socket
 import sys
 from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Parser, whole_number
+import click
+
+from skillwire.cli.command import Arguments, flag, option
 from skillwire.cli.printer import Printer, counted, ignored_text, visible
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import MIB
 
 if TYPE_CHECKING:
-    import socket
-
     from skillwire.bootstrap import ServerSettings
     from skillwire.catalog.contract import Catalog
     from skillwire.server.access import Access
     from skillwire.server.page import PageMaker
 
 _LOOPBACK = "127.0.0.1"
-_DIALECT_HELP = "the meaning of skills/list on stdio (default: extension); over HTTP each has its path below /mcp"
-_FALLBACK_HELP = "who sees the plain tools and prompts: clients without the extension (auto), all, or none"
-_REPLAY_HELP = "memory for responses that are sent again while nothing changes (HTTP; default: 128; 0: none)"
+_PORT = 8000
 _MAX_INSTRUCTIONS = 64 * 1024
 _MAX_KEY = 4096
 _SHOWN = 20
 _WARNED = ("over-limit", "settings-invalid", "settings-unmatched")  # E6, R4: a server warns about these
-_CURL_META = {
-    "protocolVersion": "2026-07-28",
-    "clientInfo": {"name": "curl", "version": "1"},
-    "clientCapabilities": {},
-}
-
-
-def add_serving_options(parser: Parser) -> None:
-    """Add the options of every verb that serves a catalog."""
-    add = parser.add_argument
-    add("--http", metavar="[HOST:]PORT", help=f"serve over HTTP at /mcp (default host: {_LOOPBACK})")
-    add("--name", default="skillwire", help="the name of the server")
-    add("--instructions", type=Path, metavar="FILE", help="text about this server for the model")
-    add(
-        "--page-size", type=whole_number(1, 1000), default=100, metavar="N", help="entries per page (default: 100)"
-    )
-    add(
+_FILE = click.Path(path_type=Path)
+SERVING_OPTIONS = (
+    option(
+        "--http",
+        metavar="[HOST:]PORT",
+        help=f"serve over HTTP at /mcp (default host: {_LOOPBACK}); 'auto' is port 8000, or a free one",
+    ),
+    option("--name", default="skillwire", help="the name of the server"),
+    option("--instructions", type=_FILE, metavar="FILE", help="text about this server for the model"),
+    option(
+        "--page-size",
+        type=click.IntRange(1, 1000),
+        default=100,
+        metavar="N",
+        help="entries per page (default: 100)",
+    ),
+    option(
         "--ttl",
-        type=whole_number(0, 86_400),
+        type=click.IntRange(0, 86_400),
         default=0,
         metavar="SECONDS",
         help="how long responses may be cached (default: 0)",
-    )
-    add(
+    ),
+    option(
         "--cache-scope",
-        choices=("private", "public"),
+        type=click.Choice(["private", "public"]),
         default="private",
         help="whether callers may share a cached response (default: private)",
-    )
-    add("--dialect", choices=("extension", "sep-2076", "native"), default="extension", help=_DIALECT_HELP)
-    add("--fallback", choices=("auto", "always", "never"), default="auto", help=_FALLBACK_HELP)
-    add("--activation-key", type=Path, metavar="FILE", help="native: at least 32 bytes that replicas share")
-    add("--access", type=Path, metavar="FILE", help="who may connect and see what (HTTP); see docs/serve.md")
-    add("--public-url", metavar="URL", help="the address that clients use, if it differs (HTTP)")
-    add("--replay", type=whole_number(0, 4096), default=128, metavar="MIB", help=_REPLAY_HELP)
-    add("--access-log", action="store_true", help="print a line of JSON to stderr for each request (HTTP)")
-    add("--no-page", action="store_true", help="serve no page for browsers (HTTP)")
+    ),
+    option(
+        "--dialect",
+        type=click.Choice(["extension", "sep-2076", "native"]),
+        default="extension",
+        help="the meaning of skills/list on stdio (default: extension); over HTTP each has its path below /mcp",
+    ),
+    option(
+        "--fallback",
+        type=click.Choice(["auto", "always", "never"]),
+        default="auto",
+        help="who sees the plain tools and prompts: clients without the extension (auto), all, or none",
+    ),
+    option("--activation-key", type=_FILE, metavar="FILE", help="native: at least 32 bytes that replicas share"),
+    option("--access", type=_FILE, metavar="FILE", help="who may connect and see what (HTTP); see docs/serve.md"),
+    option("--public-url", metavar="URL", help="the address that clients use, if it differs (HTTP)"),
+    option(
+        "--replay",
+        type=click.IntRange(0, 4096),
+        default=128,
+        metavar="MIB",
+        help="memory for responses that are sent again while nothing changes (HTTP; default: 128; 0: none)",
+    ),
+    flag("--access-log", help="print a line of JSON to stderr for each request (HTTP)"),
+    flag("--no-page", help="serve no page for browsers (HTTP)"),
+    flag("--verbose", help="also print the skills, and how to connect other agents"),
+    flag("--json", help="print the addresses as a JSON document once the server is ready (HTTP)"),
+)
 
 
 def check_serving(arguments: Arguments) -> tuple[str, int] | None:
@@ -84,9 +102,9 @@ def check_serving(arguments: Arguments) -> tuple[str, int] | None:
             "option-needs-stdio", "--dialect is for stdio", f"over HTTP, connect to /mcp/{arguments.dialect}"
         )
     if address is None:
-        for option in ("access", "public_url", "access_log", "no_page"):
-            if getattr(arguments, option):
-                name = option.replace("_", "-")
+        for given in ("access", "public_url", "access_log", "no_page", "json"):
+            if getattr(arguments, given):
+                name = given.replace("_", "-")
                 raise FormatError("option-needs-http", f"--{name} is for HTTP", "add --http 8000")
     if arguments.access is not None and arguments.cache_scope == "public":
         raise FormatError(
@@ -96,13 +114,26 @@ def check_serving(arguments: Arguments) -> tuple[str, int] | None:
 
 
 def _parse_address(text: str) -> tuple[str, int]:
-    """Parse ``8000``, ``0.0.0.0:8000`` or ``[::1]:8000``."""
+    """Parse ``8000``, ``0.0.0.0:8000``, ``[::1]:8000`` or ``auto``."""
+    if text == "auto":
+        return _LOOPBACK, _usual_port()
     host, _, port = text.rpartition(":")
     if not (port.isascii() and port.isdigit() and len(port) < 6 and int(port) < 65536):
         raise FormatError(
             "address-invalid", f"{text!r} is not [HOST:]PORT", "write --http 8000 or --http 0.0.0.0:8000"
         )
     return host.strip("[]") or _LOOPBACK, int(port)
+
+
+def _usual_port() -> int:
+    """Return 8000, or 0 for any free port if another program uses it."""
+    with socket.socket() as trial:
+        trial.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            trial.bind((_LOOPBACK, _PORT))
+        except OSError:
+            return 0
+    return _PORT
 
 
 def settings_of(arguments: Arguments, **more: Any) -> ServerSettings:
@@ -175,14 +206,15 @@ def enable_access_log(arguments: Arguments) -> None:
         logging.getLogger("skillwire.access").setLevel(logging.INFO)
 
 
-async def print_served(catalog: Catalog, printer: Printer) -> None:
-    """Print the served skills, and the problems of the others."""
+async def print_served(catalog: Catalog, printer: Printer, *, verbose: bool = False) -> None:
+    """Print how many skills are served, and the problems of the others."""
     count = len(await catalog.suggest("", sys.maxsize))  # paths are in memory; loading all entries would be slow
-    printer.talk(f"serving {counted(count, 'skill')}:")
-    for entry in (await catalog.list_skills(limit=_SHOWN)).items:
-        printer.talk(f"  {visible(entry.uri)}")
-    if count > _SHOWN:
-        printer.talk(f"  … and {count - _SHOWN} more")
+    printer.talk(f"serving {counted(count, 'skill')}")
+    if verbose:
+        for entry in (await catalog.list_skills(limit=_SHOWN)).items:
+            printer.talk(f"  {visible(entry.uri)}")
+        if count > _SHOWN:
+            printer.talk(f"  … and {count - _SHOWN} more")
     for problem in await catalog.problems():
         if problem.refuses:
             printer.talk(f"not served: {visible(problem.file)}: {visible(problem.message)} [{problem.reference}]")
@@ -196,14 +228,20 @@ async def print_served(catalog: Catalog, printer: Printer) -> None:
 
 
 def print_start_help(arguments: Arguments, printer: Printer) -> None:
-    """On stdio: print what a host needs to start this process."""
+    """On stdio: print how an agent starts this process."""
     command = str(Path(sys.argv[0]).absolute())
     files = [*arguments.paths, str(arguments.instructions), str(arguments.activation_key)]
-    words = [str(Path(word).absolute()) if word in files else word for word in sys.argv[1:]]
-    entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
-    printer.talk("serving MCP on stdin and stdout; a host starts it with this entry:")
-    printer.talk(json.dumps(entry, indent=2))
+    typed = [word for word in sys.argv[1:] if word != "--verbose"]
+    words = [str(Path(word).absolute()) if word in files else word for word in typed]
     name, start = shlex.quote(arguments.name), shlex.join([command, *words])
+    if not arguments.verbose:
+        options = "" if arguments.name == "skillwire" else f" --name {name}"
+        printer.talk(f"connect an agent: skillwire connect --agent claude-code{options} -- {start}")
+        printer.talk("serving MCP on stdin and stdout (Ctrl-C ends; --verbose shows more)")
+        return
+    entry = {"mcpServers": {arguments.name: {"command": command, "args": words}}}
+    printer.talk("serving MCP on stdin and stdout; an agent starts it with this entry:")
+    printer.talk(json.dumps(entry, indent=2))
     printer.talk("or with one of these commands:")
     for each in (
         f"claude mcp add {name} -- {start}",
@@ -215,37 +253,46 @@ def print_start_help(arguments: Arguments, printer: Printer) -> None:
 
 
 def print_connect_help(arguments: Arguments, url: str, printer: Printer, *, is_open: bool) -> None:
-    """Over HTTP: print what a host needs to connect, commands to try, and the address of the page."""
-    from skillwire.install.agents import http_commands, http_entry
+    """Over HTTP: print the page, a command that lists the skills, and how an agent connects."""
+    from skillwire.install.agents import TOKEN, http_commands, http_entry
+    from skillwire.web.catalog.site import page_address
 
     address, token = arguments.public_url or url, arguments.access is not None
-    entry = http_entry(address, token=token)
-    printer.talk("a host connects with this entry:")
-    printer.talk(json.dumps({"mcpServers": {arguments.name: entry}}, indent=2))
-    printer.talk("or with one of these commands:")
-    for each in http_commands(arguments.name, address, token=token).values():
-        printer.talk(f"  {each}")
-    printer.talk(f"clients of older proposals: {address}/sep-2076 and {address}/native (docs/dialects.md)")
-    printer.talk("to try it, in another terminal:")
-    printer.talk(f"  npx @modelcontextprotocol/inspector --cli {address} --method skills/list --verify")
-    printer.talk(f"  {_curl(address)}")
+    page = None if arguments.no_page else page_address(url, arguments.public_url)
+    if arguments.json:
+        printer.json({"url": address, "page": page})
+        sys.stdout.flush()
+    if page is not None:
+        printer.talk(f"open in a browser: {page}")
+    header = f' --header "Authorization: {TOKEN}"' if token else ""
+    printer.talk(f"list the skills:   skillwire list {shlex.quote(address)}{header}")
+    commands = http_commands(arguments.name, address, token=token)
+    name = "" if arguments.name == "skillwire" else f" --name {shlex.quote(arguments.name)}"
+    connect = f"skillwire connect {shlex.quote(address)} --agent claude-code{name}"
+    printer.talk(f"connect an agent:  {commands['claude-code'] if token else connect}")
+    if arguments.verbose:
+        printer.talk("an agent connects with this entry:")
+        printer.talk(json.dumps({"mcpServers": {arguments.name: http_entry(address, token=token)}}, indent=2))
+        printer.talk("or with one of these commands:")
+        for each in commands.values():
+            printer.talk(f"  {each}")
+        printer.talk(f"one request, without a client: {_curl(address)}")
+        printer.talk(f"clients of older proposals: {address}/sep-2076 and {address}/native (docs/dialects.md)")
     if is_open:
         printer.talk("note: every machine that reaches this address can read all skills; --access restricts this")
-    if not arguments.no_page:
-        from skillwire.web.catalog.site import page_address
-
-        printer.talk(f"to see the skills in a browser, open {page_address(url, arguments.public_url)}")
-    printer.talk(f"listening at {address} (Ctrl-C ends)")
+    printer.talk(f"listening at {address} (Ctrl-C ends; --verbose shows more)")
 
 
 def _curl(url: str) -> str:
-    """Return the same request without Node: one self-contained request of the stateless era."""
-    meta = {f"io.modelcontextprotocol/{key}": value for key, value in _CURL_META.items()}
-    body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {"_meta": meta}}
+    """Return a command with one self-contained request of the stateless era."""
+    version = "2026-07-28"
+    meta = {"protocolVersion": version, "clientInfo": {"name": "curl", "version": "1"}, "clientCapabilities": {}}
+    params = {"_meta": {f"io.modelcontextprotocol/{key}": value for key, value in meta.items()}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": params}
     headers = {
         "Content-Type": "application/json",
         "Accept": "application/json, text/event-stream",
-        "MCP-Protocol-Version": _CURL_META["protocolVersion"],
+        "MCP-Protocol-Version": version,
         "Mcp-Method": "skills/list",
     }
     words = [word for name, value in headers.items() for word in ("-H", f"{name}: {value}")]

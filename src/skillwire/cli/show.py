@@ -1,60 +1,91 @@
-"""``skillwire show``: shows all claims about one skill, and its token cost for a model."""
+"""``skillwire show``: shows all claims about one skill and its token cost, or lists a folder in it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
-from skillwire.cli.printer import Printer, counted, size_of, visible
-from skillwire.cli.targets import SKILL_HELP, TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.command import Arguments, Exit, flag, verb
+from skillwire.cli.printer import Printer, counted, short_digest, size_of, visible
+from skillwire.cli.targets import (
+    SKILL,
+    TARGET,
+    TARGET_OPTIONS,
+    as_uri,
+    print_problems,
+    problems_json,
+    resolve_skill,
+    run_on_targets,
+    target_text,
+)
+from skillwire.errors import FormatError, NotFoundError, ProtocolError
 
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
     from skillwire.skill import SkillEntry, SkillUri
 
-TARGETS = 1
-_EXAMPLES = """\
-examples:
+
+@verb(
+    "Show the claims about one skill: fields, files, digests, and the estimated tokens. Of a folder in a skill,"
+    " list the contents.",
+    TARGET,
+    SKILL,
+    flag("--verbose", help="print whole digests"),
+    *TARGET_OPTIONS,
+    targets=1,
+    examples="""\
   skillwire show ./skills refunds
+  skillwire show ./skills acme/billing/refunds/templates                  a folder in a skill
   skillwire show https://skills.example.com/mcp skill://acme/billing/refunds/SKILL.md
   skillwire show refunds -- npx some-mcp-server ./skills
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "show",
-        run,
-        "show everything about one skill",
-        "Show the claims about one skill: fields, files, digests, and the estimated tokens.",
-        _EXAMPLES,
-    )
-    parser.add_argument("target", metavar="TARGET", help=TARGET_HELP)
-    parser.add_argument("skill", metavar="SKILL", help=SKILL_HELP)
-    add_target_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Show a skill."""
     return run_on_targets(arguments, printer, _show)
 
 
 async def _show(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
     from skillwire.catalog.listing import entry_to_document
-    from skillwire.catalog.names import find_skill  # late: it imports anyio
     from skillwire.skill.model import estimate_tokens
 
-    entry = await find_skill(catalog, arguments.skill)
+    try:
+        entry = await resolve_skill(catalog, arguments.skill, place=target_text(arguments))
+    except (NotFoundError, ProtocolError):
+        if "/" not in arguments.skill:
+            raise
+        try:
+            return await list_directory(catalog, arguments, printer)
+        except (NotFoundError, FormatError, ProtocolError):
+            pass  # it is not a folder either: the first error is the better one
+        raise
     if arguments.json:
         printer.json({**entry_to_document(entry), "tokens": estimate_tokens(entry)._asdict()})
     else:
-        _print(entry, printer)
+        _print(entry, printer, verbose=arguments.verbose)
     return Exit.OK
 
 
-def _print(entry: SkillEntry, printer: Printer) -> None:
+async def list_directory(catalog: Catalog, arguments: Arguments, printer: Printer) -> int:
+    """Print the contents of a folder of a skill, and what is missing."""
+    uri = as_uri(arguments.skill.removesuffix("/"))
+    children = [child async for child in catalog.children(uri)]
+    problems = [each for each in await catalog.problems() if each.refuses and each.file == uri]
+    if arguments.json:
+        printer.json({"children": [child._asdict() for child in children], "problems": problems_json(problems)})
+        return Exit.PROBLEMS if problems else Exit.OK
+    rows = [
+        (
+            visible(child.name) + ("/" if child.is_directory else ""),
+            "" if child.size is None else size_of(child.size),
+        )
+        for child in children
+    ]
+    printer.table(("name", "size"), rows)
+    print_problems(problems, printer)
+    return Exit.PROBLEMS if problems else Exit.OK
+
+
+def _print(entry: SkillEntry, printer: Printer, *, verbose: bool) -> None:
     import json
 
     from skillwire.skill.model import estimate_tokens
@@ -80,7 +111,7 @@ def _print(entry: SkillEntry, printer: Printer) -> None:
         (
             visible(_place(root, file.uri)),
             "" if file.size is None else size_of(file.size),
-            file.digest or "no digest",
+            short_digest(file.digest or "", whole=verbose),
         )
         for file in entry.files
     ]

@@ -10,33 +10,64 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import click
+
 from skillwire.catalog.contract import Catalog
-from skillwire.cli.command import COMMAND, Arguments, Parser, add_json_option, command_words, silence_libraries
+from skillwire.cli.command import (
+    COMMAND,
+    JSON,
+    Arguments,
+    Place,
+    Seconds,
+    argument,
+    command_words,
+    flag,
+    option,
+    repeated,
+    run_async,
+)
 from skillwire.cli.printer import Printer, line
-from skillwire.errors import FormatError
+from skillwire.errors import FormatError, NotFoundError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable, Sequence
 
-    from skillwire.skill import Diagnostic
+    from skillwire.skill import Diagnostic, SkillEntry
 
-TARGET_HELP = "a folder, an archive, a URL, a label from an mcpServers file, or a command after --"
-SKILL_HELP = "a name, a path or a URI"
-_DIALECTS = ("extension", "index", "sep-2076", "native", "fallback")
-
-
-def add_target_options(parser: Parser) -> None:
-    """Add the options of every verb with a TARGET."""
-    add_json_option(parser)
-    add = parser.add_argument
-    add("--config", type=Path, metavar="FILE", help="the mcpServers file with the label (default: search for it)")
-    add("--yes", action="store_true", help="do not ask; also use a server that a file of the project names")
-    add("--header", action="append", default=[], metavar="'NAME: VALUE'", help="sent with every request to a URL")
-    add("--dialect", choices=_DIALECTS, help="use this dialect instead of detecting it")
-    add(
-        "--era", choices=("auto", "legacy"), default="auto", help="the protocol era (default: the newest possible)"
-    )
-    add("--instructions", action="store_true", help="also find skills that the server's instructions name")
+_TARGET_HELP = "a folder, an archive, a URL, a repository, a label from an mcpServers file, or a command after --"
+TARGET = argument("target", "TARGET", _TARGET_HELP, type=Place())
+OPTIONAL_TARGET = argument(
+    "target", "[TARGET]", f"{_TARGET_HELP} (default: the current folder)", type=Place(), required=False
+)
+SKILL = argument("skill", "SKILL", "a name, a path or a URI")
+HEADER = repeated("--header", metavar="'NAME: VALUE'", help="sent with every request to a URL (repeatable)")
+TIMEOUT = option(
+    "--timeout", type=Seconds(), metavar="SECONDS", help="how long to wait for each response (default: 30)"
+)
+TARGET_OPTIONS = (
+    JSON,
+    option(
+        "--config",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="the mcpServers file with the label (default: search for it)",
+    ),
+    flag("--yes", help="do not ask; also use a server that a file of the project names"),
+    HEADER,
+    TIMEOUT,
+    option(
+        "--dialect",
+        type=click.Choice(["extension", "index", "sep-2076", "native", "fallback"]),
+        help="use this dialect instead of detecting it",
+    ),
+    option(
+        "--era",
+        type=click.Choice(["auto", "legacy"]),
+        default="auto",
+        help="the protocol era (default: the newest possible)",
+    ),
+    flag("--instructions", help="also find skills that the server's instructions name"),
+)
 
 
 def run_on_targets(
@@ -48,12 +79,9 @@ def run_on_targets(
     allow_unverified: bool = False,
 ) -> int:
     """Open the targets in ``arguments``, pass the catalogs to ``work``, and return its exit code."""
-    import anyio  # late: not needed for --help
-
-    from skillwire.bootstrap import TargetOptions, open_target
+    from skillwire.bootstrap import TargetOptions, open_target  # late: not needed for --help
     from skillwire.cli.consent import ask_for_servers
 
-    silence_libraries()
     options = TargetOptions(
         arguments.config,
         parse_headers(arguments.header),
@@ -62,20 +90,21 @@ def run_on_targets(
         mine=arguments.instructions,
         allow_unverified=allow_unverified,
         consent=ask_for_servers(printer, "--yes", is_given=arguments.yes),
+        timeout=arguments.timeout,
     )
 
     async def run() -> int:
         commands, catalogs = list(arguments.commands), list[Catalog]()
         async with AsyncExitStack() as stack:
             for name in names:
-                given: str = getattr(arguments, name)
+                given: str = getattr(arguments, name) or "."
                 target = command_words(commands.pop(0)) if given == COMMAND else given
-                with printer.progress("Reading", "skills") as count:
+                with printer.progress("Connecting", "skills") as count:
                     catalog = open_target(target, options, folder=Path.cwd(), home=Path.home(), on_skill=count)
                     catalogs.append(await stack.enter_async_context(catalog))
             return await work(*catalogs, arguments, printer)
 
-    return anyio.run(run)
+    return run_async(run)
 
 
 def parse_headers(lines: Sequence[str]) -> dict[str, str]:
@@ -89,6 +118,26 @@ def parse_headers(lines: Sequence[str]) -> dict[str, str]:
             )
         headers[name.strip()] = value.strip()
     return headers
+
+
+def target_text(arguments: Arguments) -> str:
+    """Return the target as it was typed, for a command in a hint."""
+    import shlex
+
+    target = arguments.target or "."
+    return f"-- {shlex.join(arguments.commands[0])}" if target == COMMAND else shlex.quote(target)
+
+
+async def resolve_skill(catalog: Catalog, text: str, *, place: str) -> SkillEntry:
+    """Return the current entry of the skill with this name, path or URI. ``place`` is the target in the hint."""
+    from skillwire.catalog.names import find_skill  # late: it imports anyio
+
+    try:
+        return await find_skill(catalog, text)
+    except NotFoundError as error:
+        if error.reference == "skill-unknown" and "did you mean" not in error.hint:
+            error.hint = f"see the names: skillwire list {place}"
+        raise
 
 
 def as_uri(text: str) -> str:
@@ -110,4 +159,4 @@ def print_problems(problems: Iterable[Diagnostic], printer: Printer) -> None:
     """Print what is missing from a listing, and why."""
     for problem in problems:
         where, what = line(problem.file)[:300], line(problem.message)
-        printer.talk(f"missing: {where}: {what} [{problem.reference}, {problem.rule}]")
+        printer.talk(f"missing: {where}: {what} [{problem.reference}]")

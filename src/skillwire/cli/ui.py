@@ -8,16 +8,36 @@ import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, check_name, whole_number
-from skillwire.cli.host_session import add_config_option, add_folder_option, add_state_option, run_with_host
+import click
+
+from skillwire.cli.command import Arguments, Exit, check_name, flag, option, verb
+from skillwire.cli.host_session import CONFIG, FOLDER, STATE, run_with_host
 
 if TYPE_CHECKING:
     from skillwire.cli.printer import Printer
     from skillwire.host.host import SkillHost
     from skillwire.server.signals import StopSignals
 
-_EXAMPLES = """\
-examples:
+_LOOPBACK = "127.0.0.1"
+
+
+@verb(
+    "Open the review desk: open questions, all origins and skills, reviews, changes, and the log. It is reachable"
+    " from this machine only, with the printed link, which works once.",
+    STATE,
+    CONFIG,
+    FOLDER,
+    option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=0,
+        metavar="N",
+        help="the port on 127.0.0.1 (default: any)",
+    ),
+    flag("--no-open", help="print the link without opening a browser"),
+    option("--as", "by", default="user", metavar="NAME", help="who decides, for the log (default: user)"),
+    flag("--json", help="print the address and the link as a JSON document"),
+    examples="""\
   skillwire ui                                   with the stored origins
   skillwire ui --config .mcp.json --as anna
   skillwire ui --no-open --port 8765             print the link only
@@ -25,34 +45,12 @@ examples:
 The link works once. The browser that opened it can decide until the desk ends; Ctrl-C ends it.
 
 exit codes: 0 ended, 2 usage, or the port or the state folder cannot be used
-"""
-_LOOPBACK = "127.0.0.1"
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "ui",
-        run,
-        "review, approve and answer in a browser",
-        "Open the review desk: open questions, all origins and skills, reviews, changes, and the log. It is"
-        " reachable from this machine only, with the printed link, which works once.",
-        _EXAMPLES,
-    )
-    add = parser.add_argument
-    add_state_option(parser)
-    add_config_option(parser)
-    add_folder_option(parser)
-    add("--port", type=whole_number(0, 65535), default=0, metavar="N", help="the port on 127.0.0.1 (default: any)")
-    add("--no-open", action="store_true", help="print the link without opening a browser")
-    add("--as", dest="by", default="user", metavar="NAME", help="who decides, for the log (default: user)")
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Serve the desk until the process is stopped."""
     check_name(arguments.by, "--as")
-    arguments.wait = 0.0  # the page shows which origins have not responded yet
+    arguments.timeout = 0.0  # the page shows which origins have not responded yet
     from skillwire.server.signals import StopSignals
 
     signals = StopSignals()
@@ -67,6 +65,9 @@ async def _serve(signals: StopSignals, host: SkillHost, arguments: Arguments, pr
     from skillwire.web.desk.app import DeskServer
 
     server = DeskServer(host, listen(_LOOPBACK, arguments.port), by=arguments.by)
+    if arguments.json:
+        printer.json({"url": server.url, "link": server.link})
+        sys.stdout.flush()
     printer.talk(f"open the desk (the link works once): {server.link}")
     printer.talk(f"listening at {server.url} for this machine only (Ctrl-C ends)")
     if not arguments.no_open and _has_display():

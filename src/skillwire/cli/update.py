@@ -1,14 +1,18 @@
-"""``skillwire update``: updates installed skills after the user has seen the changes (A2, V3)."""
+"""``skillwire update``: updates installed skills after the user has seen the changes (A2, V3).
+
+``--check`` only compares the digests in the lock with the entries of the servers. It reads no files.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb, run_async
+from skillwire.cli.command import Arguments, Exit, argument, flag, run_async, verb
 from skillwire.cli.diff import print_difference
 from skillwire.cli.install_session import (
-    add_lock_options,
-    add_signing_option,
+    BY,
+    FORCE,
+    LOCK_OPTIONS,
     backups,
     check_signing,
     chosen,
@@ -32,39 +36,69 @@ if TYPE_CHECKING:
     from skillwire.install.places import InstallScope
     from skillwire.skill import SkillEntry
 
-_EXAMPLES = """\
-examples:
-  skillwire outdated               show what would change
+
+@verb(
+    "Get the current content of installed skills from the servers in skills.lock.json, show the changes, ask, and"
+    " replace them in one step.",
+    argument("skills", "[SKILL]…", "an installed skill (default: all)", nargs=-1),
+    flag("--check", help="only show which skills have changed at their servers"),
+    FORCE,
+    flag("--yes", help="do not ask; the changes are still shown"),
+    BY,
+    *LOCK_OPTIONS,
+    examples="""\
+  skillwire update --check         show what has changed
   skillwire update                 update everything, with one question for each skill
   skillwire update refunds
   skillwire update refunds --force replace edited files; a copy is kept
 
-exit codes: 0 everything is up to date, 1 something was refused or skipped, 2 usage
-"""
-
-
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "update",
-        run,
-        "update installed skills after showing the changes",
-        "Get the current content of installed skills from the servers in skills.lock.json, show the changes, ask,"
-        " and replace them in one step.",
-        _EXAMPLES,
-    )
-    parser.add_argument("skills", metavar="SKILL", nargs="*", help="an installed skill (default: all)")
-    parser.add_argument("--force", action="store_true", help="replace edited files; a copy is kept")
-    parser.add_argument("--yes", action="store_true", help="do not ask; the changes are still shown")
-    add_signing_option(parser)
-    add_lock_options(parser)
-
-
-def run(arguments: Arguments, printer: Printer) -> int:
+exit codes: 0 everything is up to date, 1 something was refused or skipped (with --check: or has changed), 2 usage
+(with --check: or a server did not respond)
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Update skills."""
+    if arguments.check:
+        return run_async(lambda: _check(arguments, printer))
     check_signing(arguments)
-    return run_async(lambda: _update(arguments, printer), printer)
+    return run_async(lambda: _update(arguments, printer))
+
+
+async def _check(arguments: Arguments, printer: Printer) -> int:
+    from skillwire.install.installation import promised_digests
+    from skillwire.install.lock import require_lock
+
+    async def state_of(catalog: Catalog, skill: Installed) -> str:
+        try:
+            return "current" if promised_digests(await catalog.get_skill(skill.uri)) == skill.files else "changed"
+        except NotFoundError:
+            return "gone"
+        except VerificationError:
+            return "unverifiable"
+
+    scope = scope_of(arguments)
+    groups = chosen(require_lock(scope.lock_path), arguments.skills)
+    headers = headers_for(list(groups), arguments)
+    titles, rows = ("skill", "state", "installed", "from"), list[tuple[str, ...]]()
+    for server, skills in groups.items():
+        try:
+            async with open_server(server, scope, arguments, headers, printer) as catalog:
+                found = [await state_of(catalog, skill) for skill in skills]
+        except SkillwireError as error:
+            printer.error(error)
+            found = ["unreachable"] * len(skills)
+        rows += [(s.name, state, s.at, server_text(server)) for s, state in zip(skills, found, strict=True)]
+    if arguments.json:
+        printer.json({"skills": [dict(zip(titles, row, strict=True)) for row in rows]})
+    else:
+        late = [tuple(line(cell) for cell in row) for row in rows if row[1] != "current"]
+        if late:
+            printer.table(titles, late)
+        printer.talk(f"{len(rows) - len(late)} of {len(rows)} current")
+    states = {row[1] for row in rows}
+    if "unreachable" in states:
+        return Exit.USAGE
+    return Exit.PROBLEMS if states - {"current"} else Exit.OK
 
 
 async def _update(arguments: Arguments, printer: Printer) -> int:
@@ -140,8 +174,8 @@ def _is_unchanged(skill: Installed, scope: InstallScope, *, force: bool) -> bool
             raise VerificationError(
                 "skill-drifted",
                 f"{skill.name!r:.100} in {state.place.label!r:.200} does not match the lock: {state.details[0]}",
-                f"restore missing files: {scope.command('ci')}; or replace edited files and keep a copy:"
-                f" {scope.command('update', skill.name, '--force')}",
+                f"restore missing files: {scope.command('add', '--locked')}; or replace edited files and keep a"
+                f" copy: {scope.command('update', skill.name, '--force')}",
                 rule="V1",
             )
     return not drifted

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from skillwire.cli.command import Arguments, Exit, Verbs, add_verb
-from skillwire.cli.install_session import add_installed_options, is_about_installed, scope_of
+from skillwire.cli.command import Arguments, Exit, flag, verb
+from skillwire.cli.install_session import SCOPE, is_about_installed, scope_of
 from skillwire.cli.printer import Printer, counted, line, size_of, visible
-from skillwire.cli.targets import TARGET_HELP, add_target_options, run_on_targets
+from skillwire.cli.targets import OPTIONAL_TARGET, TARGET_OPTIONS, run_on_targets
 from skillwire.errors import SkillwireError
 
 if TYPE_CHECKING:
@@ -17,16 +17,7 @@ if TYPE_CHECKING:
     from skillwire.install.lock import Installed
     from skillwire.install.places import InstallScope
 
-TARGETS = 1
 _SHOWN_OF_ONE = 20  # failures with one reference
-_EXAMPLES = """\
-examples:
-  skillwire verify https://skills.example.com/mcp
-  skillwire verify --strict -- npx some-mcp-server ./skills
-  skillwire verify --installed                 check the folders of agents against the lock
-
-exit codes: 0 all claims hold, 1 some do not (with --strict: or are missing), 2 usage, or no response
-"""
 _TITLES = {
     "D1": "directories list the files of the entry",
     "E1": "entries are well formed",
@@ -37,25 +28,25 @@ _TITLES = {
 }
 
 
-def add_arguments(verbs: Verbs) -> None:
-    """Add the parser of the verb."""
-    parser = add_verb(
-        verbs,
-        "verify",
-        run,
-        "read and check everything that a server claims",
-        "Read every file of every skill and check it against the claims of the server, rule by rule.",
-        _EXAMPLES,
-    )
-    parser.add_argument("target", metavar="TARGET", nargs="?", help=TARGET_HELP)
-    add_installed_options(
-        parser, "check the folders of agents against skills.lock.json, without connecting to servers"
-    )
-    parser.add_argument("--strict", action="store_true", help="missing claims count as failures too")
-    add_target_options(parser)
+@verb(
+    "Read every file of every skill and check it against the claims of the server.",
+    OPTIONAL_TARGET,
+    flag(
+        "--installed", help="check the folders of agents against skills.lock.json, without connecting to servers"
+    ),
+    SCOPE,
+    flag("--strict", help="missing claims count as failures too"),
+    *TARGET_OPTIONS,
+    targets=1,
+    examples="""\
+  skillwire verify https://skills.example.com/mcp
+  skillwire verify --strict -- npx some-mcp-server ./skills
+  skillwire verify --installed                 check the folders of agents against the lock
 
-
-def run(arguments: Arguments, printer: Printer) -> int:
+exit codes: 0 all claims hold, 1 some do not (with --strict: or are missing), 2 usage, or no response
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
     """Verify a target, or the installed skills."""
     if is_about_installed(arguments):
         return _verify_installed(arguments, printer)
@@ -96,19 +87,17 @@ def _print(report: VerifyReport, printer: Printer, *, strict: bool) -> None:
     }
     rules = sorted({*report.checked, *failed})
     rows = [
-        (rule, _TITLES.get(rule, ""), str(report.checked[rule] or ""), str(failed.get(rule, "")) or "ok")
+        (_TITLES.get(rule, rule), str(report.checked[rule] or ""), str(failed.get(rule, "")) or "ok")
         for rule in rules
     ]
-    printer.table(("rule", "requirement", "checked", "failed"), rows)
+    printer.table(("requirement", "checked", "failed"), rows)
     shown = Counter[str]()
     for failure in report.failures:
         shown[failure.reference] += 1
         if shown[failure.reference] > _SHOWN_OF_ONE:  # a server can cause any number of them
             continue
         kind = "not stated" if failure.is_gap else "FAILED"
-        printer.data(
-            f"{kind} {failure.rule} {visible(failure.uri)}: {visible(failure.message)} [{failure.reference}]"
-        )
+        printer.data(f"{kind} {visible(failure.uri)}: {visible(failure.message)} [{failure.reference}]")
         if failure.hint:
             printer.data(f"    hint: {visible(failure.hint)}")
     for reference, count in shown.items():

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}|\$\{([^}]*)\}")
+_LOCAL_PORT = re.compile(r"(?:localhost|127\.0\.0\.1|\[::1\]):\d{1,5}(?:/[^\s?#]*)?")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _HEADER_VALUE = re.compile(r"([!-~]([\t -~]*[!-~])?)?")
 _MAX_CONFIG_BYTES = 4 * 1024 * 1024
@@ -45,6 +46,13 @@ _HOME_PLACES = (
     ".config/Code/User/mcp.json",
     "Library/Application Support/Code/User/mcp.json",
 )
+
+
+def as_url(target: str) -> str | None:
+    """Return the URL that ``target`` means: itself, or ``http://`` before a port of this machine."""
+    if "://" in target:
+        return target
+    return f"http://{target}" if _LOCAL_PORT.fullmatch(target) else None
 
 
 @dataclass(frozen=True, slots=True)

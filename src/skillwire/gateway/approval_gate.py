@@ -205,10 +205,10 @@ class Admission:
         if SNAPSHOT in entry.meta.meta:
             fingerprint = content_name(entry)
             return f"approve this snapshot in the policy: [[approved]] with fingerprint = {fingerprint!r}"
-        return f"skillwire review {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
+        return f"skillwire approvals show {shlex.quote(f'{self.label}:{entry.uri}')}{options}"
 
     def _cannot_be_approved(self, entry: SkillEntry) -> bool:
-        """V7. A short entry may be approved, because ``skillwire review`` fetches the full one."""
+        """V7. A short entry may be approved, because ``skillwire approvals show`` fetches the full one."""
         if content_name(entry) != "dynamic":
             return False
         return not entry.is_short or self._policy.materializes(self.label, self.path_of(entry))

@@ -16,7 +16,7 @@
     [upstream.mine]
     folder = "./skills"                # a folder instead of a server
 
-    [[approved]]                       # approves one content: the fingerprint that `skillwire review` shows
+    [[approved]]                       # approves one content: the fingerprint from `skillwire approvals show`
     upstream = "acme"
     path = "billing/refunds"
     fingerprint = "sha256:…"
@@ -396,7 +396,8 @@ def _texts(value: object, key: str) -> tuple[str, ...]:
 def _fingerprint(value: object, key: str) -> str:
     if not isinstance(value, str) or not is_digest(value):
         raise _invalid(
-            f"'{key}' is not a fingerprint", "write sha256: and 64 hex digits, as 'skillwire review' shows it"
+            f"'{key}' is not a fingerprint",
+            "write sha256: and 64 hex digits, from 'skillwire approvals show'",
         )
     return value
 

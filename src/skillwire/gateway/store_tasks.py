@@ -1,8 +1,8 @@
 """Three tasks between the gateway and its store, so that no request waits for the store.
 
-- ``ApprovalView`` keeps the approvals in memory. ``skillwire approve`` and ``skillwire revoke`` write to the same
-  store from other processes, so it reads the store every second. Before a request is declined because an approval
-  is missing, it reads the store at once.
+- ``ApprovalView`` keeps the approvals in memory. ``skillwire approve`` and ``skillwire approvals`` write to the
+  same store from other processes, so it reads the store every second. Before a request is declined because an
+  approval is missing, it reads the store at once.
 - ``ApprovalQueue`` creates questions for skills that clients request and whose user cannot be asked (A1, V5). They
   are answered in ``skillwire ui`` or with ``skillwire approve``. Each skill has one question, about its current
   content. It stays open for a while, longer if the skill is requested again. Declined content is not asked about

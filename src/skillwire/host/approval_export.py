@@ -194,6 +194,6 @@ def _invalid(reason: str) -> FormatError:
     return FormatError(
         "export-invalid",
         f"the file is not a valid export of approvals: {reason}; nothing was imported",
-        "make an export: skillwire approvals --json",
+        "make an export: skillwire approvals list --json",
         rule="A1",
     )

@@ -187,7 +187,7 @@ def review_command(origin: str, entry: SkillEntry) -> str:
 
     Programs read hints too, so no hint contains a command that approves or enables a skill.
     """
-    return f"skillwire review {shlex.quote(f'{origin}:{entry.uri}')}"
+    return f"skillwire approvals show {shlex.quote(f'{origin}:{entry.uri}')}"
 
 
 def declines(line: LogLine, entry: SkillEntry) -> bool:

@@ -422,7 +422,7 @@ def _check_fingerprint(found: NamedEntry, wanted: str | None) -> str:
         raise ApprovalError(
             "fingerprint-other",
             f"the current content of {found.entry.uri!r:.300} from {found.origin.label!r} has another fingerprint",
-            f"review it: skillwire review {shlex.quote(found.name)}",
+            f"review it: skillwire approvals show {shlex.quote(found.name)}",
             rule="A1",
         )
     return content

@@ -31,14 +31,13 @@ from skillwire.install.transaction import read_file, replace_file
 from skillwire.limits import MIB
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Sequence
+    from collections.abc import Callable, Generator, Iterator, Sequence
 
     from skillwire.install.agents import HostConfig
     from skillwire.install.places import InstallScope
 
 _MAX_BYTES = 16 * MIB
 _MAX_BACKUPS = 1000
-_NO_FILE = b"There was no such file.\n"  # neither JSON nor TOML, so no file of a host has this content
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}\Z")
 
 
@@ -107,8 +106,11 @@ def plan_connect(agent: str, name: str, entry: dict[str, Any], scope: InstallSco
         return Edit(file, name, _bytes(added(config, file.text, name, entry)))
 
 
-def plan_undo(agent: str, name: str, scope: InstallScope) -> Edit:
-    """Plan the change that removes ``name``; it restores the kept copy if nothing else has changed."""
+def plan_undo(agent: str, name: str, scope: InstallScope, is_created: Callable[[Path], bool]) -> Edit:
+    """Plan the change that removes ``name``; it restores the kept copy if nothing else has changed.
+
+    ``is_created`` tells whether 'connect' made the file. Then the whole file is removed.
+    """
     check_name(name)
     config = find_config(agent)
     file = _find(agent, config, scope, by_hand="remove the entry by hand")
@@ -123,9 +125,10 @@ def plan_undo(agent: str, name: str, scope: InstallScope) -> Edit:
                 f"'connect' did not write the entry {name!r:.80} in this form",
                 "remove it by hand",
             )
+        if is_created(file.path) and _bytes(added(config, "", name, entry)) == file.data:
+            return Edit(file, name, None, file.path)
         for copy in takewhile(Path.is_file, _backups(file.path, name)):
-            data = _read(copy)
-            before = None if data == _NO_FILE else data
+            before = _read(copy)
             with suppress(FormatError):
                 if _bytes(added(config, _text(before or b""), name, entry)) == file.data:
                     return Edit(file, name, before, copy)
@@ -234,9 +237,11 @@ def _backups(path: Path, name: str) -> Iterator[Path]:
         yield path.with_name(f"{path.name}.before-{name}" + (f"-{number}" if number > 1 else ""))
 
 
-def _keep(file: _File, name: str) -> Path:
-    """Keep a copy of the file, unless an equal copy exists already."""
-    data = _NO_FILE if file.data is None else file.data
+def _keep(file: _File, name: str) -> Path | None:
+    """Keep a copy of the file, unless there is no file, or an equal copy exists already."""
+    if file.data is None:
+        return None
+    data = file.data
     for place in _backups(file.path, name):
         if not os.path.lexists(place):
             replace_file(place, data, mode=file.mode)

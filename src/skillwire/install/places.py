@@ -156,7 +156,7 @@ class InstallScope:
             raise FormatError(
                 "folder-not-allowed",
                 f"{folder!r:.200} is not the folder of a known agent, and you have not named it on this machine",
-                f"nothing was written; to allow it: skillwire ci --agent-dir {shlex.quote(folder)}",
+                f"nothing was written; to allow it: skillwire add --locked --agent-dir {shlex.quote(folder)}",
                 rule="Z2",
             )
         return place

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from urllib.parse import urlsplit
 
 from skillwire.catalog.archive import is_archive
-from skillwire.client.servers import check_local_name, check_own_configs, find_configs, find_server, is_own
+from skillwire.client.servers import as_url, check_local_name, check_own_configs, find_configs, find_server, is_own
 from skillwire.errors import FormatError
 from skillwire.install.lock import Server
 
@@ -68,8 +68,8 @@ def describe_server(
     if not isinstance(target, str):
         words = from_anywhere(target, scope.project) if scope.kind == "global" else target
         return Server("command", tuple(words), None, dialect, era)
-    if "://" in target:
-        return Server("url", (_without_secret(target),), None, dialect, era)
+    if (url := as_url(target)) is not None and not os.path.exists(target):
+        return Server("url", (_without_secret(url),), None, dialect, era)
     if config is None and target.endswith(".json") and os.path.isfile(target):
         raise FormatError(
             "target-unknown", "a listing has no files to install", "use the server that it was made from"

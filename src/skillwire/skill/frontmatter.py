@@ -135,7 +135,7 @@ def _name_problems(fields: Mapping[str, Json], directory: str) -> Iterator[tuple
         yield (
             "name-invalid",
             f"the name {name!r:.80} is not 1-64 characters of a-z, 0-9 and single hyphens",
-            f"rename the skill and its folder, for example to '{_suggest_name(name)}'",
+            f"rename the skill and its folder, for example to '{suggest_name(name)}'",
         )
     elif name != directory:
         yield (
@@ -192,7 +192,8 @@ _OPTIONAL_FIELDS = (
 )
 
 
-def _suggest_name(name: str) -> str:
+def suggest_name(name: str) -> str:
+    """A valid name that is similar to ``name``."""
     words = re.findall(r"[a-z0-9]+", name.lower())
     return "-".join(words)[:MAX_NAME].strip("-") or "my-skill"
 

@@ -158,5 +158,5 @@ def too_many_questions() -> LimitError:
     return LimitError(
         "questions-too-many",
         f"{MOST_QUESTIONS} questions are already waiting for an answer",
-        "answer some: skillwire ui, or skillwire questions",
+        "answer some: skillwire ui, or skillwire approvals questions",
     )

@@ -79,7 +79,7 @@ def test_an_export_is_imported_as_it_was(
     (tmp_path / "export.json").write_text(json.dumps(before))
     state.rename(tmp_path / "old machine")
     remember()
-    words = ["--import", str(tmp_path / "export.json"), "--yes", "--by", "bob", "--note", "moved"]
+    words = ["import", str(tmp_path / "export.json"), "--yes", "--by", "bob", "--note", "moved"]
     assert run(["approvals", *words, "--state", str(state)]) == 0
     assert exported(state, capsys) == before
     assert run(["log", "--json", "--state", str(state)]) == 0
@@ -97,10 +97,10 @@ def test_an_import_does_not_bring_back_what_was_revoked_here(
     remember(approval("acme", REFUNDS, ONE), approval("acme", other, ONE))
     (tmp_path / "export.json").write_text(json.dumps(exported(state, capsys)))
     for name in ("refunds", "other"):
-        assert run(["revoke", name, "--by", "bob", "--state", str(state)]) == 0
+        assert run(["approvals", "revoke", name, "--by", "bob", "--state", str(state)]) == 0
     remember(approval("acme", other, TWO))
-    assert run(["revoke", "other", "--state", str(state)]) == 0
-    words = ["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state), "--json"]
+    assert run(["approvals", "revoke", "other", "--state", str(state)]) == 0
+    words = ["approvals", "import", str(tmp_path / "export.json"), "--yes", "--state", str(state), "--json"]
     capsys.readouterr()
     assert run(words) == 1
     reasons = [each["reason"] for each in json.loads(capsys.readouterr().out)["leftOut"]]
@@ -124,7 +124,7 @@ def test_what_only_a_host_revoked_can_be_imported_again(
         await store.close()
 
     anyio.run(revoke)
-    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]) == 0
+    assert run(["approvals", "import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]) == 0
     assert exported(state, capsys) == before
 
 
@@ -137,11 +137,11 @@ def test_an_import_overrules_nothing_and_reaches_no_other_origin(
     remember(approval("acme", REFUNDS, ONE), approval("acme", same, ONE, "Read"), approval("gone", REFUNDS, ONE))
     export = exported(state, capsys)
     for name in ("acme:refunds", "acme:same", "gone:refunds"):
-        assert run(["revoke", name, "--state", str(state)]) == 0
+        assert run(["approvals", "revoke", name, "--state", str(state)]) == 0
     remember(approval("acme", REFUNDS, TWO), approval("acme", same, ONE, "execute"))
     (tmp_path / "export.json").write_text(json.dumps(export))
     capsys.readouterr()
-    words = ["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]
+    words = ["approvals", "import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]
     assert run([*words, "--json"]) == 1
     result = json.loads(capsys.readouterr().out)
     assert [each["origin"] for each in result["leftOut"]] == ["acme", "gone"]
@@ -160,17 +160,17 @@ def test_a_wrong_export_is_refused_as_a_whole(
     export = exported(state, capsys)
     export["approvals"] = [export["approvals"][1], {**export["approvals"][0], "fingerprint": TWO}]
     for name in ("refunds", "b"):
-        assert run(["revoke", name, "--state", str(state)]) == 0
+        assert run(["approvals", "revoke", name, "--state", str(state)]) == 0
     (tmp_path / "export.json").write_text(json.dumps(export))
-    assert run(["approvals", "--import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]) == 2
-    assert "[export-invalid, rule A1]" in capsys.readouterr().err
+    assert run(["approvals", "import", str(tmp_path / "export.json"), "--yes", "--state", str(state)]) == 2
+    assert "[export-invalid]" in capsys.readouterr().err
     assert exported(state, capsys)["approvals"] == []
 
 
 def test_an_export_that_cannot_be_read_is_an_error(
     state: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(["approvals", "--import", str(tmp_path / "none.json"), "--state", str(state)]) == 2
+    assert run(["approvals", "import", str(tmp_path / "none.json"), "--state", str(state)]) == 2
     assert "[export-unreadable]" in capsys.readouterr().err
 
 
@@ -179,11 +179,11 @@ def test_a_revocation_needs_a_name_that_means_one(
     state: Path, remember: Callable[..., None], capsys: pytest.CaptureFixture[str]
 ) -> None:
     remember(approval(), approval("other"), origins=("acme", "other"))
-    assert run(["revoke", "refunds", "--state", str(state)]) == 2
+    assert run(["approvals", "revoke", "refunds", "--state", str(state)]) == 2
     assert "acme:skill://acme/refunds/SKILL.md, other:skill://acme/refunds/SKILL.md" in capsys.readouterr().err
-    assert run(["revoke", "other:acme/refunds", "--by", "bob", "--state", str(state)]) == 0
-    assert run(["revoke", "other:acme/refunds", "--state", str(state)]) == 2
-    assert run(["revoke", REFUNDS, "--state", str(state)]) == 0
+    assert run(["approvals", "revoke", "other:acme/refunds", "--by", "bob", "--state", str(state)]) == 0
+    assert run(["approvals", "revoke", "other:acme/refunds", "--state", str(state)]) == 2
+    assert run(["approvals", "revoke", REFUNDS, "--state", str(state)]) == 0
     capsys.readouterr()
     assert run(["log", "--state", str(state), "--origin", "other", "--json"]) == 0
     lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
@@ -209,5 +209,5 @@ def test_the_newest_line_of_the_log_is_last(
     lines = [json.loads(text) for text in capsys.readouterr().out.splitlines()]
     assert [line["number"] for line in lines] == [1, 2]
     assert lines[1]["facts"] == hostile
-    assert run(["log", "--state", str(state), "-n", "-5"]) == 0
+    assert run(["log", "--state", str(state), "-n", "-5"]) == 2
     assert capsys.readouterr().out == ""

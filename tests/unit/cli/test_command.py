@@ -2,48 +2,49 @@
 
 from __future__ import annotations
 
-import argparse
+import json
+import os
+import subprocess
+import sys
 from importlib import import_module
+from types import SimpleNamespace
+from typing import TYPE_CHECKING
 
 import pytest
 
-from skillwire.cli.command import COMMAND, check_name, command_words, split_commands, whole_command, whole_number
+from skillwire.cli.command import COMMAND, check_name, command_words, split_commands, whole_command
 from skillwire.cli.main import VERBS, run
 from skillwire.errors import FormatError
 
+if TYPE_CHECKING:
+    from pathlib import Path
+
 
 @pytest.mark.parametrize(
-    ("targets", "argv", "words", "commands"),
+    ("targets", "args", "words", "commands"),
     [
-        (0, ["token", "--", "x"], ["token", "--", "x"], []),
-        (1, ["list", "./skills"], ["list", "./skills"], []),
-        (1, ["show", "refunds", "--", "npx", "a"], ["show", COMMAND, "refunds"], [["npx", "a"]]),
-        (1, ["list", "--", "npx", "--", "b"], ["list", COMMAND], [["npx", "--", "b"]]),
-        (2, ["diff", "old", "--", "npx"], ["diff", "old", COMMAND], [["npx"]]),
-        (2, ["diff", "--", "a", "--", "b"], ["diff", COMMAND, COMMAND], [["a"], ["b"]]),
+        (0, ["--", "x"], ["--", "x"], []),
+        (1, ["./skills"], ["./skills"], []),
+        (1, ["refunds", "--", "npx", "a"], [COMMAND, "refunds"], [["npx", "a"]]),
+        (1, ["--", "npx", "--", "b"], [COMMAND], [["npx", "--", "b"]]),
+        (2, ["old", "--", "npx"], ["old", COMMAND], [["npx"]]),
+        (2, ["--", "a", "--", "b"], [COMMAND, COMMAND], [["a"], ["b"]]),
     ],
 )
 def test_a_command_is_taken_out_of_the_arguments(
-    targets: int, argv: list[str], words: list[str], commands: list[list[str]]
+    targets: int, args: list[str], words: list[str], commands: list[list[str]]
 ) -> None:
-    assert split_commands(argv, targets) == (words, commands)
+    assert split_commands(args, targets) == (words, commands)
 
 
 def test_a_whole_command_keeps_its_own_dashes() -> None:
-    assert whole_command(argparse.Namespace(commands=[["a"], ["b", "c"]])) == ["a", "--", "b", "c"]
+    assert whole_command(SimpleNamespace(commands=[["a"], ["b", "c"]])) == ["a", "--", "b", "c"]
 
 
 def test_a_command_needs_words() -> None:
     with pytest.raises(FormatError) as caught:
         command_words([])
     assert caught.value.reference == "command-missing"
-
-
-@pytest.mark.parametrize("text", ["", "0", "11", "-1", "1.5", "٣", "x"])
-def test_a_number_outside_of_its_range_is_refused(text: str) -> None:
-    assert whole_number(1, 10)("10") == 10
-    with pytest.raises(argparse.ArgumentTypeError):
-        whole_number(1, 10)(text)
 
 
 @pytest.mark.parametrize("name", ["", "  ", "a\nb", "\x1b[2J", "policy"])
@@ -56,8 +57,80 @@ def test_a_name_for_the_log_is_one_line_and_not_that_of_a_policy(name: str) -> N
 
 @pytest.mark.parametrize("verb", VERBS)
 def test_every_verb_has_a_module_and_help_with_an_example(verb: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert import_module(f"skillwire.cli.{VERBS[verb]}").add_arguments
-    with pytest.raises(SystemExit) as ended:
-        run([verb, "--help"])
-    assert ended.value.code == 0
+    assert import_module(f"skillwire.cli.{verb}").command
+    assert run([verb, "--help"]) == 0
     assert f"  skillwire {verb}" in capsys.readouterr().out
+
+
+def test_all_verbs_fit_one_screen(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run([]) == 0
+    out = capsys.readouterr().out
+    assert len(out.splitlines()) <= 40
+    assert all(len(line) <= 100 for line in out.splitlines())
+    assert all(f"\n  {verb} " in out for verb in VERBS)
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [(["serv"], "serve"), (["list", "--tre"], "--tree"), (["origins", "lst"], "list")],
+    ids=["verb", "option", "action"],
+)
+def test_a_typo_gets_a_suggestion(words: list[str], meant: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(words) == 2
+    assert repr(meant) in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "reference"),
+    [
+        (["list", "--nonsense", "--json"], 2, "usage"),
+        (["list", "./nothing-here", "--json"], 2, "target-unknown"),
+        (["approvals", "revoke", "nothing", "--json"], 2, "approval-unknown"),
+    ],
+    ids=["usage", "target", "store"],
+)
+def test_an_error_is_a_document_on_stdout(
+    words: list[str],
+    code: int,
+    reference: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    assert run(words) == code
+    out, err = capsys.readouterr()
+    assert json.loads(out)["error"].keys() == {"reference", "message", "hint"}
+    assert json.loads(out)["error"]["reference"] == reference
+    assert err == ""
+
+
+def test_a_json_option_after_the_dashes_is_not_ours(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["token", "--nonsense", "--", "--json"]) == 2
+    assert "[usage]" in capsys.readouterr().err
+
+
+def test_only_the_module_of_the_used_verb_is_imported() -> None:
+    code = (
+        "import sys; from skillwire.cli.main import run; run(['--help']);"
+        "print(*[name for name in sys.modules if name.startswith('skillwire.cli.')], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=60)
+    assert set(done.stderr.split()) == {f"skillwire.cli.{name}" for name in ("main", "command", "printer")}
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [("skillwire ser", "serve"), ("skillwire approvals de", "decline"), ("skillwire list --tr", "--tree")],
+    ids=["verb", "action", "option"],
+)
+def test_a_shell_completes(words: str, offered: str) -> None:
+    environment = {**os.environ, "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = subprocess.run(
+        [sys.executable, "-m", "skillwire"],
+        env={**environment, "_SKILLWIRE_COMPLETE": "bash_complete"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert f"plain,{offered}" in done.stdout.splitlines()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from typing import TYPE_CHECKING
 
@@ -53,9 +54,9 @@ def test_a_lock_adds_no_folders(
     assert add(served, "flat", "--agent", "claude-code") == 0
     cloned(project, home, folder)
     (project / folder).mkdir(parents=True)
-    for words in (["ci"], ["ci", "--force"]):
+    for words in (["add", "--locked"], ["add", "--locked", "--force"]):
         assert run(words) == 1
-        assert "rule Z2]" in capsys.readouterr().err
+        assert re.search(r"\[folder-[a-z-]+\]", capsys.readouterr().err)
     assert list(tree(project)) == ["skills.lock.json"]
 
 
@@ -63,9 +64,9 @@ def test_a_lock_adds_no_folders(
 def test_a_folder_that_the_user_typed_is_used_from_then_on(project: Path, home: Path, served: Path) -> None:
     assert add(served, "flat", "--agent", "claude-code") == 0
     cloned(project, home, "./tools/skills")
-    assert run(["ci", "--agent-dir", "./tools/skills"]) == 0
+    assert run(["add", "--locked", "--agent-dir", "./tools/skills"]) == 0
     assert (project / "tools/skills/flat/SKILL.md").is_file()
-    for words in (["verify", "--installed"], ["ci"], ["remove", "flat"]):
+    for words in (["verify", "--installed"], ["add", "--locked"], ["remove", "flat"]):
         assert run(words) == 0
     assert not (project / "tools/skills/flat").exists()
 
@@ -76,9 +77,9 @@ def test_the_hint_for_an_unknown_folder_works_as_printed(
 ) -> None:
     assert add(served, "flat", "--agent", "claude-code") == 0
     cloned(project, home, "./tools/skills")
-    assert run(["ci"]) == 1
-    hint = capsys.readouterr().err.partition("skillwire ci ")[2].splitlines()[0]
-    assert run(["ci", *hint.split()]) == 0
+    assert run(["add", "--locked"]) == 1
+    hint = capsys.readouterr().err.partition("skillwire add --locked ")[2].splitlines()[0]
+    assert run(["add", "--locked", *hint.split()]) == 0
 
 
 @rule("Z2")
@@ -89,7 +90,7 @@ def test_a_link_in_a_project_does_not_turn_an_agents_folder_into_another(
     (project / ".claude").mkdir()
     os.symlink("../src", project / ".claude/skills")
     assert add(served, "flat", "--agent", "claude-code") == 1
-    assert "[folder-not-allowed, rule Z2]" in capsys.readouterr().err
+    assert "[folder-not-allowed]" in capsys.readouterr().err
     assert os.listdir(project / "src") == []
 
 
@@ -114,7 +115,7 @@ def test_repositories_and_environments_are_refused_even_if_typed(
     if sign:
         write_tree(project, {sign: b""})
     assert add(served, "flat", "--agent-dir", folder, scope) != 0
-    assert "[folder-forbidden, rule Z2]" in capsys.readouterr().err
+    assert "[folder-forbidden]" in capsys.readouterr().err
     assert list(tree(project)) == ([sign] if sign else [])
 
 
@@ -133,7 +134,7 @@ VERBS = {
     "list": ["list", "it"],
     "show": ["show", "it", "flat"],
     "read": ["read", "it", "skill://flat/SKILL.md"],
-    "pull": ["pull", "it", "flat", "out"],
+    "copy": ["add", "it", "flat", "--to", "out"],
     "verify": ["verify", "it"],
     "search": ["search", "it", "refund"],
     "add": ["add", "it", "flat", "--agent", "codex"],
@@ -164,9 +165,10 @@ def test_a_projects_file_starts_nothing_and_fills_in_nothing(
     project: Path, touched: Path, file: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     configure(project / file, touching(touched))
-    assert run(words) == 2
-    if words[0] != "add":  # which wants to know first who says yes
-        assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
+    is_installing = words[0] == "add" and "--to" not in words  # it wants to know first who approves
+    assert run(words) == (2 if is_installing else 1)
+    if not is_installing:
+        assert "[server-not-allowed]" in capsys.readouterr().err
     assert [path.name for path in project.parent.iterdir() if path.name.startswith("touched")] == []
 
 
@@ -176,7 +178,7 @@ def test_the_user_can_say_beforehand_that_it_may(project: Path, served: Path, op
     command = serving(served)
     configure(project / ".mcp.json", {"command": command[0], "args": command[1:]})
     assert run(["list", "it", *option]) == 0
-    assert run(["list", "it"]) == 2  # that was once
+    assert run(["list", "it"]) == 1  # that was once
 
 
 @rule("Z1")
@@ -200,11 +202,11 @@ def test_what_the_user_answered_holds_for_that_entry_of_that_file(
     assert command[0] in asked[0]
     assert run(["list", "it"]) == 0
     configure(project / ".mcp.json", touching(touched))
-    assert run(["list", "it"]) == 2
+    assert run(["list", "it"]) == 1
     (project / "sub").mkdir()
     configure(project / "sub/.mcp.json", {"command": command[0], "args": command[1:]})
     monkeypatch.chdir(project / "sub")
-    assert run(["list", "it"]) == 2
+    assert run(["list", "it"]) == 1
     assert not touched.exists()
 
 
@@ -219,12 +221,12 @@ def test_what_decides_stands_next_to_the_question_and_nothing_is_cut(
     monkeypatch.setattr(consent, "confirm", confirm)
     many = {f"note-{number}": "x" for number in range(50)}
     configure(project / ".mcp.json", {"env": {"NODE_OPTIONS": "--require x"}, **touching(touched), **many})
-    assert run(["list", "it"]) == 2
+    assert run(["list", "it"]) == 1
     shown = [row.split(":")[0].strip() for row in capsys.readouterr().err.splitlines() if row.startswith("  ")]
     assert shown[-3:] == ["env", "args", "command"]
     configure(project / ".mcp.json", {**touching(touched), "note": "x" * 4000})
-    assert run(["list", "it"]) == 2
-    assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
+    assert run(["list", "it"]) == 1
+    assert "[server-not-allowed]" in capsys.readouterr().err
     assert not touched.exists()
 
 
@@ -236,7 +238,7 @@ def test_no_is_an_answer(project: Path, touched: Path, monkeypatch: pytest.Monke
     configure(project / ".mcp.json", touching(touched))
     monkeypatch.setattr(consent, "can_ask", lambda: True)
     monkeypatch.setattr(consent, "confirm", confirm)
-    assert run(["list", "it"]) == 2
+    assert run(["list", "it"]) == 1
     assert not touched.exists()
 
 
@@ -252,16 +254,17 @@ def test_the_users_own_server_is_used_whatever_the_project_says(
 
 
 @rule("Z1")
-@pytest.mark.parametrize("verb", ["list", "verify", "add", "pull"])
+@pytest.mark.parametrize("verb", ["list", "verify", "add", "copy"])
 def test_a_folder_of_the_project_does_not_stand_in_for_the_users_server(
     project: Path, home: Path, verb: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Both commands of the hint mean one of them."""
     configure(home / ".claude.json", {"url": "http://127.0.0.1:1/mcp"})
     write_tree(project / "it", small_tree())
-    words = {"add": ["flat", "--agent", "claude-code", "--yes"], "pull": ["flat", "out"]}.get(verb, [])
+    words = {"add": ["flat", "--agent", "claude-code", "--yes"], "copy": ["flat", "--to", "out"]}.get(verb, [])
+    verb = "add" if verb == "copy" else verb
     assert run([verb, "it", *words]) == 2
-    assert "[label-shadowed, rule Z1]" in capsys.readouterr().err
+    assert "[label-shadowed]" in capsys.readouterr().err
     assert list(project.iterdir()) == [project / "it"]
     assert run([verb, "./it", *words]) == 0
     assert run([verb, "it", *words, "--config", str(home / ".claude.json")]) == 2
@@ -280,7 +283,7 @@ def test_the_users_own_file_may_have_comments(
     assert "[connection-lost]" in capsys.readouterr().err
     write_tree(project / "it", small_tree())
     assert run(["list", "it", "--yes"]) == 2
-    assert "[label-shadowed, rule Z1]" in capsys.readouterr().err
+    assert "[label-shadowed]" in capsys.readouterr().err
     assert not touched.exists()
 
 
@@ -303,7 +306,7 @@ def test_a_file_of_the_user_that_cannot_be_read_does_not_let_the_projects_win(
     for _ in range(2):
         assert run(["list", "it", "--yes"]) == 2
         err = capsys.readouterr().err
-        assert "[config-invalid, rule Z1]" in err
+        assert "[config-invalid]" in err
         assert str(home / ".claude.json") in err
         write_tree(project / "it", small_tree())
     assert "./it" in err
@@ -330,7 +333,7 @@ def test_what_is_no_file_where_the_users_is_does_not_let_the_projects_win(
     place(home / ".claude.json")
     configure(project / ".mcp.json", touching(touched))
     assert run(["list", "it", "--yes"]) == 2
-    assert "[config-invalid, rule Z1]" in capsys.readouterr().err
+    assert "[config-invalid]" in capsys.readouterr().err
     assert not touched.exists()
     configure(home / ".cursor/mcp.json", {"url": "http://127.0.0.1:1/mcp"})  # the user's as well
     assert run(["list", "it", "--yes"]) == 2
@@ -361,7 +364,7 @@ def test_a_label_of_the_user_that_has_no_entry_is_theirs_nevertheless(
     (home / ".claude.json").write_text('{"mcpServers": {"it": "disabled"}}')
     configure(project / ".mcp.json", touching(touched))
     assert run(["list", "it", "--yes"]) == 2
-    assert "[server-invalid, rule Z1]" in capsys.readouterr().err
+    assert "[server-invalid]" in capsys.readouterr().err
     assert not touched.exists()
 
 
@@ -386,10 +389,10 @@ def test_a_projects_lock_reaches_no_server_by_itself(
     assert add(served, "flat", "--agent", "claude-code") == 0
     edit_lock(project, "flat", server=server)
     shutil.rmtree(project / ".claude")
-    for words in (["ci"], ["outdated"], ["update", "--yes"]):
+    for words in (["add", "--locked"], ["update", "--check"], ["update", "--yes"]):
         capsys.readouterr()
         assert run(words) in (1, 2)
-        assert "[server-not-allowed, rule Z1]" in capsys.readouterr().err
+        assert "[server-not-allowed]" in capsys.readouterr().err
     assert not (project / "touched").exists()
 
 
@@ -397,8 +400,8 @@ def test_a_projects_lock_reaches_no_server_by_itself(
 def test_a_server_that_the_user_typed_is_asked_again_without_a_question(project: Path, served: Path) -> None:
     assert run(["add", "flat", "--agent", "claude-code", "--yes", "--", *serving(served)]) == 0
     shutil.rmtree(project / ".claude")
-    assert run(["ci"]) == 0
-    assert run(["outdated"]) == 0
+    assert run(["add", "--locked"]) == 0
+    assert run(["update", "--check"]) == 0
 
 
 @rule("Z1")
@@ -408,7 +411,7 @@ def test_a_users_own_lock_does_not_follow_a_projects_file_that_changed(
     command = serving(served)
     configure(project / ".mcp.json", {"command": command[0], "args": command[1:]})
     assert add("it", "flat", "--agent", "cursor", "--global") == 0
-    assert run(["outdated", "--global"]) == 0
+    assert run(["update", "--check", "--global"]) == 0
     configure(project / ".mcp.json", touching(touched))
-    assert run(["outdated", "--global"]) == 2
+    assert run(["update", "--check", "--global"]) == 2
     assert not touched.exists()

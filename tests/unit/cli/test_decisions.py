@@ -74,9 +74,9 @@ class Person:
 @pytest.mark.parametrize(
     ("words", "reference"),
     [
-        ([], "[fingerprint-missing, rule Z4]"),
-        (["--fingerprint", ""], "[fingerprint-other, rule A1]"),
-        (["--fingerprint", "sha256:" + "0" * 64], "[fingerprint-other, rule A1]"),
+        ([], "[fingerprint-missing]"),
+        (["--fingerprint", ""], "[fingerprint-other]"),
+        (["--fingerprint", "sha256:" + "0" * 64], "[fingerprint-other]"),
     ],
     ids=["none", "empty", "another"],
 )
@@ -97,7 +97,7 @@ def test_a_server_that_flips_after_the_review_gets_no_approval(
     seen = reviewed_fingerprint("flat")
     write_tree(served, {"flat/SKILL.md": skill_md("flat", body="Do something else.\n")})
     assert run(["approve", "flat", "--fingerprint", seen]) == 1
-    assert "[fingerprint-other, rule A1]" in capsys.readouterr().err
+    assert "[fingerprint-other]" in capsys.readouterr().err
     assert approved(capsys) == []
 
 
@@ -108,7 +108,7 @@ def test_following_the_hints_without_a_terminal_shows_the_skill_and_approves_not
     """From the refusal, hint by hint; the command that approves names the content that was shown."""
     assert run(["load", "flat"]) == 1
     words = shlex.split(capsys.readouterr().err.partition("skillwire ")[2].splitlines()[0])
-    assert words[0] == "review"
+    assert words[:2] == ["approvals", "show"]
     assert run(words) == 0
     out, err = capsys.readouterr()
     assert FLAT in out
@@ -171,7 +171,7 @@ def test_the_log_records_that_user_for_every_decision(served: Path, capsys: pyte
     assert approve("flat", *options) == 0
     for verb, what in [("revoke", "revoked"), ("decline", "denied"), ("enable", "enabled")]:
         pinned = [] if verb == "revoke" else ["--fingerprint", fingerprint]
-        assert run([verb, "flat", *options, *pinned]) == 0
+        assert run(["approvals", verb, "flat", *options, *pinned]) == 0
         lines[what] = lines_of(capsys, what)[-1]
     assert {what: line["facts"]["user"] for what, line in lines.items()} == dict.fromkeys(lines, user)
 
@@ -179,13 +179,13 @@ def test_the_log_records_that_user_for_every_decision(served: Path, capsys: pyte
 @pytest.fixture
 def declined(served: Path) -> str:
     """The fingerprint of the skill, which was declined."""
-    assert run(["decline", "flat"]) == 0
+    assert run(["approvals", "decline", "flat"]) == 0
     return reviewed_fingerprint("flat")
 
 
 def standing(capsys: pytest.CaptureFixture[str]) -> str:
     capsys.readouterr()
-    assert run(["skills", "--json"]) == 0
+    assert run(["list", "--origins", "--json"]) == 0
     [skill] = json.loads(capsys.readouterr().out)["skills"]
     return skill["status"]
 
@@ -195,12 +195,12 @@ def test_without_a_terminal_a_declined_skill_is_enabled_by_its_fingerprint_only(
     declined: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for words, reference in [([], "fingerprint-missing"), (["--fingerprint", "sha256:0"], "fingerprint-other")]:
-        assert run(["enable", "flat", *words]) == 1
-        assert f"[{reference}, " in capsys.readouterr().err
+        assert run(["approvals", "enable", "flat", *words]) == 1
+        assert f"[{reference}]" in capsys.readouterr().err
         assert standing(capsys) == "declined"
-    assert run(["enable", "flat", "--fingerprint", declined]) == 0
+    assert run(["approvals", "enable", "flat", "--fingerprint", declined]) == 0
     assert standing(capsys) == "unapproved"
-    assert run(["enable", "flat"]) == 0  # there is nothing to decide any more
+    assert run(["approvals", "enable", "flat"]) == 0  # there is nothing to decide any more
 
 
 @rule("Z4")
@@ -211,7 +211,7 @@ def test_following_the_hint_for_a_declined_skill_enables_nothing(
     capsys.readouterr()
     assert run(["load", "flat"]) == 1
     words = shlex.split(capsys.readouterr().err.partition("skillwire ")[2].splitlines()[0])
-    assert words[0] == "review"
+    assert words[:2] == ["approvals", "show"]
     assert run(words) == 0
     out, err = capsys.readouterr()
     assert declined in out
@@ -227,7 +227,7 @@ def test_in_a_terminal_enable_shows_the_review_and_asks(
 ) -> None:
     with monkeypatch.context() as terminal:
         person = Person(terminal, decisions, yes=yes)
-        assert run(["enable", "flat"]) == (0 if yes else 1)
+        assert run(["approvals", "enable", "flat"]) == (0 if yes else 1)
     assert "mail all secrets" in capsys.readouterr().err
     assert len(person.asked) == 1
     assert standing(capsys) == ("unapproved" if yes else "declined")
@@ -248,13 +248,13 @@ def export(served: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> 
 
 @rule("A4", "A5")
 def test_an_import_shows_grants_and_needs_a_yes(export: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["approvals", "--import", export]) == 2
+    assert run(["approvals", "import", export]) == 2
     err = capsys.readouterr().err
-    assert "[no-terminal, rule Z4]" in err
+    assert "[no-terminal]" in err
     assert FLAT in err
     assert "execute" in err
     assert approved(capsys) == []
-    assert run(["approvals", "--import", export, "--yes"]) == 0
+    assert run(["approvals", "import", export, "--yes"]) == 0
     assert [each["grants"] for each in approved(capsys)] == [["execute"]]
     assert newest_line(capsys)["facts"]["user"] == pwd.getpwuid(os.getuid()).pw_name
 
@@ -266,7 +266,7 @@ def test_an_import_is_asked_about_in_a_terminal(
 ) -> None:
     with monkeypatch.context() as terminal:
         person = Person(terminal, approvals_verb, yes=yes)
-        assert run(["approvals", "--import", export]) == (0 if yes else 1)
+        assert run(["approvals", "import", export]) == (0 if yes else 1)
     assert len(person.asked) == 1
     assert "execute" in capsys.readouterr().err
     assert len(approved(capsys)) == (1 if yes else 0)

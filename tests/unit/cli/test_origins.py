@@ -100,21 +100,21 @@ def test_a_label_is_given_once(own: Path, capsys: pytest.CaptureFixture[str]) ->
     """Another server under the same label would inherit what was approved."""
     assert run(["origins", "add", "mine", "own"]) == 0
     assert run(["origins", "add", "mine", "https://example.com/mcp", "--no-test"]) == 2
-    assert "[origin-taken, rule O1]" in capsys.readouterr().err
+    assert "[origin-taken]" in capsys.readouterr().err
     assert stored()["mine"] == {"folder": str(own)}
 
 
 def test_a_folder_is_an_origin_of_every_host(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["origins", "add", "mine", "own"]) == 0
     capsys.readouterr()
-    assert run(["skills"]) == 0
+    assert run(["list", "--origins"]) == 0
     assert capsys.readouterr().out.startswith("mine\tmine\tlocal\t")
     assert run(["load", "mine"]) == 0
     assert run(["approve", "mine"]) == 0
     capsys.readouterr()
     assert run(["approvals", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["approvals"] == []
-    assert run(["review", "mine"]) == 0
+    assert run(["approvals", "show", "mine"]) == 0
     assert "local" in capsys.readouterr().out
     (own / "mine" / "SKILL.md").unlink()
     os.rmdir(own / "mine")
@@ -128,14 +128,14 @@ def test_a_folder_with_a_bad_skill_is_added_with_a_warning(own: Path, capsys: py
     write_tree(own, {"bad/SKILL.md": b"no frontmatter\n"})
     assert run(["origins", "add", "mine", "own"]) == 1
     assert "bad/SKILL.md" in capsys.readouterr().err
-    assert run(["skills"]) == 1
+    assert run(["list", "--origins"]) == 1
 
 
 @rule("A1")
 def test_a_config_file_cannot_name_a_folder(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What is in a folder needs no approval, so only a person makes it an origin."""
     Path("servers.json").write_text(json.dumps({"mcpServers": {"sly": {"folder": str(own)}}}))
-    assert run(["skills", "--config", "servers.json"]) == 1
+    assert run(["list", "--origins", "--config", "servers.json"]) == 1
     out, err = capsys.readouterr()
     assert out == ""
     assert "[server-invalid]" in err
@@ -144,7 +144,7 @@ def test_a_config_file_cannot_name_a_folder(own: Path, capsys: pytest.CaptureFix
 @rule("O1")
 def test_two_origins_with_one_label_are_an_error(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     Path("servers.json").write_text(json.dumps({"mcpServers": {"local": {"command": "true"}}}))
-    assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 2
+    assert run(["list", "--origins", "--config", "servers.json", "--folder", "own"]) == 2
     err = capsys.readouterr().err
     assert "[origin-taken" in err
     assert "Traceback" not in err
@@ -154,7 +154,7 @@ def test_two_origins_with_one_label_are_an_error(own: Path, capsys: pytest.Captu
 def test_a_name_in_a_file_that_is_no_label_becomes_one(own: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Labels are the host's; what a file calls a server is only where they come from."""
     Path("servers.json").write_text(json.dumps({"mcpServers": {"My Server": {"command": "true"}}}))
-    assert run(["skills", "--config", "servers.json", "--folder", "own"]) == 1
+    assert run(["list", "--origins", "--config", "servers.json", "--folder", "own"]) == 1
     assert "My-Server" in capsys.readouterr().err
 
 
@@ -184,7 +184,7 @@ def test_a_secret_is_stored_and_never_printed(capsys: pytest.CaptureFixture[str]
     assert run(["origins", "list"]) == 0
     assert run(["origins", "list", "--json"]) == 0
     assert run(["origins", "test"]) == 2
-    assert run(["skills"]) == 1
+    assert run(["list", "--origins"]) == 1
     assert run(["log", "--json"]) == 0
     out, err = capsys.readouterr()
     assert SECRET not in out + err

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from rules import rule
-from skillwire.cli.printer import Printer, counted, size_of, visible
+from skillwire.cli.printer import Printer, counted, program, runnable, short_digest, size_of, visible
 
 
 def shown(*, terminal: bool, patience: float) -> str:
@@ -47,3 +47,41 @@ def test_counts_agree_with_their_noun() -> None:
 def test_characters_that_act_on_a_terminal_are_spelled_out() -> None:
     assert visible("a\x1b[31mb\tc\u202ed") == "a<U+001B>[31mb c<U+202E>d"
     assert visible("a\u3164b\u2800c\n\u034f❤\ufe0f") == "a<U+3164>b<U+2800>c\n<U+034F>❤\ufe0f"
+
+
+@pytest.mark.parametrize(
+    ("typed", "shown"),
+    [
+        (".venv/bin/skillwire", ".venv/bin/skillwire"),
+        ("/elsewhere/bin/skillwire", "/elsewhere/bin/skillwire"),
+        ("skillwire", "skillwire"),
+        ("/usr/bin/pytest", "skillwire"),
+    ],
+    ids=["here", "elsewhere", "on-the-path", "another-program"],
+)
+def test_a_printed_command_is_one_that_can_be_typed(
+    typed: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("sys.argv", [typed])
+    program.cache_clear()
+    try:
+        assert runnable("see: skillwire list ./skillwire/x") == f"see: {shown} list ./skillwire/x"
+        assert runnable("the skillwire.toml of skillwire") == "the skillwire.toml of skillwire"
+    finally:
+        program.cache_clear()
+
+
+def test_a_digest_is_short_unless_all_of_it_is_wanted() -> None:
+    digest = "sha256:" + "0123456789abcdef" * 4
+    assert short_digest(digest) == "sha256:0123456789ab…"
+    assert short_digest(digest, whole=True) == digest
+    assert short_digest("") == "no digest"
+
+
+def test_a_question_removes_the_spinner() -> None:
+    stream = StringIO()
+    printer = Printer(Console(file=StringIO()), Console(file=stream, force_terminal=True, width=80))
+    with printer.progress("Connecting", "skills", 1000):
+        printer.stop_waiting()
+        assert "Connecting" not in stream.getvalue()

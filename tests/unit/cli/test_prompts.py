@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 
 from rules import rule
+from skillwire.cli.decisions import compared
 from skillwire.cli.printer import Printer
 from skillwire.cli.prompts import page
-from skillwire.cli.review import _compared
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.skill.approval import Approval, ContentChange, contents_of
 from skillwire.skill.entry import SkillEntry, build_entry
@@ -50,7 +50,7 @@ def test_a_harmless_skill_has_a_short_page() -> None:
     assert len(titles) == 3
     assert {"refunds", "acme"} <= set(titles[0].split())
     assert "10 B" in titles[1]
-    assert "(V6)" in titles[2]
+    assert "not that they are safe" in titles[2]
     assert "unapproved" in text
 
 
@@ -89,7 +89,7 @@ def test_a_flood_of_files_leaves_the_warnings_on_the_screen() -> None:
     assert " 96 " in text
     assert "9,000" in text
     title, find = text.splitlines()[-3:-1]
-    assert "(B6)" in title
+    assert "HIDDEN TEXT" in title
     assert find.startswith("  SKILL.md:1: ")
     assert find.endswith(": psst")
     assert len(shown(asked).splitlines()) > 100
@@ -148,16 +148,16 @@ def test_an_approval_is_told_with_who_and_what_was_granted() -> None:
 def test_a_skill_that_cannot_be_verified_is_marked_at_the_end() -> None:
     about = build_entry("acme/refunds", {"name": "refunds", "description": "Pays back."}, "dynamic")
     lines = shown(request(about)).splitlines()
-    assert "(V7)" in lines[-3]
+    assert "NOTHING CAN BE VERIFIED" in lines[-3]
     assert not any("fingerprint" in line for line in lines)
 
 
 @rule("B1")
-def test_only_what_can_be_compared_quickly_is() -> None:
+def test_only_what_can_becompared_quickly_is() -> None:
     """A server chooses the lines, and how many."""
     many = b"line\n" * 5000
     for old, new, numbers in ((many, many + b"x\n", ["5000", "5001"]), (b"\xff", b"text", ["1", "4"])):
-        [line] = _compared("a.md", old, new)
+        [line] = compared("a.md", old, new)
         assert line.startswith("~ a.md: ")
         assert re.findall(r"\d+", line) == numbers
-    assert len(list(_compared("a.md", b"a\n" * 1000, b"b\n" * 1000))) == 401
+    assert len(list(compared("a.md", b"a\n" * 1000, b"b\n" * 1000))) == 401

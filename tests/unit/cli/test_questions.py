@@ -68,7 +68,7 @@ def answers(state: Path, *keys: str) -> list[Any]:
 
 
 def run_questions(state: Path, *words: str) -> int:
-    return run(["questions", *words, "--state", str(state)])
+    return run(["approvals", "questions", *words, "--state", str(state)])
 
 
 def test_without_questions_nothing_is_listed(state: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -137,12 +137,12 @@ def test_without_a_terminal_a_yes_names_what_was_shown(
     ask(state, question(kind=kind))
     assert run_questions(state, "abc", "--yes", "--once", *words) == 1
     error = capsys.readouterr().err
-    assert f"[{reference}," in error
+    assert f"[{reference}]" in error
     assert answers(state, "abc1") == [None]
-    hint = shlex.split(error.partition("skillwire questions ")[2].splitlines()[0])
-    assert run(["questions", *hint]) == 0
-    command = capsys.readouterr().err.partition("skillwire questions ")[2]
-    assert run(["questions", *shlex.split(command), "--once"]) == 0
+    hint = shlex.split(error.partition("skillwire approvals questions ")[2].splitlines()[0])
+    assert run(["approvals", "questions", *hint]) == 0
+    command = capsys.readouterr().err.partition("skillwire approvals questions ")[2]
+    assert run(["approvals", "questions", *shlex.split(command), "--once"]) == 0
     assert answers(state, "abc1")[0].yes
 
 

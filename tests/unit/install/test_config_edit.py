@@ -36,7 +36,7 @@ def connect(agent: str, scope: InstallScope, **options: Any) -> Any:
 
 
 def undo(agent: str, scope: InstallScope) -> Path | None:
-    return apply_edit(plan_undo(agent, "skillwire", scope))
+    return apply_edit(plan_undo(agent, "skillwire", scope, lambda _: False))
 
 
 def write(agent: str, scope: InstallScope, data: bytes) -> Path:
@@ -60,9 +60,9 @@ def test_a_file_that_was_not_there_is_made_and_goes_again(kind: Any, scope: Inst
             continue
         edit, backup = connect(agent, scope)
         assert edit.is_new
-        assert backup.exists()
+        assert backup is None
         assert plan_connect(agent, "skillwire", entry_for(CONFIGS[agent].shape, command=WORDS), scope) is None
-        assert undo(agent, scope) is None
+        assert apply_edit(plan_undo(agent, "skillwire", scope, lambda _: True)) is None
         assert snapshot(tmp_path) == {}, agent
 
 
@@ -111,7 +111,7 @@ def test_a_table_that_was_changed_by_hand_is_left_to_hands(scope: InstallScope) 
     path = scope.home / ".codex/config.toml"
     path.write_text(path.read_text() + "[mcp_servers.skillwire.env]\nA = 'b'\n")
     with pytest.raises(FormatError) as caught:
-        plan_undo("codex", "skillwire", scope)
+        plan_undo("codex", "skillwire", scope, lambda _: False)
     assert caught.value.reference == "config-by-hand"
 
 
@@ -150,7 +150,7 @@ def test_an_entry_that_connect_does_not_write_is_not_taken_out(
     path = write(agent, scope, json.dumps({"mcpServers": {"skillwire": entry}}).encode())
     before = path.read_bytes()
     with pytest.raises(FormatError) as caught:
-        plan_undo(agent, "skillwire", scope)
+        plan_undo(agent, "skillwire", scope, lambda _: False)
     assert caught.value.reference == "config-by-hand"
     assert path.read_bytes() == before
 
@@ -161,7 +161,7 @@ def test_an_entry_that_connect_does_not_write_is_not_taken_out(
 def test_an_entry_of_toml_that_cannot_be_ours_is_left_to_hands(line: str, scope: InstallScope) -> None:
     write("codex", scope, f"[mcp_servers]\n{line}\n".encode())
     with pytest.raises(FormatError) as caught:
-        plan_undo("codex", "skillwire", scope)
+        plan_undo("codex", "skillwire", scope, lambda _: False)
     assert caught.value.reference == "config-by-hand"
 
 
@@ -203,7 +203,7 @@ def test_a_file_that_cannot_be_removed_is_an_error_for_people(
 ) -> None:
     """Root may write into a folder that is read-only, so the call is made to fail."""
     connect("cursor", scope)
-    edit = plan_undo("cursor", "skillwire", scope)
+    edit = plan_undo("cursor", "skillwire", scope, lambda _: True)
 
     def refuse(path: Path) -> None:
         raise PermissionError(13, "Permission denied", str(path))
@@ -313,7 +313,7 @@ def test_a_file_of_an_older_opencode_stays_as_it_is_written(
 
 def test_yaml_is_left_to_hands_when_undoing_too(scope: InstallScope) -> None:
     with pytest.raises(FormatError) as caught:
-        plan_undo("goose", "skillwire", scope)
+        plan_undo("goose", "skillwire", scope, lambda _: False)
     assert caught.value.reference == "config-by-hand"
 
 
@@ -342,6 +342,6 @@ def test_a_name_that_could_be_read_otherwise_is_refused(name: str, scope: Instal
 
 def test_what_is_not_there_cannot_be_undone(scope: InstallScope) -> None:
     with pytest.raises(NotFoundError):
-        plan_undo("cursor", "skillwire", scope)
+        plan_undo("cursor", "skillwire", scope, lambda _: False)
     with pytest.raises(NotFoundError):
-        plan_undo("junie", "skillwire", scope)
+        plan_undo("junie", "skillwire", scope, lambda _: False)

@@ -9,7 +9,6 @@ import json
 import time
 from contextlib import closing
 from dataclasses import dataclass
-from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
@@ -17,7 +16,9 @@ from anyio import to_thread
 from starlette.routing import Route
 
 from desks import at_desk
-from skillwire.cli.main import VERBS, run
+from skillwire.cli import approvals, approve
+from skillwire.cli.decisions import BY
+from skillwire.cli.main import run
 from skillwire.host.approval_export import approvals_as_document
 from skillwire.host.approvals import ApprovalRequest
 from skillwire.host.desk import question_of
@@ -69,19 +70,22 @@ class Stage:
         assert answer.status_code == 200
         assert await self.at.host.store.approvals()
 
-    async def type(self, verb: str, *words: str) -> None:
-        """``skillwire VERB WORDS``, by anna."""
-        more = ["--by", "anna", "--state", str(self.folder)]
+    async def reply(self, *words: str) -> None:
+        await self.type("approvals", "questions", self.question, *words)
+
+    async def type(self, *words: str) -> None:
+        """``skillwire WORDS``, by anna."""
+        more, verb = ["--by", "anna", "--state", str(self.folder)], words[words[0] == "approvals"]
         if verb in ("approve", "decline", "enable"):
             more += ["--config", str(self._config())]
         if verb in ("approve", "enable") or (verb == "questions" and "--yes" in words):
             more += ["--fingerprint", stage_fingerprint(self)]
-        assert await to_thread.run_sync(run, [verb, *words, *more]) == 0
+        assert await to_thread.run_sync(run, [*words, *more]) == 0
 
     async def type_import(self) -> None:
         path = self.folder / "export.json"
         path.write_text(self.export)
-        await self.type("approvals", "--import", str(path), "--note", "n", "--yes")
+        await self.type("approvals", "import", str(path), "--note", "n", "--yes")
 
     def _config(self) -> Path:
         path, url = self.folder / "servers.json", f"http://127.0.0.1:{self.server.port}{self.server.path}"
@@ -175,12 +179,12 @@ TABLE = {
     "decline": Action(
         nothing, "/decline",
         lambda stage: stage.decide("decline", note="n"),
-        "decline", lambda stage: stage.type("decline", "asking", "--note", "n"),
+        "decline", lambda stage: stage.type("approvals", "decline", "asking", "--note", "n"),
     ),
     "enable": Action(
         declined, "/enable",
         lambda stage: stage.decide("enable", note="n"),
-        "enable", lambda stage: stage.type("enable", "asking", "--note", "n"),
+        "enable", lambda stage: stage.type("approvals", "enable", "asking", "--note", "n"),
     ),
     "grant one more tool": Action(
         approved, "/grants",
@@ -196,49 +200,49 @@ TABLE = {
     "revoke": Action(
         approved, "/revoke",
         lambda stage: stage.decide("revoke", note="n"),
-        "revoke", lambda stage: stage.type("revoke", "asking", "--note", "n"),
+        "revoke", lambda stage: stage.type("approvals", "revoke", "asking", "--note", "n"),
     ),
     "revoke what nobody lists": Action(
         unlisted, "/revoke",
         lambda stage: stage.decide("revoke", "gone/asking", note="n"),
-        "revoke", lambda stage: stage.type("revoke", f"gone:{SKILL}", "--note", "n"),
+        "revoke", lambda stage: stage.type("approvals", "revoke", f"gone:{SKILL}", "--note", "n"),
     ),
     "say yes to whoever asks": Action(
         asked("load"), "/approve",
         lambda stage: stage.decide("approve", grant="execute", note="n"),
         "questions",
-        lambda stage: stage.type("questions", stage.question, "--yes", "--grant", "execute", "--note", "n"),
+        lambda stage: stage.reply("--yes", "--grant", "execute", "--note", "n"),
     ),
     "say yes only once": Action(
         asked("load"), "/question",
         lambda stage: stage.answer(answer="yes", once="yes", grant="execute", note="n"),
         "questions",
-        lambda stage: stage.type("questions", stage.question, "--yes", "--once", "--grant=execute", "--note=n"),
+        lambda stage: stage.reply("--yes", "--once", "--grant=execute", "--note=n"),
     ),
     "say no to whoever asks": Action(
         asked("load"), "/decline",
         lambda stage: stage.decide("decline", note="n"),
-        "questions", lambda stage: stage.type("questions", stage.question, "--no", "--note", "n"),
+        "questions", lambda stage: stage.reply("--no", "--note", "n"),
     ),
     "let code run from now on": Action(
         asked("execute"), "/question",
         lambda stage: stage.answer(answer="yes", remember="yes", note="n"),
-        "questions", lambda stage: stage.type("questions", stage.question, "--yes", "--note", "n"),
+        "questions", lambda stage: stage.reply("--yes", "--note", "n"),
     ),
     "let code run once": Action(
         asked("execute"), "/question",
         lambda stage: stage.answer(answer="yes"),
-        "questions", lambda stage: stage.type("questions", stage.question, "--yes", "--once"),
+        "questions", lambda stage: stage.reply("--yes", "--once"),
     ),
     "let no code run": Action(
         asked("execute"), "/question",
         lambda stage: stage.answer(answer="no", remember="yes", note="n"),
-        "questions", lambda stage: stage.type("questions", stage.question, "--no", "--note", "n"),
+        "questions", lambda stage: stage.reply("--no", "--note", "n"),
     ),
     "import": Action(
         exported, "/approvals/import",
         lambda stage: stage.bring(note="n"),
-        "approvals", lambda stage: stage.type_import(),
+        "import", lambda stage: stage.type_import(),
     ),
 }  # fmt: skip
 
@@ -300,7 +304,6 @@ async def test_no_action_is_missing_in_the_table() -> None:
         if isinstance(route, Route) and "POST" in (route.methods or ())
     }
     assert {action.route for action in TABLE.values()} == forms
-    verbs = {
-        verb for verb in VERBS if hasattr(import_module(f"skillwire.cli.{VERBS[verb]}"), "add_decision_options")
-    }
+    commands = {"approve": approve.command, **approvals.command.commands}
+    verbs = {name for name, command in commands.items() if BY in command.params}
     assert {action.verb for action in TABLE.values()} == verbs

@@ -1,9 +1,9 @@
 """The review of a skill: everything that a user should know before an approval (A1-A5, B6, V5, V7).
 
-The files are read and verified when the user opens the page, as with ``skillwire review``. They are held by
-content for a while, so that the next view of the same content sends no request. They enter the cache only when the
-user approves the content; the next change can then be compared line by line. A timeout and a size limit keep the
-page responsive, and the page reports files that were not read.
+The files are read and verified when the user opens the page, as with ``skillwire approvals show``. They are held
+by content for a while, so that the next view of the same content sends no request. They enter the cache only when
+the user approves the content; the next change can then be compared line by line. A timeout and a size limit keep
+the page responsive, and the page reports files that were not read.
 """
 
 from __future__ import annotations

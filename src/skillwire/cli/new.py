@@ -1,0 +1,100 @@
+"""``skillwire new``: makes the folder of a new skill, with a SKILL.md that passes ``check --strict``."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from pathlib import Path
+
+import click
+
+from skillwire.cli.command import JSON, Arguments, Exit, argument, option, verb
+from skillwire.cli.printer import Printer, visible
+from skillwire.errors import FormatError, StoreError
+
+_DESCRIPTION = "Explains how to do one task, step by step. Use when someone asks for {title}."
+_BODY = """\
+# {title}
+
+Say in one sentence what the result is, and for whom.
+
+## Procedure
+
+1. Look at what is there before you change anything.
+2. Do the task. Name exact commands, files and limits.
+3. Check the result, and say how you checked it.
+
+## When to stop and ask
+
+- Something is missing, or two instructions contradict each other.
+- A step would delete data, spend money or send a message.
+
+## Example
+
+Input: what a person might write.
+
+Output: what a good answer looks like.
+"""
+
+
+@verb(
+    "Make the folder NAME with a SKILL.md: a name, a description, and a structure to fill in.",
+    argument("name", "NAME", "lower-case letters, digits and single hyphens, such as customer-refunds"),
+    option(
+        "--in",
+        "folder",
+        type=click.Path(path_type=Path),
+        default=Path(),
+        metavar="DIR",
+        help="the folder of your skills (default: the current folder)",
+    ),
+    option("--description", metavar="TEXT", help="what the skill does, and when to use it"),
+    JSON,
+    examples="""\
+  skillwire new customer-refunds
+  skillwire new customer-refunds --in ./skills --description 'Decides refunds. Use when customers want money back.'
+
+exit codes: 0 made, 2 usage, or the folder exists
+""",
+)
+def command(arguments: Arguments, printer: Printer) -> int:
+    """Make a skill."""
+    from skillwire.skill.frontmatter import is_name, suggest_name
+
+    name: str = arguments.name
+    if not is_name(name):
+        raise FormatError(
+            "name-invalid",
+            f"the name {name!r:.80} is not 1-64 characters of a-z, 0-9 and single hyphens",
+            f"write: skillwire new {suggest_name(name)}",
+        )
+    title = name.replace("-", " ").capitalize()
+    description = arguments.description or _DESCRIPTION.format(title=title.lower())
+    folder: Path = arguments.folder / name
+    text = f"---\nname: {_yaml(name)}\ndescription: {_yaml(description)}\n---\n\n{_BODY.format(title=title)}"
+    try:
+        os.makedirs(folder)
+        (folder / "SKILL.md").write_text(text, encoding="utf-8")
+    except FileExistsError as error:
+        message = f"{str(folder)!r:.200} exists already"
+        raise FormatError("folder-exists", message, "choose another name, or another folder: --in DIR") from error
+    except OSError as error:
+        message = f"{str(folder)!r:.200} cannot be made: {error.strerror}"
+        raise StoreError("write-failed", message, "choose another folder: --in DIR") from error
+    if arguments.json:
+        printer.json({"name": name, "file": str(folder / "SKILL.md")})
+        return Exit.OK
+    where = shlex.quote(str(arguments.folder))
+    printer.data(f"made {visible(str(folder / 'SKILL.md'))}")
+    printer.talk(f"write it, then check it: skillwire check {shlex.quote(str(folder))}")
+    printer.talk(f"serve it:                skillwire serve {where} --http auto")
+    return Exit.OK
+
+
+def _yaml(text: str) -> str:
+    """Return ``text`` as one YAML value. JSON in double quotes is YAML."""
+    is_plain = text.isascii() and text.isprintable() and text[:1].isalpha() and not text.endswith((":", " "))
+    if is_plain and ": " not in text and " #" not in text and text.lower() not in ("true", "false", "null"):
+        return text
+    return json.dumps(text, ensure_ascii=False)
