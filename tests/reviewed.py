@@ -10,7 +10,7 @@ from skillwire.cli.main import run
 
 
 def reviewed_fingerprint(name: str, *options: str) -> str:
-    """The fingerprint that ``skillwire review`` shows."""
+    """The fingerprint that ``skillwire approvals show`` shows."""
     out = io.StringIO()
     with redirect_stdout(out), redirect_stderr(io.StringIO()):
         assert run(["approvals", "show", name, "--json", *options]) == 0

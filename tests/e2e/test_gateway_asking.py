@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 FLAT = "skill://acme/flat/SKILL.md"
-COMMAND = "skillwire review acme:skill://flat/SKILL.md --config servers.json --state state"
+COMMAND = "skillwire approvals show acme:skill://flat/SKILL.md --config servers.json --state state"
 Transport = Literal["stdio", "http"]
 TOKEN, OTHER_TOKEN = "a" * 40, "b" * 40
 

@@ -134,7 +134,7 @@ async def test_what_waits_is_approved_with_the_commands_that_are_printed(folder:
             write_tree(folder / "tree", {"flat/SKILL.md": skill_md("flat", "Changed.")})
             with pytest.raises(NotFoundError):
                 await read_for_ever(client, entry.uri)
-            process.wait_for_talk(r"(?s)(skillwire review .*skill://flat/.*){2}")
+            process.wait_for_talk(r"(?s)(skillwire approvals show .*skill://flat/.*){2}")
         log = await anyio.run_process([*skillwire_command(), "log", "--state", "state", "--json"], cwd=folder)
         assert b'"revoked"' in log.stdout
 

@@ -49,7 +49,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def loading(folder: Path) -> Iterator[Talking]:
     """``skillwire load``, waiting for an answer."""
     with Talking("load", "flat", "--ask", "desk", *HOST, folder=folder) as process:
-        process.wait_for_talk(r"skillwire questions \w+ --state state")
+        process.wait_for_talk(r"skillwire approvals questions \w+ --state state")
         yield process
 
 
@@ -168,9 +168,9 @@ async def test_what_a_gateways_client_wants_is_asked_and_then_served(folder: Pat
     try:
         with gateway(folder, "--policy", "gateway.toml", "--http", "0") as process:
             url = process.wait_for_talk(r"listening at (\S+) ")[1]
-            process.wait_for_talk("skillwire review ")
+            process.wait_for_talk("skillwire approvals show ")
             async with Client(url) as client:
-                with pytest.raises(MCPError, match="skillwire review "):
+                with pytest.raises(MCPError, match="skillwire approvals show "):
                     await read(client)
                 with anyio.fail_after(PATIENCE):
                     while not (found := await store.questions(time.time())):

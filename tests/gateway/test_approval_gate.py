@@ -92,7 +92,7 @@ async def test_only_approved_skills_are_admitted(state: Path) -> None:
         assert server.read_uris() == []
         [problem] = await gateway.catalog.problems()
         assert (problem.reference, problem.rule, problem.skill) == ("approval-missing", "A1", "acme/flat")
-        assert problem.hint == "skillwire review acme:skill://flat/SKILL.md"
+        assert problem.hint == "skillwire approvals show acme:skill://flat/SKILL.md"
 
 
 @rule("A1")

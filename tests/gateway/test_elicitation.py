@@ -92,7 +92,7 @@ async def test_a_client_gets_an_error_at_once_if_responses_are_plain_json(state:
                     text = (await client.read_resource(NOTES)).contents[0].text
                 except MCPError as error:
                     text = error.message
-    assert ("skillwire review acme:skill://flat/SKILL.md" in text) is (mode == "legacy")
+    assert ("skillwire approvals show acme:skill://flat/SKILL.md" in text) is (mode == "legacy")
     assert (text == "notes\n") is (mode == "auto")
     assert len(person.asked) == (mode == "auto")
 
@@ -296,7 +296,7 @@ async def test_a_client_that_uses_names_is_asked_or_gets_the_error_too(
                 return
             with pytest.raises(MCPError) as caught:
                 await wire.call(method, name="flat")
-    assert "skillwire review acme:skill://flat/SKILL.md" in caught.value.data["hint"]
+    assert "skillwire approvals show acme:skill://flat/SKILL.md" in caught.value.data["hint"]
     assert person.asked == []
 
 
@@ -325,7 +325,7 @@ async def test_an_error_about_a_skill_that_cannot_be_approved_has_no_command(sta
     async with gateway_of(state, {"acme": server}, ADMIT) as gateway, wire_of(gateway, "auto", Person()) as wire:
         with pytest.raises(MCPError) as caught:
             await wire.client.read_resource(FLAT)
-        assert "skillwire review" not in caught.value.message
+        assert "skillwire approvals show" not in caught.value.message
     policy = f'{ADMIT}[upstream.acme]\nmaterialize = ["flat"]'
     async with gateway_of(state, {"acme": server}, policy) as gateway, wire_of(gateway, "auto", None) as wire:
         with anyio.fail_after(SECONDS):

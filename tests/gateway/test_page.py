@@ -52,7 +52,8 @@ async def test_how_to_approve_names_files_and_not_where_they_are(state: Path, tm
     async with gateway_of(state, {"acme": MemoryCatalog([flat_skill()])}, ADMIT, config=config) as gateway:
         async with serving(gateway.catalog, watch=False) as web:
             page = await got(web, "/problems")
-        assert "skillwire review acme:skill://flat/SKILL.md --config servers.json --state state" in page.text
+        command = "skillwire approvals show acme:skill://flat/SKILL.md --config servers.json --state state"
+        assert command in page.text
         assert str(tmp_path) not in page.html
         [problem] = await gateway.upstreams["acme"].gate.problems(for_operator=True)
         assert problem.hint.endswith(f"--config {config} --state {state}")

@@ -54,7 +54,7 @@ async def test_what_is_approved_and_listed_short_is_listed(state: Path) -> None:
     speak_archive(server)
     async with server.serving() as url, gateway_of(state, {"acme": url}, ADMIT) as gateway:
         [problem] = await gateway.catalog.problems()
-        assert problem.hint == "skillwire review acme:skill://flat/SKILL.md"
+        assert problem.hint == "skillwire approvals show acme:skill://flat/SKILL.md"
         assert server.read_uris().count("skill://flat.zip") == 0
         await approve(state, url)
         await until(gateway.catalog, lambda: is_listed(gateway))

@@ -264,7 +264,7 @@ async def test_with_nobody_to_ask_a_person_learns_what_to_type(server: HostileSe
         result = await host.load("flat")
         assert reference(result) == ("cannot-ask", "A1")
         assert result.refusal is not None
-        assert "skillwire review one:skill://flat/SKILL.md" in result.refusal.hint
+        assert "skillwire approvals show one:skill://flat/SKILL.md" in result.refusal.hint
 
 
 @rule("A1")

@@ -298,7 +298,7 @@ async def test_who_waits_no_longer_takes_the_question_back(state: Path, server: 
     async with asking(state, server, ask=ask) as host:
         result = await load(host)
         assert reference(result) == ("no-answer", "A1")
-        assert "skillwire review one:skill://flat/SKILL.md" in result.refusal.hint
+        assert "skillwire approvals show one:skill://flat/SKILL.md" in result.refusal.hint
         assert list(await host.store.questions(0.0)) == []
 
 

@@ -170,7 +170,8 @@ async def test_the_command_line_fetches_nothing_to_decline_and_to_refuse(
 
         async def ends(verb: str, *words: str) -> int:
             options = ["--config", str(config), "--state", str(tmp_path / "state"), *words]
-            return await to_thread.run_sync(run, [verb, name, *options])
+            action = [verb] if verb == "approve" else ["approvals", verb]
+            return await to_thread.run_sync(run, [*action, name, *options])
 
         assert [await ends(verb) for verb in ("approve", "decline", "enable")] == [1, 0, 1]
         assert (fetched(server), capsys.readouterr().err.count("[fingerprint-missing]")) == ([], 2)

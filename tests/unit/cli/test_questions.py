@@ -1,4 +1,4 @@
-"""``skillwire questions`` and ``decline``: what is listed, shown and answered, and what is a wrong word."""
+"""``skillwire approvals questions``: what is listed, shown and answered, and what is a wrong word."""
 
 from __future__ import annotations
 
