@@ -45,7 +45,7 @@ class Verdict(NamedTuple):
 
 
 def verify(node: Node, target: list[str], era: Era, *method: str) -> Verdict:
-    options = ["--method", *(method or ["skills/list"]), "--verify", "--require-digests", "--json"]
+    options = ["--method", *(method or ["skills/list"]), "--verify", "--require-digests", "--format", "json"]
     done = node.run(INSPECTOR, *target, "--protocol-era", era, *options)
     reports = [json.loads(line) for line in done.stdout.splitlines()]
     summary = done.stderr.strip().rpartition("\n")[2]
@@ -117,7 +117,7 @@ def test_skills_as_large_as_they_may_be_are_got_and_verify(cell: Record, node: N
 
 def ask(node: Node, target: list[str], era: Era, method: str, *words: str) -> dict[str, Any]:
     """The answer to one method."""
-    options = ["--protocol-era", era, "--method", method, *words, "--json"]
+    options = ["--protocol-era", era, "--method", method, *words, "--format", "json"]
     done = node.run(INSPECTOR, *target, *options)
     assert done.returncode == OK, done.stderr
     answer = json.loads(done.stdout)
