@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from skillwire.host.approvals import Ask, Policy
     from skillwire.host.host import SkillHost
     from skillwire.host.names import NamedEntry
-    from skillwire.host.registry import Origin
+    from skillwire.host.origins import Origin
 
     Work: TypeAlias = "Callable[..., Awaitable[int]]"
 

@@ -23,7 +23,7 @@ from skillwire.errors import FormatError, NotFoundError, OriginError, UpstreamEr
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from skillwire.host.registry import Origin
+    from skillwire.host.origins import Origin
     from skillwire.skill import Diagnostic
     from skillwire.store.contract import Store
 
