@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rules import rule
-from skillwire import FormatError, OriginError
+from skillwire import FormatError
 from skillwire.gateway.config import plan_gateway
 from skillwire.host.host import SkillHost
 
@@ -40,12 +40,3 @@ async def test_two_names_that_would_be_one_label_are_refused(names: tuple[str, s
         assert (error.reference, error.rule) == ("label-duplicate", "O1")
         assert error.hint
         assert all(repr(name) in error.message for name in names)
-
-
-@rule("O1", "N1")
-async def test_labels_that_differ_only_in_case_are_refused(tmp_path: Path) -> None:
-    servers = {"acme": "http://127.0.0.1:9/mcp", "ACME": "http://127.0.0.1:9/mcp"}
-    with pytest.raises(OriginError) as refused:
-        async with SkillHost.open(servers=servers, state=tmp_path / "state"):
-            pytest.fail("both are open")
-    assert (refused.value.reference, refused.value.rule) == ("origin-taken", "O1")

@@ -22,7 +22,6 @@ from skillwire.client.remote import RemoteCatalog
 from skillwire.client.servers import address_of
 from skillwire.errors import NotFoundError, OriginError, SkillwireError, UpstreamError
 from skillwire.skill.approval import agrees, contents_of, has_contents
-from skillwire.skill.entry import fold
 from skillwire.skill.uri import parse_uri
 from skillwire.skill.verify import verify_file
 
@@ -329,13 +328,9 @@ class OriginRegistry:
             await origin.run(self._changed)
 
     def _check_label(self, label: str) -> None:
-        taken = next((known for known in self._origins if fold(known) == fold(label)), None)
-        if taken is not None:  # labels become folder names, and some file systems ignore case
+        if label in self._origins:
             raise OriginError(
-                "origin-taken",
-                f"the labels {taken!r:.80} and {label!r:.80} are the same",
-                "rename one of the origins",
-                rule="O1",
+                "origin-taken", f"the label {label!r:.80} is used twice", "rename one of the origins", rule="O1"
             )
         if not label or not label.isprintable() or len(label) > 64 or any(c in label for c in ":/\\ "):
             raise OriginError(
