@@ -22,7 +22,8 @@ from typing import Any
 import skillwire
 from skillwire.cli import main
 
-_LEFT_OUT = ("skillwire.host.adapters.", "skillwire.__main__")  # need more, is not to be imported
+# Need packages that users may not have; is not to be imported.
+_LEFT_OUT = ("skillwire.host.adapters.", "skillwire.server.fastmcp_provider", "skillwire.__main__")
 
 
 def import_everything(*modules: str) -> None:
