@@ -90,7 +90,7 @@ def test_what_happens_to_a_skill_has_spans_without_its_content() -> None:
         ["skillwire.verify"],
     )
     listed = [span["attributes"] for span in ours["skillwire.list"]]
-    assert {"skillwire.skills": 1} in listed
+    assert {"skillwire.skills": 1, "skillwire.dialect": "extension"} in listed
     assert {"skillwire.origin": "acme", "skillwire.skills": 1, "skillwire.dialect": "extension"} in listed
     assert "resources/read" in ours  # the spans of the SDK
 
