@@ -256,7 +256,8 @@ def test_the_examples_of_add_install_and_remove_and_leave_nothing(tmp_path: Path
     assert '+    "skillwire": {' in done.stderr
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file() or path.is_symlink()}
     locks = {"project/skills.lock.json", "home/.config/skillwire/skills.lock.json"}
-    theirs = ("project/skills/", "home/.cache/")  # what was there, and what a server that was started may keep
+    # What was there, and what a server that was started may keep.
+    theirs = ("project/skills/", "home/.cache/", "home/.local/state/skillwire/host.sqlite3")
     assert {path for path in left if not path.startswith(theirs)} == locks
 
 
