@@ -16,6 +16,6 @@ if TYPE_CHECKING:
 def check_options(command: Sequence[str], page: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Every option in the help of ``command`` is described in ``page``."""
     assert run([*command, "--help"]) == 0
-    options = set(re.findall(r"--[a-z][a-z-]*", capsys.readouterr().out)) - {"--help"}
+    options = set(re.findall(r"^  (?:-\w, )?(--[a-z][a-z-]*)", capsys.readouterr().out, re.MULTILINE)) - {"--help"}
     assert options
     assert [option for option in sorted(options) if f"`{option}" not in page] == []

@@ -50,7 +50,7 @@ def test_the_commands_lead_from_nothing_to_a_waiting_agent_that_goes_on(folder: 
         loading = stack.enter_context(started(LOAD, folder))
         loading.wait_for_talk("skillwire ui")
         options = ["library", "--config", "servers.json"]
-        review = [*skillwire_command(), "review", *options, "--json"]
+        review = [*skillwire_command(), "approvals", "show", *options, "--json"]
         shown = subprocess.run(review, cwd=folder, check=True, capture_output=True, timeout=60).stdout
         answer = [*skillwire_command(), "approve", *options, "--fingerprint", json.loads(shown)["fingerprint"]]
         subprocess.run(answer, cwd=folder, check=True, capture_output=True, timeout=60)

@@ -123,7 +123,7 @@ async def test_what_waits_is_approved_with_the_commands_that_are_printed(folder:
     )
     with gateway(folder, "--policy", "gateway.toml", "--http", "0") as process:
         url = process.wait_for_talk(r"listening at (\S+) ")[1]
-        review = process.wait_for_talk(r"skillwire (review .*skill://flat/.*)\n")[1]
+        review = process.wait_for_talk(r"skillwire (approvals show .*skill://flat/.*)\n")[1]
         async with connect(url) as client:
             assert [entry async for entry in client.list_skills()] == []
             reviewed = await anyio.run_process([*skillwire_command(), *shlex.split(review)], cwd=folder)

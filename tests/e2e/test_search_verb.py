@@ -67,7 +67,7 @@ def test_programs_get_a_document(root: Path, capsys: pytest.CaptureFixture[str])
     ("words", "reference"),
     [
         pytest.param(["  "], "query-missing", id="no-query"),
-        pytest.param(["a", "--limit", "0"], "limit-invalid", id="limit"),
+        pytest.param(["a", "--limit", "0"], "usage", id="limit"),
     ],
 )
 def test_a_wrong_word_is_refused(
