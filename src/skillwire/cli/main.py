@@ -27,7 +27,7 @@ GROUPS = {
         "serve": "serve folders of skills as an MCP server",
     },
     "Use skills": {
-        "list": "list the skills of a folder, a server or a repository",
+        "list": "list the skills of a folder or a server",
         "show": "show everything about one skill",
         "read": "read one file of a skill, verified",
         "search": "find skills that match a request",

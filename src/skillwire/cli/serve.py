@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     argument(
         "paths",
         "[PATH]…",
-        "a folder of skills, the folder of one, an archive, or a repository (default: the current folder)",
+        "a folder of skills, the folder of one, or an archive (default: the current folder)",
         nargs=-1,
         type=Place(),
     ),

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from skillwire.skill import Diagnostic, SkillEntry
 
-_TARGET_HELP = "a folder, an archive, a URL, a repository, a label from an mcpServers file, or a command after --"
+_TARGET_HELP = "a folder, an archive, a URL, a label from an mcpServers file, or a command after --"
 TARGET = argument("target", "TARGET", _TARGET_HELP, type=Place())
 OPTIONAL_TARGET = argument(
     "target", "[TARGET]", f"{_TARGET_HELP} (default: the current folder)", type=Place(), required=False
