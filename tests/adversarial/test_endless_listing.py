@@ -166,6 +166,35 @@ async def test_a_lookup_by_path_lists_nothing(server: HostileServer) -> None:
     assert server.methods() == ["skills/get"]
 
 
+@rule("B3")
+async def test_a_lookup_by_name_does_not_wait_for_the_end_of_a_listing(server: HostileServer) -> None:
+    """The skill is on the first page, and no limit ends the listing."""
+    numbers = count()
+
+    def skill(path: str) -> dict[str, Any]:
+        fields = {"name": path.rpartition("/")[2], "description": "d"}
+        return {"uri": f"skill://{path}/SKILL.md", "frontmatter": fields, "resources": "dynamic"}
+
+    def page(params: dict[str, Any]) -> dict[str, Any]:
+        number = next(numbers)
+        return {"skills": [skill(f"s{number}" if "cursor" in params else "team/hit")], "nextCursor": f"{number}"}
+
+    server.answers["skills/list"] = page
+    server.answers["skills/get"] = lambda params: {
+        "skill": skill("team/hit") if params["uri"] == "skill://team/hit/SKILL.md" else None
+    }
+    unlimited = {
+        "max_pages": 10**9,
+        "max_entries": 10**9,
+        "max_listing_seconds": 3600.0,
+        "max_server_bytes": 10**9,
+    }
+    async with connected(server, **unlimited) as client:
+        with anyio.fail_after(60):
+            entry = await find_skill(RemoteCatalog(client), "hit", replace(SMALL, after_match_seconds=0.01))
+    assert entry.uri == "skill://team/hit/SKILL.md"
+
+
 @rule("B3", "M1", "P1")
 @pytest.mark.parametrize("dialect", ["native", "sep-2076"])
 async def test_a_lookup_by_name_stops_at_its_hit(server: HostileServer, dialect: Any) -> None:

@@ -312,6 +312,10 @@ class Catalog(ABC):
         """Every listed entry, fetched page by page."""
         return _all_pages(self.list_skills)
 
+    def incoming(self) -> AsyncIterator[SkillEntry]:
+        """Every listed entry as soon as it is known, for lookups that may end before the listing does."""
+        return self.entries()
+
     def children(self, uri: str) -> AsyncIterator[DirectoryChild]:
         """Every direct child of a directory, fetched page by page."""
         return _all_pages(lambda cursor: self.read_directory(uri, cursor))

@@ -51,7 +51,7 @@ async def find_skill(catalog: Catalog, text: str, limits: Limits = DEFAULT_LIMIT
         return await catalog.get_skill(skill_md_uri(parse_path(wanted)))
     entries: list[SkillEntry] = []
     with anyio.CancelScope() as scope:
-        async for entry in catalog.entries():
+        async for entry in catalog.incoming():
             entries.append(entry)
             if wanted in {entry.path, entry.name} and scope.deadline == math.inf:
                 scope.deadline = anyio.current_time() + limits.after_match_seconds

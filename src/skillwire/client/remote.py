@@ -64,7 +64,7 @@ from skillwire.store.contract import SeenEntries
 from skillwire.telemetry import event, span
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 
     from skillwire.client.dialects.contract import Children
     from skillwire.client.skills import Listing
@@ -152,6 +152,23 @@ class RemoteCatalog(Catalog):
         elif cursor is None or self.state == "connecting":
             await self.refresh()
         return page_of("skills", self._table.keys, self._table.listed, cursor, limit)
+
+    async def incoming(self) -> AsyncIterator[SkillEntry]:
+        """Every listed entry. Without ``follow``, each is given when the server has sent it (B3)."""
+        client = self._link.client
+        if self._is_followed or client is None:
+            async for entry in self.entries():
+                yield entry
+            return
+        is_empty = True
+        try:
+            async for entry in client.list_skills():
+                for usable in self._usable([entry])[0]:
+                    is_empty = False
+                    yield usable
+        except SkillwireError:
+            if is_empty:
+                raise
 
     async def get_skill(self, uri: str) -> SkillEntry:
         """One entry. It is requested if it is unlisted or short, and always without ``follow`` (G1)."""

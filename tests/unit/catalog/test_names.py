@@ -143,8 +143,8 @@ async def test_names_of_what_a_caller_may_see_follow_the_catalog_too() -> None:
 @rule("B3")
 async def test_a_name_is_found_in_a_listing_that_never_ends() -> None:
     class Endless(MemoryCatalog):
-        async def entries(self) -> AsyncIterator[SkillEntry]:
-            async for entry in super().entries():
+        async def incoming(self) -> AsyncIterator[SkillEntry]:
+            async for entry in self.entries():
                 yield entry
             await anyio.sleep_forever()
 
