@@ -69,7 +69,7 @@ async def test_a_denied_skill_is_a_refusal_in_words(
     person.allowed.clear()
     async with open_host(ask=person) as host:
         seen = await drive(host).converse([load("refunds"), read("refunds", "templates/reply.md")], "I could not.")
-    assert seen.results[0].startswith("The user has not approved this skill.")
+    assert seen.results[0].startswith('Refused: the skill "refunds"')
     assert "Load the skill" in seen.results[1]
     assert SECRET not in seen.everything
     assert TEMPLATE.strip() not in seen.everything
@@ -140,7 +140,7 @@ async def test_code_runs_freely_until_a_servers_skill_is_acted_on(
         seen = await driver.converse([shell("before"), load("refunds"), shell("after")], "Done.")
     assert driver.ran == ["before"]
     assert seen.results[0] == "ran before"
-    assert seen.results[2].startswith("The user has not approved")
+    assert seen.results[2].startswith('Refused: the tool "shell"')
     assert person.asked[-1] == ("execute", "acme", "billing/refunds")
 
 
