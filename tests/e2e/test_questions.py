@@ -152,7 +152,7 @@ def test_without_a_terminal_there_is_none_to_ask_on(folder: Path, capsys: pytest
     """Nor is anybody, if nobody shall be."""
     assert run(["load", "flat", "--ask", "terminal", *HOST]) == 2
     assert "[no-terminal]" in capsys.readouterr().err
-    assert run(["load", "flat", "--ask", "nobody", *HOST]) == 1
+    assert run(["load", "flat", "--ask", "never", *HOST]) == 1
     assert "[cannot-ask]" in capsys.readouterr().err
 
 

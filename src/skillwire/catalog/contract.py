@@ -313,7 +313,7 @@ class Catalog(ABC):
         return _all_pages(self.list_skills)
 
     def incoming(self) -> AsyncIterator[SkillEntry]:
-        """Every listed entry as soon as it is known, for lookups that may end before the listing does."""
+        """Every listed entry as soon as it arrives, for lookups that may end before the listing does."""
         return self.entries()
 
     def children(self, uri: str) -> AsyncIterator[DirectoryChild]:

@@ -28,7 +28,7 @@ _AWAY = ("origin-away", "connection-lost", "timed-out", "not-connected", "not-al
     flag("--yes", help="load it this time without asking; no approval is stored"),
     option(
         "--ask",
-        type=click.Choice(["terminal", "desk", "nobody"]),
+        type=click.Choice(["terminal", "desk", "never"]),
         help="where to ask: on this terminal, at the desk (skillwire ui, skillwire approvals questions), or not at"
         " all (default: the terminal, if there is one)",
     ),
@@ -63,7 +63,7 @@ def _ask(arguments: Arguments, printer: Printer) -> Ask | None:
         return ask_elsewhere(printer, state_of(arguments), "skillwire load", options)
     if arguments.ask == "terminal" and not can_ask():
         raise FormatError("no-terminal", "no terminal is available to ask", "ask at the desk: --ask desk")
-    is_here = can_ask() and arguments.ask != "nobody"
+    is_here = can_ask() and arguments.ask != "never"
     return ask_on_terminal(printer, host_words(arguments)) if is_here else None
 
 

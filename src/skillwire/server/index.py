@@ -133,7 +133,7 @@ class SkillIndex:
                 size += added
                 lines.append(line)
         if skipped:
-            log.warning("%d skills are too large for %s; they are in skills/list", skipped, self.uri)
+            log.warning("skills that are too large for %s, and only in skills/list: %d", self.uri, skipped)
         templates = (index.index_template(template, self._served.scheme) for template in catalog.templates())
         lines += map(index.index_line, templates)
         return index.index_text(lines)
