@@ -25,7 +25,8 @@ from pydantic import ConfigDict
 
 from benchmarks.scan import CACHE
 from benchmarks.trees import generate
-from skillwire import SkillsClient, connect, list_many
+from skillwire import connect
+from skillwire.lowlevel import list_many
 from skillwire.server.skills import Skills, build_server
 from skillwire.wire.extension import EXTENSION_ID, SKILLS_LIST
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from mcp.server.lowlevel import Server
+
+    from skillwire.types import SkillsClient
 
 FILES = 1000
 Ask = Request[dict[str, Any], str]

@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
     from mcp.server.lowlevel import Server
 
-    from skillwire import SkillsClient
     from skillwire.skill import SkillEntry
+    from skillwire.types import SkillsClient
 
 UPSTREAMS, SKILLS = 20, 250
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from mcp.server.mcpserver import MCPServer
 
-from skillwire import Dialects, Skills
+from skillwire import Skills
+from skillwire.types import Dialects
 
 server = MCPServer("acme")
 skills = Skills(Path(__file__).parent / "skills", dialects=Dialects("native"))

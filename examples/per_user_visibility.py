@@ -5,7 +5,8 @@ The file of tokens says who is who: ``skillwire token ada --see '*' >> access.to
 
 from pathlib import Path
 
-from skillwire import Caller, Skills, WebApp
+from skillwire import Caller, Skills
+from skillwire.types import WebApp
 
 TEAMS = {"ada": ["acme/billing"], "grace": ["acme", "release"]}
 

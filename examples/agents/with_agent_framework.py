@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from agent_framework import Agent, BaseChatClient, ChatResponse, Content, FunctionInvocationLayer, Message
 from offline import TASK, open_host, think
 
-from skillwire.host.adapters.agent_framework import skills_provider
+from skillwire.adapters.agent_framework import skills_provider
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -9,7 +9,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from offline import TASK, open_host, think
 
-from skillwire.host.adapters.langchain import SkillsMiddleware
+from skillwire.adapters.langchain import SkillsMiddleware
 
 
 class OfflineModel(FakeMessagesListChatModel):

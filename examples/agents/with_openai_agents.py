@@ -8,7 +8,7 @@ from agents import RunConfig, Runner
 from agents.testing import ModelCall, ModelStep, ScriptedModel, assistant_message, function_call
 from offline import TASK, open_host, think
 
-from skillwire.host.adapters.openai_agents import SkillsAgent
+from skillwire.adapters.openai_agents import SkillsAgent
 
 
 def respond(call: ModelCall) -> ModelStep:

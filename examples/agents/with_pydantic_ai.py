@@ -9,7 +9,7 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCallPart, ToolReturnPart
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
-from skillwire.host.adapters.pydantic_ai import SkillsCapability
+from skillwire.adapters.pydantic_ai import SkillsCapability
 
 
 def model(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:

@@ -9,13 +9,15 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
-from skillwire import Answer, ApprovalRequest, MemoryCatalog, Skill, SkillFile, SkillHost, Skills
+from skillwire import Answer, ApprovalRequest, MemoryCatalog, Skill, SkillHost, Skills
 from skillwire.server.skills import build_server
 from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator
     from pathlib import Path
+
+    from skillwire.types import SkillFile
 
 SECRET = "The word for refunds is marzipan."
 TEMPLATE = "Dear customer, here is your marzipan.\n"

@@ -13,7 +13,7 @@ from adapters.driving import load
 from adapters.with_agent_framework import AgentFramework, ScriptedClient, call_content
 from rules import rule
 from skillwire import MemoryCatalog, Skill, Skills
-from skillwire.host.adapters.agent_framework import skills_provider
+from skillwire.adapters.agent_framework import skills_provider
 from skillwire.server.skills import build_server
 from trees import skill_md
 

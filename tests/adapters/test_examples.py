@@ -43,6 +43,6 @@ def test_an_example_runs_offline_and_finishes_its_task(example: str, tmp_path: P
 
 
 def test_there_is_an_example_for_every_adapter() -> None:
-    adapters = Path(__file__).parents[2] / "src/skillwire/host/adapters"
+    adapters = Path(__file__).parents[2] / "src/skillwire/adapters"
     wanted = {f"with_{path.name}" for path in adapters.glob("*.py") if path.name != "__init__.py"}
     assert {path.name for path in AGENTS.glob("*.py")} == {*wanted, "plain_loop.py", "offline.py"}

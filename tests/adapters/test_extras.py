@@ -22,7 +22,7 @@ NEEDS = {
 @pytest.mark.parametrize("adapter", sorted(NEEDS))
 def test_an_adapter_without_its_framework_names_the_extra(adapter: str) -> None:
     package, extra = NEEDS[adapter]
-    code = f"import sys; sys.modules[{package!r}] = None\nimport skillwire.host.adapters.{adapter}"
+    code = f"import sys; sys.modules[{package!r}] = None\nimport skillwire.adapters.{adapter}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1
     assert done.stderr.splitlines()[-1].startswith("ImportError:")
@@ -31,16 +31,14 @@ def test_an_adapter_without_its_framework_names_the_extra(adapter: str) -> None:
 
 def test_importing_the_package_imports_no_framework() -> None:
     packages = {package for package, _ in NEEDS.values()}
-    code = f"import sys, skillwire.host.adapters, skillwire.host.state; print({packages} & set(sys.modules))"
+    code = f"import sys, skillwire.adapters, skillwire.host.state; print({packages} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "set()\n"
 
 
 def test_every_adapter_has_its_extra_and_is_small() -> None:
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    files = {
-        path.stem: path for path in (ROOT / "src/skillwire/host/adapters").glob("*.py") if path.stem[0] != "_"
-    }
+    files = {path.stem: path for path in (ROOT / "src/skillwire/adapters").glob("*.py") if path.stem[0] != "_"}
     assert sorted(files) == sorted(NEEDS)
     for adapter, path in files.items():
         assert NEEDS[adapter][1] in extras

@@ -15,7 +15,7 @@ from adapters.driving import Call, Seen, load, shell
 from adapters.with_langchain import RecordingModel, scripted
 from rules import rule
 from skillwire import SkillHost
-from skillwire.host.adapters.langchain import SkillsMiddleware
+from skillwire.adapters.langchain import SkillsMiddleware
 
 if TYPE_CHECKING:
     from pathlib import Path

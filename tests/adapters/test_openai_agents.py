@@ -27,7 +27,7 @@ from pydantic import TypeAdapter
 
 from adapters.conftest import SECRET
 from rules import rule
-from skillwire.host.adapters.openai_agents import SkillsAgent
+from skillwire.adapters.openai_agents import SkillsAgent
 
 if TYPE_CHECKING:
     from adapters.conftest import OpenHost, Person

@@ -14,7 +14,7 @@ from pydantic_ai.models.test import TestModel
 
 from adapters.conftest import SECRET, TEMPLATE
 from rules import rule
-from skillwire.host.adapters.pydantic_ai import SkillsCapability
+from skillwire.adapters.pydantic_ai import SkillsCapability
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

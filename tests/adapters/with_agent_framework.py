@@ -15,7 +15,7 @@ from agent_framework import (
 )
 
 from adapters.driving import Call, Seen, documented
-from skillwire.host.adapters.agent_framework import skills_provider
+from skillwire.adapters.agent_framework import skills_provider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

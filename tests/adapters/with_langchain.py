@@ -10,7 +10,7 @@ from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.tools import tool
 
 from adapters.driving import Call, Seen, documented
-from skillwire.host.adapters.langchain import SkillsMiddleware
+from skillwire.adapters.langchain import SkillsMiddleware
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

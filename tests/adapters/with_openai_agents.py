@@ -8,7 +8,7 @@ from agents import RunConfig, Runner, function_tool
 from agents.testing import ScriptedModel, assistant_message, function_call
 
 from adapters.driving import Call, Seen, documented
-from skillwire.host.adapters.openai_agents import SkillsAgent
+from skillwire.adapters.openai_agents import SkillsAgent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,7 +9,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 
 from adapters.driving import Call, Seen, documented
-from skillwire.host.adapters.pydantic_ai import SkillsCapability
+from skillwire.adapters.pydantic_ai import SkillsCapability
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -38,7 +38,7 @@ from skillwire.skill import digest_of, format_uri, parse_skill_md
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
 
-    from skillwire import SkillsClient
+    from skillwire.types import SkillsClient
 
 EXTENSION = "io.modelcontextprotocol/skills"
 MODERN, LEGACY = "2026-07-28", "2025-11-25"

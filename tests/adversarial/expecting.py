@@ -12,7 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from skillwire import SkillEntry, SkillsClient, SkillwireError
+    from skillwire import SkillEntry, SkillwireError
+    from skillwire.types import SkillsClient
 
 
 @contextmanager

@@ -13,11 +13,12 @@ from adversarial.adversary import MIB
 from adversarial.expecting import memory_below, only, refused
 from adversarial.packing import COLLIDING, REFUSED, ROOTLESS, SKILL, TOO_MUCH, tar, zipped
 from rules import rule
-from skillwire import FormatError, LimitError, SkillwireError, VerificationError
+from skillwire.errors import FormatError, LimitError, VerificationError
 from skillwire.skill import digest_of
 
 if TYPE_CHECKING:
     from adversarial.adversary import HostileServer
+    from skillwire import SkillwireError
 
 pytestmark = pytest.mark.anyio
 

@@ -15,7 +15,8 @@ from adversarial.expecting import hasty, listed, memory_below, only, refused
 from adversarial.speaking import Raw, Refusal, drip, endless, once, silence
 from rotation import every_setting
 from rules import rule
-from skillwire import LimitError, ProtocolError, SkillwireError, UpstreamError
+from skillwire import SkillwireError
+from skillwire.errors import LimitError, ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

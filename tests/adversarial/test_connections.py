@@ -14,14 +14,16 @@ from adversarial.expecting import listed, only, refused
 from adversarial.speaking import Raw, Refusal, once, silence
 from rotation import every_setting
 from rules import rule
-from skillwire import UpstreamError, connect, list_many
+from skillwire import connect
+from skillwire.errors import UpstreamError
+from skillwire.lowlevel import list_many
 from starting import skillwire_command
 from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from skillwire import SkillsClient
+    from skillwire.types import SkillsClient
 
 pytestmark = pytest.mark.anyio
 

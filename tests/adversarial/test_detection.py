@@ -12,7 +12,7 @@ from adversarial.named_servers import speak_native, speak_sep2076
 from adversarial.speaking import Refusal, silence
 from rotation import every_setting
 from rules import rule
-from skillwire import ProtocolError, UpstreamError
+from skillwire.errors import ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import Callable

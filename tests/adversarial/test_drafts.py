@@ -12,8 +12,9 @@ from adversarial.speaking import Refusal
 from host.stage import ALLOW, hosting
 from rotation import every_setting
 from rules import rule
-from skillwire import ProtocolError, RemoteCatalog
+from skillwire.errors import ProtocolError
 from skillwire.skill import digest_of
+from skillwire.types import RemoteCatalog
 
 if TYPE_CHECKING:
     from pathlib import Path

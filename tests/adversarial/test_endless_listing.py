@@ -16,14 +16,7 @@ from adversarial.adversary import EXTENSION, KIB, SMALL
 from adversarial.expecting import listed, refused
 from adversarial.speaking import silence
 from rules import rule
-from skillwire import (
-    LimitError,
-    MemoryCatalog,
-    ProtocolError,
-    RemoteCatalog,
-    discover_and_build_catalog,
-    list_many,
-)
+from skillwire import MemoryCatalog
 from skillwire.catalog import verification
 from skillwire.catalog.contract import DirectoryChild, Page
 from skillwire.catalog.names import find_skill
@@ -31,14 +24,17 @@ from skillwire.catalog.verification import verify_catalog
 from skillwire.cli.printer import Printer
 from skillwire.cli.show import list_directory
 from skillwire.cli.targets import print_problems
+from skillwire.errors import LimitError, ProtocolError
+from skillwire.lowlevel import discover_and_build_catalog, list_many
 from skillwire.skill.diagnostics import Diagnostic
+from skillwire.types import RemoteCatalog
 from trees import skill_md
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from adversarial.adversary import HostileServer
-    from skillwire import SkillsClient
+    from skillwire.types import SkillsClient
 
 pytestmark = pytest.mark.anyio
 

@@ -9,7 +9,8 @@ import pytest
 from adversarial.adversary import HostileServer
 from adversarial.expecting import listed, only, refused
 from rules import rule
-from skillwire import FormatError, Limits, ProtocolError, VerificationError
+from skillwire import Limits
+from skillwire.errors import FormatError, ProtocolError, VerificationError
 from skillwire.skill import digest_of
 from trees import skill_md
 

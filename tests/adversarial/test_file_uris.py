@@ -10,7 +10,7 @@ from adversarial.adversary import SMALL
 from adversarial.expecting import only, refused
 from adversarial.named_servers import speak_sep2076
 from rules import rule
-from skillwire import FormatError, LimitError, NotFoundError
+from skillwire.errors import FormatError, LimitError, NotFoundError
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from adversarial.conftest import NOTES
 from adversarial.expecting import listed, memory_below, only, refused
 from rotation import every_setting
 from rules import rule
-from skillwire import FormatError, LimitError, ProtocolError, VerificationError
+from skillwire.errors import FormatError, LimitError, ProtocolError, VerificationError
 from skillwire.skill import digest_of
 from trees import skill_md
 

@@ -11,7 +11,8 @@ from adversarial.adversary import SMALL, HostileServer
 from adversarial.expecting import hasty, listed, only, refused
 from adversarial.speaking import EVENTS, Raw, drip, once
 from rules import rule
-from skillwire import FormatError, ProtocolError, UpstreamError, connect
+from skillwire import connect
+from skillwire.errors import FormatError, ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
     from adversarial.speaking import Asked

@@ -16,7 +16,7 @@ from adversarial.expecting import hasty, listed, memory_below, only, refused
 from adversarial.speaking import EVENTS, Raw, endless, once, to_message
 from rotation import every_setting
 from rules import rule
-from skillwire import LimitError, ProtocolError, UpstreamError
+from skillwire.errors import LimitError, ProtocolError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -10,7 +10,7 @@ from adversarial.expecting import hasty, listed, only, refused
 from adversarial.speaking import EVENTS, Raw, once
 from rotation import every_setting
 from rules import rule
-from skillwire import UpstreamError
+from skillwire.errors import UpstreamError
 
 pytestmark = pytest.mark.anyio
 

@@ -11,8 +11,9 @@ from adversarial.adversary import KIB
 from adversarial.expecting import listed, only, refused
 from adversarial.speaking import Refusal
 from rules import rule
-from skillwire import FormatError, LimitError, ProtocolError, SkillsClient, VerificationError
+from skillwire.errors import FormatError, LimitError, ProtocolError, VerificationError
 from skillwire.skill import digest_of
+from skillwire.types import SkillsClient
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ import pytest
 from adversarial.adversary import EXTENSION, MIB, SMALL
 from adversarial.expecting import listed, memory_below, refused
 from rules import rule
-from skillwire import LimitError, ProtocolError, VerificationError
+from skillwire.errors import LimitError, ProtocolError, VerificationError
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from adversarial.adversary import KIB, SMALL
 from adversarial.expecting import listed
 from rules import rule
-from skillwire import build_catalog, build_summary
+from skillwire.lowlevel import build_catalog, build_summary
 from skillwire.skill.entry import DYNAMIC, SkillEntry
 from skillwire.wire.fallback import prompt_definition, prompt_result, skill_line
 from trees import skill_md

@@ -10,15 +10,9 @@ import pytest
 from adversarial.expecting import listed, only, refused
 from adversarial.named_servers import GUIDE, speak_native, speak_sep2076
 from rules import rule
-from skillwire import (
-    FormatError,
-    LimitError,
-    NotFoundError,
-    ProtocolError,
-    RemoteCatalog,
-    VerificationError,
-)
+from skillwire.errors import FormatError, LimitError, NotFoundError, ProtocolError, VerificationError
 from skillwire.skill.digest import digest_of
+from skillwire.types import RemoteCatalog
 from skillwire.wire.meta import DIGEST, SIZE
 
 if TYPE_CHECKING:

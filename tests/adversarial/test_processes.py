@@ -17,9 +17,10 @@ from adversarial.adversary import MIB, SMALL
 from adversarial.expecting import listed, memory_below, only, refused
 from adversarial.speaking import Raw, to_message
 from rules import rule
-from skillwire import LimitError, NotFoundError, UpstreamError, connect
+from skillwire import connect
 from skillwire.client.meter import Meter
 from skillwire.client.stdio import each_line, running
+from skillwire.errors import LimitError, NotFoundError, UpstreamError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -12,8 +12,9 @@ from adversarial.conftest import NOTES
 from adversarial.expecting import refused
 from adversarial.speaking import Refusal
 from rules import rule
-from skillwire import NotFoundError, ProtocolError, RemoteCatalog, VerificationError
+from skillwire.errors import NotFoundError, ProtocolError, VerificationError
 from skillwire.skill.uri import parse_uri
+from skillwire.types import RemoteCatalog
 from trees import skill_md
 
 if TYPE_CHECKING:

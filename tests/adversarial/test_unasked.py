@@ -14,8 +14,8 @@ from adversarial.adversary import KIB, SMALL, HostileServer
 from adversarial.expecting import listed, only, refused
 from adversarial.speaking import EVENTS, JSON, Raw, once, to_message
 from rules import rule
-from skillwire import LimitError
 from skillwire.client import stdio
+from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

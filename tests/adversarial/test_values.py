@@ -13,8 +13,9 @@ from adversarial.adversary import KIB, MIB, SMALL
 from adversarial.expecting import listed, memory_below, only, refused
 from adversarial.speaking import EVENTS, Raw, once
 from rules import rule
-from skillwire import LimitError, Limits
+from skillwire import Limits
 from skillwire.client.meter import ValueCounter
+from skillwire.errors import LimitError
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator

@@ -13,16 +13,7 @@ import pytest
 
 from git_server import Repository
 from model_store import ModelStore
-from skillwire import (
-    ArchiveCatalog,
-    CombinedCatalog,
-    DirectoryCatalog,
-    GeneratedCatalog,
-    MemoryCatalog,
-    Mount,
-    Skill,
-    package_catalog,
-)
+from skillwire import ArchiveCatalog, CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, Skill
 from skillwire.catalog.files import FilesCatalog
 from skillwire.catalog.git import GitCatalog
 from skillwire.catalog.uri_map import UriMap
@@ -35,6 +26,7 @@ from skillwire.gateway.config import Plan
 from skillwire.gateway.store_tasks import ApprovalView, AuditLog
 from skillwire.gateway.upstream import prepare_entry
 from skillwire.host.approvals import Approvals, Policy, cannot_ask
+from skillwire.lowlevel import GeneratedCatalog, package_catalog
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.archive import pack

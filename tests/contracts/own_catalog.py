@@ -2,24 +2,10 @@
 
 from collections.abc import Mapping
 
-from skillwire import (
-    Catalog,
-    Change,
-    ChangeFeed,
-    ChangeStream,
-    DirectoryChild,
-    NotFoundError,
-    Page,
-    SkillEntry,
-    SkillFile,
-    build_entry,
-    digest_of,
-    format_uri,
-    page_of,
-    parse_skill_md,
-    parse_uri,
-    skill_md_uri,
-)
+from skillwire import Catalog, SkillEntry
+from skillwire.errors import NotFoundError
+from skillwire.lowlevel import build_entry, digest_of, format_uri, page_of, parse_skill_md, parse_uri, skill_md_uri
+from skillwire.types import Change, ChangeFeed, ChangeStream, DirectoryChild, Page, SkillFile
 
 
 class OwnCatalog(Catalog):

@@ -15,7 +15,7 @@ from skillwire.server.access import new_token
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from skillwire import SkillsClient
+    from skillwire.types import SkillsClient
 
 pytestmark = pytest.mark.anyio
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import anyio
 
-from skillwire import MemoryCatalog, Skill, SkillFile, Skills
+from skillwire import MemoryCatalog, Skill, Skills
 from skillwire.server.skills import build_server, serve_stdio
 from trees import skill_md
+
+if TYPE_CHECKING:
+    from skillwire.types import SkillFile
 
 
 class LyingCatalog(MemoryCatalog):

@@ -18,13 +18,14 @@ import pytest
 from e2e.installing import serving
 from e2e.talking import PATIENCE, gateway
 from rules import rule
-from skillwire import NotFoundError, connect
+from skillwire import connect
 from skillwire.cli.main import run
+from skillwire.errors import NotFoundError
 from starting import python_command, skillwire_command
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree
 
 if TYPE_CHECKING:
-    from skillwire import SkillsClient
+    from skillwire.types import SkillsClient
 
 
 @pytest.fixture

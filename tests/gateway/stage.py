@@ -19,9 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Mapping
     from pathlib import Path
 
-    from skillwire import Catalog, SkillsClient
+    from skillwire import Catalog
     from skillwire.client.remote import RemoteCatalog
     from skillwire.gateway.gateway import Gateway
+    from skillwire.types import SkillsClient
 
 SECONDS = 20
 TOPMOST = ["acme/billing/refunds", "acme/release", "flat", "odd-names", "windows"]

@@ -22,8 +22,9 @@ from gateway.stage import (
 )
 from host.stage import make_dynamic, rotate
 from rules import rule
-from skillwire import MemoryCatalog, NotFoundError, Skill, SkillHost, UpstreamError
+from skillwire import MemoryCatalog, Skill, SkillHost
 from skillwire.catalog.contract import no_directory, no_file, no_skill
+from skillwire.errors import NotFoundError, UpstreamError
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill.approval import contents_of, fingerprint
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree

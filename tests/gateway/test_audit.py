@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gateway.stage import flat_skill, gateway_of
-from skillwire import MemoryCatalog, StoreError
+from skillwire import MemoryCatalog
+from skillwire.errors import StoreError
 
 if TYPE_CHECKING:
     from pathlib import Path

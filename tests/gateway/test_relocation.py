@@ -10,8 +10,9 @@ from adversarial.adversary import HostileServer
 from adversarial.named_servers import speak_native, speak_sep2076
 from gateway.stage import client_of, flat_skill, gateway_of, source, until
 from rules import rule
-from skillwire import MemoryCatalog, NotFoundError, VerificationError
+from skillwire import MemoryCatalog
 from skillwire.catalog.verification import verify_catalog
+from skillwire.errors import NotFoundError, VerificationError
 from skillwire.gateway import upstream as provenance
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server

@@ -14,10 +14,11 @@ from adversarial.speaking import Refusal
 from gateway.stage import SECONDS, client_of, flat_skill, gateway_of, hostile, paths, small_catalog, source
 from http_server import serving_http
 from rules import rule
-from skillwire import FormatError, MemoryCatalog, NotFoundError, UpstreamError, VerificationError
+from skillwire import MemoryCatalog
 from skillwire.catalog.verification import verify_catalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.client.remote import RemoteCatalog
+from skillwire.errors import FormatError, NotFoundError, UpstreamError, VerificationError
 from skillwire.server.skills import Skills, build_server
 from skillwire.skill import digest_of
 from skillwire.skill.hidden import is_seen

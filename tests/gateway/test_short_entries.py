@@ -13,7 +13,7 @@ from gateway.stage import SECONDS, gateway_of, hostile, paths, source, until
 from gateway.test_approval_gate import ADMIT, FLAT, NOTES, approve
 from host.short import speak_archive, speak_digest, speak_manifest
 from rules import rule
-from skillwire import NotFoundError
+from skillwire.errors import NotFoundError
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from gateway.stage import SECONDS, client_of, gateway_of, hostile, paths, source
 from host.short import speak_manifest
 from host.stage import make_dynamic
 from rules import rule
-from skillwire import NotFoundError
 from skillwire.catalog.verification import verify_catalog
+from skillwire.errors import NotFoundError
 from skillwire.gateway import upstream as provenance
 from skillwire.gateway.snapshots import snapshot_label
 from skillwire.host.state import open_cache, open_store

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rules import rule
-from skillwire import FormatError
+from skillwire.errors import FormatError
 from skillwire.gateway.config import plan_gateway
 from skillwire.host.host import SkillHost
 

@@ -11,7 +11,7 @@ import pytest
 from adversarial.adversary import SMALL, HostileServer
 from host.stage import ALLOW, hosting
 from rules import rule
-from skillwire import RemoteCatalog
+from skillwire.types import RemoteCatalog
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from jsonschema import Draft202012Validator, ValidationError, validate
 
 from host.stage import Person, StagedHost, hosting, reference
 from rules import rule
-from skillwire import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.host.context import LIST, LOAD, READ, ToolShape, tool_definitions
+from skillwire.lowlevel import READ_RESOURCE_TOOL, READ_SKILL_TOOL
 from skillwire.store.sqlite import MemoryStore
 
 if TYPE_CHECKING:

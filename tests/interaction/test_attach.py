@@ -13,7 +13,8 @@ from mcp.shared.exceptions import MCPError
 from interaction.conftest import Wire
 from rotation import every_setting
 from rules import rule
-from skillwire import FormatError, MemoryCatalog, NotFoundError, Skill, SkillMeta
+from skillwire import MemoryCatalog, Skill, SkillMeta
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness
 from trees import SMALL_TREE_SKILLS, skill_md, small_tree, write_tree

@@ -15,19 +15,11 @@ from http_server import serving_app
 from interaction.conftest import Wire
 from interaction.test_changes import PATIENCE, Heard
 from rules import rule
-from skillwire import (
-    Access,
-    FormatError,
-    MemoryCatalog,
-    NotFoundError,
-    ProtocolError,
-    Skill,
-    Skills,
-    UpstreamError,
-    connect,
-)
+from skillwire import MemoryCatalog, Skill, Skills, connect
+from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.server.access import new_token
 from skillwire.server.skills import build_server
+from skillwire.types import Access
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -14,9 +14,11 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from http_server import serving_app, serving_config
-from skillwire import Access, FormatError, MemoryCatalog, Skill, Skills, catalog_page, connect, open_gateway
+from skillwire import MemoryCatalog, Skill, Skills, catalog_page, connect, open_gateway
+from skillwire.errors import FormatError
 from skillwire.server.access import JwtSettings, new_token
 from skillwire.server.http import listen
+from skillwire.types import Access
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 
     from starlette.types import ASGIApp
 
-    from skillwire import WebApp
+    from skillwire.types import WebApp
 
 pytestmark = pytest.mark.anyio
 

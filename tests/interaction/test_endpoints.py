@@ -8,8 +8,10 @@ import pytest
 from mcp import MCPError
 
 from rules import rule
-from skillwire import DialectPaths, Dialects, FormatError, Skills
+from skillwire import Skills
+from skillwire.errors import FormatError
 from skillwire.server.skills import build_server
+from skillwire.types import DialectPaths, Dialects
 from skillwire.wire.extension import EXTENSION_ID
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from interaction.conftest import Wire
 from interaction.test_access import ACCESS, TOKENS, caller, running
 from rules import rule
-from skillwire import ArchiveCatalog, CombinedCatalog, MemoryCatalog, Mount, Skill, SkillFile, SkillMeta, Skills
+from skillwire import ArchiveCatalog, CombinedCatalog, MemoryCatalog, Mount, Skill, SkillMeta, Skills
 from skillwire.server.skills import build_server
 from skillwire.skill.archive import pack, unpack
 from skillwire.skill.digest import digest_of
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from skillwire import Catalog
+    from skillwire.types import SkillFile
 
 pytestmark = pytest.mark.anyio
 INDEX = "skill://index.json"

@@ -17,7 +17,8 @@ from mcp_types import CallToolResult, EmptyResult, TextContent
 from interaction.native_caller import Caller
 from rotation import every_setting
 from rules import rule
-from skillwire import CombinedCatalog, FormatError, MemoryCatalog, Mount, Skill, SkillMeta, connect
+from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, SkillMeta, connect
+from skillwire.errors import FormatError
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills
 from skillwire.wire.extension import Freshness

@@ -15,12 +15,12 @@ from interaction.native_caller import Caller
 from interaction.native_server import KEY, build, native_tree
 from rotation import every_setting
 from rules import rule
-from skillwire import FormatError, SkillsClient
 from skillwire.catalog.memory import MemoryCatalog, Skill
-from skillwire.errors import NotFoundError
+from skillwire.errors import FormatError, NotFoundError
 from skillwire.server.activation import MAX_ACTIVE
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
+from skillwire.types import SkillsClient
 from skillwire.wire.meta import ACTIVATION
 from trees import skill_md, write_tree
 

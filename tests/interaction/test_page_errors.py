@@ -10,7 +10,8 @@ import pytest
 
 from interaction.page_stage import ACCESS, TOKENS, TREE, got, serving
 from rules import rule
-from skillwire import GeneratedCatalog, MemoryCatalog
+from skillwire import MemoryCatalog
+from skillwire.lowlevel import GeneratedCatalog
 from skillwire.skill.entry import Partial, Resource, SkillEntry
 from skillwire.web.catalog.skill import describe_amount, list_files
 from trees import skill_md, write_tree

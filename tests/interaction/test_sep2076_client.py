@@ -14,9 +14,12 @@ from interaction.conftest import AnyResult, Setting
 from interaction.named_tree import LABELS, LEFT_OUT, named_tree
 from rotation import every_setting
 from rules import rule
-from skillwire import NotFoundError, RemoteCatalog, SkillsExtension, VerificationError, connect
+from skillwire import connect
+from skillwire.errors import NotFoundError, VerificationError
+from skillwire.lowlevel import SkillsExtension
 from skillwire.server.dialect import Dialects
 from skillwire.server.skills import Skills, build_server
+from skillwire.types import RemoteCatalog
 from starting import skillwire_command
 from trees import replace_file, skill_md, write_tree
 

@@ -14,9 +14,11 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS
 from http_server import serving_http
 from interaction.conftest import Wire
 from rules import rule
-from skillwire import Dialects, FormatError, MemoryCatalog, Skill
+from skillwire import MemoryCatalog, Skill
 from skillwire.client.skills import SkillsClient
+from skillwire.errors import FormatError
 from skillwire.server.skills import Skills, build_server
+from skillwire.types import Dialects
 from trees import skill_md
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from interop.running import Era
-    from skillwire import SkillsClient
+    from skillwire.types import SkillsClient
 
 pytestmark = pytest.mark.anyio
 

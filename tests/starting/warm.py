@@ -23,7 +23,7 @@ import skillwire
 from skillwire.cli import main
 
 # Need packages that users may not have; is not to be imported.
-_LEFT_OUT = ("skillwire.host.adapters.", "skillwire.server.fastmcp_provider", "skillwire.__main__")
+_LEFT_OUT = ("skillwire.adapters.", "skillwire.server.fastmcp_provider", "skillwire.__main__")
 
 
 def import_everything(*modules: str) -> None:

@@ -11,10 +11,10 @@ from adversarial.expecting import refused
 from adversarial.host.origin import CANARY, HostileOrigin, assert_nothing_got_out, assert_refused
 from host.stage import ALLOW, NO, Person, StagedHost
 from rules import rule
-from skillwire import FormatError
 from skillwire.catalog.export import write_skill
 from skillwire.catalog.verification import read_verified
 from skillwire.client.remote import RemoteCatalog
+from skillwire.errors import FormatError
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

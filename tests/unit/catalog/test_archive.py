@@ -11,13 +11,14 @@ import pytest
 
 from archives import pack_tar_gz, pack_zip
 from rules import rule
-from skillwire import ArchiveCatalog, Change, CombinedCatalog, DirectoryCatalog, Mount, SkillMeta
+from skillwire import ArchiveCatalog, CombinedCatalog, DirectoryCatalog, Mount, SkillMeta
 from skillwire.bootstrap import open_folders
 from skillwire.catalog.archive import local_catalog
 from skillwire.catalog.visibility import VisibleCatalog
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
+from skillwire.types import Change
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

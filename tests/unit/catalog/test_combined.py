@@ -10,16 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rules import rule
-from skillwire import (
-    CombinedCatalog,
-    FormatError,
-    GeneratedCatalog,
-    MemoryCatalog,
-    Mount,
-    NotFoundError,
-    Skill,
-    UpstreamError,
-)
+from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
+from skillwire.errors import FormatError, NotFoundError, UpstreamError
+from skillwire.lowlevel import GeneratedCatalog
 from skillwire.skill import digest_of
 from trees import skill_md
 

@@ -11,7 +11,8 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import DirectoryCatalog, NotFoundError
+from skillwire import DirectoryCatalog
+from skillwire.errors import NotFoundError
 from skillwire.skill import digest_of
 from trees import skill_md, small_tree, write_tree
 

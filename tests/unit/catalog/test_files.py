@@ -9,7 +9,8 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import FilesCatalog, Limits, NotFoundError, UpstreamError
+from skillwire import FilesCatalog, Limits
+from skillwire.errors import NotFoundError, UpstreamError
 from trees import skill_md, small_tree
 
 if TYPE_CHECKING:

@@ -9,18 +9,9 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import (
-    CombinedCatalog,
-    FormatError,
-    GeneratedCatalog,
-    Limits,
-    MemoryCatalog,
-    Mount,
-    NotFoundError,
-    Skill,
-    SkillMeta,
-    UpstreamError,
-)
+from skillwire import CombinedCatalog, Limits, MemoryCatalog, Mount, Skill, SkillMeta
+from skillwire.errors import FormatError, NotFoundError, UpstreamError
+from skillwire.lowlevel import GeneratedCatalog
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

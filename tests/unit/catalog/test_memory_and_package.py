@@ -7,7 +7,9 @@ import pytest
 from anyio import to_thread
 
 from rules import rule
-from skillwire import FormatError, MemoryCatalog, NotFoundError, Skill, SkillMeta, package_catalog
+from skillwire import MemoryCatalog, Skill, SkillMeta
+from skillwire.errors import FormatError, NotFoundError
+from skillwire.lowlevel import package_catalog
 from trees import skill_md
 
 pytestmark = pytest.mark.anyio

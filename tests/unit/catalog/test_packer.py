@@ -9,26 +9,16 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import (
-    CombinedCatalog,
-    MemoryCatalog,
-    Mount,
-    NotFoundError,
-    Partial,
-    RemoteCatalog,
-    Skill,
-    SkillFile,
-    Skills,
-    VerificationError,
-    connect,
-)
+from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill, Skills, connect
 from skillwire.catalog.packer import FORMS, Packer
 from skillwire.catalog.visibility import VisibleCatalog
+from skillwire.errors import NotFoundError, VerificationError
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.server.skills import build_server
 from skillwire.skill.archive import unpack
 from skillwire.skill.digest import digest_of
 from skillwire.skill.entry import DYNAMIC
+from skillwire.types import Partial, RemoteCatalog, SkillFile
 from trees import skill_md
 
 if TYPE_CHECKING:

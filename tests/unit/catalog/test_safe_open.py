@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from rules import rule
-from skillwire import LimitError
 from skillwire.catalog import safe_open
 from skillwire.catalog.safe_open import LocalFile, Stamp
+from skillwire.errors import LimitError
 from skillwire.limits import DEFAULT_LIMITS
 from trees import write_tree
 

@@ -8,18 +8,10 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import (
-    CombinedCatalog,
-    FormatError,
-    MemoryCatalog,
-    Mount,
-    NotFoundError,
-    ProtocolError,
-    Skill,
-    UpstreamError,
-)
+from skillwire import CombinedCatalog, MemoryCatalog, Mount, Skill
 from skillwire.catalog.template import TemplateCatalog
 from skillwire.catalog.visibility import VisibleCatalog
+from skillwire.errors import FormatError, NotFoundError, ProtocolError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from trees import skill_md, write_tree
 

@@ -8,8 +8,9 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, NotFoundError, Skill
+from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, Skill
 from skillwire.catalog.visibility import VisibleCatalog
+from skillwire.errors import NotFoundError
 from trees import skill_md, write_tree
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from skillwire.cli.verify import verify_and_print
 from trees import skill_md
 
 if TYPE_CHECKING:
-    from skillwire import SkillFile
+    from skillwire.types import SkillFile
 
 pytestmark = pytest.mark.anyio
 

@@ -8,7 +8,8 @@ from typing import Any, cast
 import pytest
 
 from rules import rule
-from skillwire import MemoryCatalog, NotFoundError, Skill
+from skillwire import MemoryCatalog, Skill
+from skillwire.errors import NotFoundError
 from skillwire.gateway.federation import FederatedCatalog, Upstream
 from skillwire.skill.uri import NAMED_SCHEME
 from trees import skill_md

@@ -9,19 +9,11 @@ import anyio
 import pytest
 
 from rules import rule
-from skillwire import (
-    CombinedCatalog,
-    DirectoryCatalog,
-    GeneratedCatalog,
-    MemoryCatalog,
-    Mount,
-    Skill,
-    SkillMeta,
-    StoreError,
-    UpstreamError,
-)
+from skillwire import CombinedCatalog, DirectoryCatalog, MemoryCatalog, Mount, Skill, SkillMeta
 from skillwire.catalog.visibility import VisibleCatalog
+from skillwire.errors import StoreError, UpstreamError
 from skillwire.limits import Limits
+from skillwire.lowlevel import GeneratedCatalog
 from skillwire.search import fts5
 from skillwire.search.index import SearchIndex
 from trees import skill_md, write_tree

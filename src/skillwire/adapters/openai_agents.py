@@ -8,7 +8,7 @@ import json
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, cast
 
-from skillwire.host.adapters import missing
+from skillwire.adapters import missing
 
 try:
     from agents import Agent, CustomTool, FunctionTool, Handoff, LocalShellTool, ShellTool, UserError

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from skillwire.host.adapters import missing
+from skillwire.adapters import missing
 
 try:
     from langchain.agents.middleware import AgentMiddleware

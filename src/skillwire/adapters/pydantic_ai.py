@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic_core import SchemaValidator, core_schema
 
-from skillwire.host.adapters import missing
+from skillwire.adapters import missing
 from skillwire.host.context import LOAD
 
 try:

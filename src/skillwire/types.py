@@ -1,0 +1,37 @@
+"""The types that appear in the signatures and results of the public API, for annotations and checks."""
+
+from skillwire.catalog.contract import Change as Change
+from skillwire.catalog.contract import ChangeFeed as ChangeFeed
+from skillwire.catalog.contract import ChangeStream as ChangeStream
+from skillwire.catalog.contract import DirectoryChild as DirectoryChild
+from skillwire.catalog.contract import Page as Page
+from skillwire.catalog.contract import SkillFile as SkillFile
+from skillwire.client.connect import Discovered as Discovered
+from skillwire.client.dialects.named import Activation as Activation
+from skillwire.client.dialects.named import NamedSkill as NamedSkill
+from skillwire.client.entry_table import Refresh as Refresh
+from skillwire.client.remote import RemoteCatalog as RemoteCatalog
+from skillwire.client.skills import Listing as Listing
+from skillwire.client.skills import SkillsClient as SkillsClient
+from skillwire.client.skills import UnverifiedFile as UnverifiedFile
+from skillwire.gateway.gateway import Gateway as Gateway
+from skillwire.host.conversation import Conversation as Conversation
+from skillwire.host.results import LoadedFile as LoadedFile
+from skillwire.host.results import LoadedSkill as LoadedSkill
+from skillwire.host.results import OriginStatus as OriginStatus
+from skillwire.host.results import Refusal as Refusal
+from skillwire.host.results import SkillStatus as SkillStatus
+from skillwire.host.results import ToolResult as ToolResult
+from skillwire.server.access import Access as Access
+from skillwire.server.dialect import Dialects as Dialects
+from skillwire.server.http import DialectPaths as DialectPaths
+from skillwire.server.http import WebApp as WebApp
+from skillwire.skill.approval import Approval as Approval
+from skillwire.skill.entry import Partial as Partial
+from skillwire.skill.entry import Resource as Resource
+from skillwire.skill.frontmatter import SkillDocument as SkillDocument
+from skillwire.skill.model import TokenEstimate as TokenEstimate
+from skillwire.skill.review import Review as Review
+from skillwire.skill.uri import SkillUri as SkillUri
+from skillwire.skill.verify import VerifiedFile as VerifiedFile
+from skillwire.skill.verify import VerifiedSkill as VerifiedSkill
