@@ -95,19 +95,23 @@ VERIFICATION = [
             "return None if wanted else None",
         ),
         (
-            "entry-fold-without-normalisation",
+            "entry-overlooks-missing-digests",
+            "if not self.files or any(resource.digest is None for resource in self.files):",
+            "if not self.files:",
+        ),
+    ),
+    *rows(
+        "skill/uri.py",
+        "tests/unit/skill/test_entry.py",
+        (
+            "fold-without-normalisation",
             'return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())',
             "return path.casefold()",
         ),
         (
-            "entry-fold-without-case",
+            "fold-without-case",
             'unicodedata.normalize("NFC", path).casefold())',
             'unicodedata.normalize("NFC", path))',
-        ),
-        (
-            "entry-overlooks-missing-digests",
-            "if not self.files or any(resource.digest is None for resource in self.files):",
-            "if not self.files:",
         ),
     ),
     *rows(
@@ -537,7 +541,7 @@ HOST = [
     *rows(
         "host/names.py",
         "tests/host/test_names.py",
-        ("names-differ-by-case-only", "from skillwire.skill.entry import fold\n", "fold = str\n"),
+        ("names-differ-by-case-only", "import fold, parse_uri\n", "import parse_uri\n\nfold = str\n"),
         ("names-imitate-labels", 'return name.isascii() and ":" not in name', "return name.isascii()"),
         ("names-look-like-others", 'return name.isascii() and ":" not in name', 'return ":" not in name'),
         ("names-first-one-wins", "        if len(found) == 1:\n", "        if found:\n"),

@@ -16,7 +16,7 @@ from rules import rule
 from skillwire.errors import FormatError, LimitError
 from skillwire.limits import Limits
 from skillwire.skill.archive import ArchiveFormat, unpack
-from skillwire.skill.entry import fold
+from skillwire.skill.uri import fold
 
 SEGMENT = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\"), min_size=1, max_size=9

@@ -16,8 +16,8 @@ from property.budget import FEWER
 from rules import rule
 from skillwire.errors import FormatError
 from skillwire.skill.digest import digest_of, is_digest
-from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, fold, parse_entry
-from skillwire.skill.uri import is_within, parse_uri, skill_root
+from skillwire.skill.entry import DYNAMIC, SkillEntry, SkillMeta, build_entry, parse_entry
+from skillwire.skill.uri import fold, is_within, parse_uri, skill_root
 
 SEGMENT = st.text(
     st.characters(codec="utf-8", exclude_categories=("Cc", "Cs"), exclude_characters="/\\"), min_size=1, max_size=8

@@ -21,7 +21,8 @@ from anyio import to_thread
 from skillwire.catalog.verification import read_verified
 from skillwire.errors import FormatError, UpstreamError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.entry import collisions, fold
+from skillwire.skill.entry import collisions
+from skillwire.skill.uri import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping

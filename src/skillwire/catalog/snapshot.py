@@ -33,9 +33,9 @@ from skillwire.errors import FormatError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
 from skillwire.skill.declarations import check_declared
 from skillwire.skill.diagnostics import Diagnostic, from_error
-from skillwire.skill.entry import DEFAULT_META, SkillMeta, build_entry, collisions, fold
+from skillwire.skill.entry import DEFAULT_META, SkillMeta, build_entry, collisions
 from skillwire.skill.frontmatter import SkillDocument, check_frontmatter, parse_skill_md
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, parse_uri
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, fold, format_uri, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set

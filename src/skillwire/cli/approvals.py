@@ -38,9 +38,10 @@ from skillwire.cli.host_session import (
     system_user,
 )
 from skillwire.cli.printer import Printer, counted, line, listed, moment, short_digest, stamp
-from skillwire.cli.prompts import can_ask, confirm, page, path_inside, source_rows
+from skillwire.cli.prompts import can_ask, confirm, page, source_rows
 from skillwire.cli.questions import questions
 from skillwire.errors import ApprovalError, FormatError, NotFoundError, OriginError
+from skillwire.skill.uri import SKILL_MD
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -139,9 +140,7 @@ async def _review(host: SkillHost, arguments: Arguments, printer: Printer) -> in
 
 
 async def _show_file(host: SkillHost, found: NamedEntry, arguments: Arguments, printer: Printer) -> int:
-    uris = {
-        path_inside(found.entry.uri, uri): uri for uri in (found.entry.uri, *(f.uri for f in found.entry.files))
-    }
+    uris = {SKILL_MD: found.entry.uri, **{file.path or file.uri: file.uri for file in found.entry.files}}
     if arguments.file not in uris:
         known = ", ".join(map(line, uris))
         raise FormatError(
@@ -171,7 +170,7 @@ def _document(
     from skillwire.skill.model import estimate_tokens
 
     entry, facts = request.entry, asdict(request.summary)
-    files = [{"path": path_inside(entry.uri, file.uri), **file._asdict()} for file in entry.files]
+    files = [{**file._asdict(), "path": file.path or file.uri} for file in entry.files]
     return {
         **facts,
         "hidden": [find._asdict() for find in request.summary.hidden],

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from skillwire.cli.command import Arguments, check_name, option
 from skillwire.cli.host_session import host_words, system_user
 from skillwire.cli.printer import Printer, line, listed
-from skillwire.cli.prompts import can_ask, confirm, page, path_inside
+from skillwire.cli.prompts import can_ask, confirm, page
 from skillwire.errors import ApprovalError, FormatError, UpstreamError
+from skillwire.skill.uri import path_in_skill
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
@@ -147,12 +148,13 @@ async def _diff(host: SkillHost, found: NamedEntry, approval: Approval) -> Async
     if change is None or host.cache is None or not origin.is_connected:
         return
     for uri in change.rotated:
+        path = path_in_skill(found.entry.uri, uri) or uri
         old = await to_thread.run_sync(host.cache.get, origin.label, uri, before[uri])
         if old is None:
-            yield f"~ {path_inside(found.entry.uri, uri)}: the approved version is not in the cache any more"
+            yield f"~ {path}: the approved version is not in the cache any more"
             continue
         new = (await origin.fetch(found.entry, uri)).data
-        for text in compared(path_inside(found.entry.uri, uri), old, new):
+        for text in compared(path, old, new):
             yield text
 
 
@@ -176,8 +178,15 @@ def compared(path: str, old: bytes, new: bytes) -> Iterator[str]:
 
 def print_file_command(found: NamedEntry, arguments: Arguments, printer: Printer) -> None:
     """Print the command that shows another file."""
-    others = [file.uri for file in found.entry.files if file.uri != found.entry.uri]
+    others = [file.path or file.uri for file in found.entry.files if file.uri != found.entry.uri]
     if others:
-        path = path_inside(found.entry.uri, others[0])
-        words = ["skillwire", "approvals", "show", line(found.name), "--file", line(path), *host_words(arguments)]
+        words = [
+            "skillwire",
+            "approvals",
+            "show",
+            line(found.name),
+            "--file",
+            line(others[0]),
+            *host_words(arguments),
+        ]
         printer.talk(f"to see another file: {shlex.join(words)}")

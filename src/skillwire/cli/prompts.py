@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from skillwire.cli.host_session import system_user
 from skillwire.cli.printer import Printer, counted, cut_line, line, listed, moment, size_of, visible
+from skillwire.skill.uri import path_in_skill
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -312,7 +313,7 @@ def _link_rows(link: ExternalLink) -> Iterator[str]:
 
 
 def _files(entry: SkillEntry) -> list[str]:
-    paths = [line(path_inside(entry.uri, file.uri)) for file in entry.files]
+    paths = [line(file.path or file.uri) for file in entry.files]
     width = min(max(map(len, paths), default=0), _WIDEST_PATH)
     return [
         f"{path:{width}}  {'?' if file.size is None else size_of(file.size):>9}  {file.digest or 'no digest'}"
@@ -334,7 +335,7 @@ def _changes(request: ApprovalRequest) -> list[str]:
         return []
     change, uri = request.change, request.entry.uri
     marked = [("+ ", change.added), ("- ", change.removed), ("~ ", change.rotated)]
-    files = [f"{mark}{path_inside(uri, file)}" for mark, found in marked for file in found]
+    files = [f"{mark}{path_in_skill(uri, file) or file}" for mark, found in marked for file in found]
     described = ["~ the server describes the skill differently"] if change.has_other_frontmatter else []
     return [*described, *files, *(f"| {text}" for text in request.diff)]
 
@@ -344,10 +345,3 @@ def _style(row: str) -> str:
     if row.startswith("| "):
         return _STYLES.get(row[2:3], "")
     return _STYLES.get(row[:1], "") if row[1:2] == " " else ""
-
-
-def path_inside(skill: str, uri: str) -> str:
-    """Return the path of a file inside the skill whose ``SKILL.md`` is ``skill``."""
-    from skillwire.skill.uri import parse_uri
-
-    return "/".join(parse_uri(uri).segments[len(parse_uri(skill).segments) - 1 :])

@@ -21,7 +21,7 @@ from skillwire.errors import FormatError, NotFoundError, ProtocolError
 
 if TYPE_CHECKING:
     from skillwire.catalog.contract import Catalog
-    from skillwire.skill import SkillEntry, SkillUri
+    from skillwire.skill import SkillEntry
 
 
 @verb(
@@ -89,7 +89,6 @@ def _print(entry: SkillEntry, printer: Printer, *, verbose: bool) -> None:
     import json
 
     from skillwire.skill.model import estimate_tokens
-    from skillwire.skill.uri import parse_uri, skill_root
 
     printer.data(f"uri: {visible(entry.uri)}")
     for key, value in entry.frontmatter.items():
@@ -106,21 +105,12 @@ def _print(entry: SkillEntry, printer: Printer, *, verbose: bool) -> None:
         return
     more = "" if entry.is_complete else ", possibly more"
     printer.data(f"files: {counted(len(entry.files), 'file')}{more}, {size_of(entry.size)}")
-    root = skill_root(parse_uri(entry.uri))
     rows = [
         (
-            visible(_place(root, file.uri)),
+            visible(file.path or file.uri),
             "" if file.size is None else size_of(file.size),
             short_digest(file.digest or "", whole=verbose),
         )
         for file in entry.files
     ]
     printer.table(("file", "size", "digest"), rows)
-
-
-def _place(root: SkillUri, uri: str) -> str:
-    """Return the path of a file in its skill, or its URI if it is outside, as for skills known by name."""
-    from skillwire.skill.uri import is_within, parse_uri
-
-    file = parse_uri(uri)
-    return "/".join(file.segments[len(root.segments) :]) if is_within(root, file) else uri

@@ -44,7 +44,7 @@ from skillwire.client.servers import parse_server
 from skillwire.errors import FormatError, NotFoundError
 from skillwire.host.state import label_for, labelled_servers
 from skillwire.skill.digest import is_digest
-from skillwire.skill.entry import fold
+from skillwire.skill.uri import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

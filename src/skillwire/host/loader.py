@@ -24,9 +24,8 @@ from skillwire.errors import (
 from skillwire.host.approvals import ApprovalRequest, Approvals, declines
 from skillwire.host.origins import ServerOrigin, has_other
 from skillwire.skill.approval import Approval, covers, file_digests, has_contents, tool_grant
-from skillwire.skill.entry import path_inside
 from skillwire.skill.review import review_entry, with_text, with_unread
-from skillwire.skill.uri import is_within, parse_uri, reference_kind, resolve_reference, skill_root
+from skillwire.skill.uri import is_within, parse_uri, path_in_skill, reference_kind, resolve_reference, skill_root
 from skillwire.skill.verify import STALE, VerifiedFile, expect_file, verify_file, verify_frontmatter
 from skillwire.telemetry import event
 
@@ -351,7 +350,7 @@ class Loader:
         skill_md = await self.read_unapproved(origin, entry, entry.uri)
         for uri in dict.fromkeys([entry.uri, *(file.uri for file in entry.files)]):
             content = skill_md if uri == entry.uri else await self.read_unapproved(origin, entry, uri)
-            path = path_inside(entry.uri, content.uri)
+            path = path_in_skill(entry.uri, content.uri)
             if len(content.data) > self._limits.max_checked_text:
                 review = with_unread(review, path)
                 continue

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from skillwire.errors import NotFoundError, OriginError
-from skillwire.skill.entry import fold
 from skillwire.skill.hidden import is_seen
-from skillwire.skill.uri import parse_uri
+from skillwire.skill.uri import fold, parse_uri
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from skillwire.client.servers import read_servers
 from skillwire.errors import FormatError
-from skillwire.skill.entry import fold
+from skillwire.skill.uri import fold
 from skillwire.store.content_cache import ContentCache, check_place
 from skillwire.store.sqlite import SqliteStore
 

@@ -32,7 +32,6 @@ from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
 from skillwire.skill.frontmatter import parse_skill_md
 from skillwire.skill.review import Review, review_entry, with_nested, with_text, with_unread
-from skillwire.skill.uri import path_in_skill
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Mapping
@@ -93,7 +92,7 @@ async def fetch(catalog: Catalog, entry: SkillEntry, on_file: Callable[[int], No
 
 def promised_digests(entry: SkillEntry) -> dict[str, str]:
     """V7: return the digests of ``entry`` by path, which must cover every file."""
-    digests = {path_in_skill(entry.uri, file.uri): file.digest for file in entry.files if file.digest is not None}
+    digests = {file.path or file.uri: file.digest for file in entry.files if file.digest is not None}
     if not entry.is_complete or len(digests) != len(entry.files):
         raise VerificationError(
             "skill-unverifiable",

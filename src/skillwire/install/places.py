@@ -28,7 +28,7 @@ from skillwire.errors import FormatError, SkillwireError, StoreError
 from skillwire.install.agents import AGENTS, SHARED_EVERYWHERE, SHARED_PROJECT, find_agent, locate, shown
 from skillwire.limits import DEFAULT_LIMITS
 from skillwire.skill.digest import digest_of
-from skillwire.skill.entry import fold
+from skillwire.skill.uri import fold
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping

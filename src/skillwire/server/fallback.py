@@ -25,7 +25,15 @@ from skillwire.limits import DEFAULT_LIMITS, MIB
 from skillwire.server.dialect import server_pages
 from skillwire.skill.hidden import encode_hidden
 from skillwire.skill.model import text_for_model
-from skillwire.skill.uri import SKILL_MD, SkillUri, is_within, parse_uri, resolve_reference, segment_problem
+from skillwire.skill.uri import (
+    SKILL_MD,
+    SkillUri,
+    is_within,
+    parse_uri,
+    path_in_skill,
+    resolve_reference,
+    segment_problem,
+)
 from skillwire.wire import fallback as wire
 from skillwire.wire.errors import to_rpc_error
 from skillwire.wire.extension import EXTENSION_ID, Freshness, completion_result
@@ -304,7 +312,7 @@ class SkillTools:
     async def _read(self, entry: SkillEntry, path: str) -> list[Block]:
         label = await self._served.label(entry)
         for place in _meanings(entry, path, label):
-            inside = wire.relative_path(entry, str(place))
+            inside = path_in_skill(entry.uri, str(place))
             with suppress(NotFoundError):
                 file = await self._file(entry, str(place))
                 return [wire.text_block(wire.file_text(self._server, label, inside, file)), wire.file_block(file)]
@@ -313,7 +321,7 @@ class SkillTools:
                 is_more = page.next_cursor is not None
                 text = wire.folder_text(self._server, label, inside, page.items, more=is_more)
                 return [wire.text_block(text)]
-        known = [wire.relative_path(entry, file.uri) for file in entry.files[:_MAX_COMPARED]]
+        known = [file.path for file in entry.files[:_MAX_COMPARED]]
         similar = get_close_matches(path[:200], known, _SIMILAR_FILES)
         raise NotFoundError(
             "file-unknown", f"the skill {label!r:.100} has no file {path!r:.100}", wire.file_hint(label, similar)

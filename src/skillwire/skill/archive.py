@@ -23,8 +23,7 @@ from zlib import crc32
 
 from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.limits import DEFAULT_LIMITS, Limits
-from skillwire.skill.entry import fold
-from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, format_uri, segment_problem
+from skillwire.skill.uri import DEFAULT_SCHEME, SKILL_MD, fold, format_uri, segment_problem
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping

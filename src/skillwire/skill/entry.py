@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import re
-import unicodedata
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, cast
 
@@ -26,9 +25,11 @@ from skillwire.skill.uri import (
     NAMED_SCHEME,
     SKILL_MD,
     SkillUri,
+    fold,
     format_uri,
     is_within,
     parse_uri,
+    path_in_skill,
     skill_md_uri,
     skill_root,
 )
@@ -127,7 +128,7 @@ class SkillEntry:
 
     def __post_init__(self) -> None:
         if not all(file.path for file in self.files):
-            files = tuple(file._replace(path=path_inside(self.uri, file.uri)) for file in self.files)
+            files = tuple(file._replace(path=path_in_skill(self.uri, file.uri)) for file in self.files)
             resources = replace(self.resources, known=files) if isinstance(self.resources, Partial) else files
             object.__setattr__(self, "resources", resources)
 
@@ -262,15 +263,6 @@ def file_to_json(file: Resource) -> dict[str, Any]:
     return {"uri": file.uri, "digest": file.digest, "size": file.size}
 
 
-def path_inside(skill_uri: str, uri: str) -> str:
-    """The decoded path of a file inside the skill at ``skill_uri``; empty if it is not inside."""
-    try:
-        around, place = skill_root(parse_uri(skill_uri)), parse_uri(uri)
-    except FormatError:
-        return ""
-    return "/".join(place.segments[len(around.segments) :]) if is_within(around, place) else ""
-
-
 def given_arguments(entry: SkillEntry) -> dict[str, str]:
     """P2: the arguments given for ``entry``; ``ProtocolError`` if required ones are missing."""
     missing = [name for name, value in entry.arguments.items() if value is None]
@@ -286,13 +278,6 @@ def given_arguments(entry: SkillEntry) -> dict[str, str]:
             missing=tuple(missing),
         )
     return {name: value for name, value in entry.arguments.items() if value is not None}
-
-
-def fold(path: str) -> str:
-    """``path`` as a case-insensitive, normalising file system compares it. Equal results collide there (B5)."""
-    if path.isascii():
-        return path.lower()
-    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def collisions(paths: Iterable[str]) -> Iterator[tuple[str, str]]:

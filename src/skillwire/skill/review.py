@@ -79,8 +79,7 @@ class Review:
 
 def review_entry(entry: SkillEntry) -> Review:
     """The facts in the entry."""
-    root = skill_root(parse_uri(entry.uri))
-    paths = [("/".join(parse_uri(f.uri).segments[len(root.segments) :]), f.size) for f in entry.files]
+    paths = [(file.path or file.uri, file.size) for file in entry.files]
     names = [find for path, _ in paths for find in _hidden_in(path, f"the name {path!r:.80}")]
     return Review(
         uri=entry.uri,

@@ -11,6 +11,7 @@ The first segment has the position of the host in a network URI. It is a name li
 from __future__ import annotations
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
@@ -117,12 +118,19 @@ def is_within(root: SkillUri, uri: SkillUri) -> bool:
 
 
 def path_in_skill(skill: str, uri: str) -> str:
-    """The path of a file in the skill whose ``SKILL.md`` is at ``skill``; its URI if it is outside (P4)."""
+    """The path of a file in the skill whose ``SKILL.md`` is at ``skill``; empty if the file is outside (P4)."""
     try:
         root, place = skill_root(parse_uri(skill)), parse_uri(uri)
     except FormatError:
-        return uri
-    return "/".join(place.segments[len(root.segments) :]) if is_within(root, place) else uri
+        return ""
+    return "/".join(place.segments[len(root.segments) :]) if is_within(root, place) else ""
+
+
+def fold(path: str) -> str:
+    """``path`` as a case-insensitive, normalising file system compares it. Equal results collide there (B5)."""
+    if path.isascii():
+        return path.lower()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", path).casefold())
 
 
 def parse_path(text: str) -> str:

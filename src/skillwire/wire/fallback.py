@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any, cast
 from skillwire.errors import FormatError
 from skillwire.skill.hidden import encode_hidden, without_hidden
 from skillwire.skill.model import text_for_model
-from skillwire.skill.uri import parse_uri
 from skillwire.wire.extension import media_type, read_result
 
 if TYPE_CHECKING:
@@ -304,21 +303,13 @@ def file_hint(label: str, near: Sequence[str]) -> str:
     return f"{meant}{_call(READ, skill=label, path='.')} lists the files of the skill"
 
 
-def relative_path(entry: SkillEntry, uri: str) -> str:
-    """The path in the skill ``entry`` of the file or folder at ``uri``; empty for the root of the skill."""
-    depth = len(parse_uri(entry.uri).segments) - 1
-    return "/".join(parse_uri(uri).segments[depth:])
-
-
 def _files_text(label: str, entry: SkillEntry) -> str:
     if entry.is_dynamic:
         return f"Its other files are generated on request: {_call(READ, skill=label, path='.')} lists them."
     others = [file for file in entry.files if file.uri != entry.uri]
     if not others:
         return "It has no other files."
-    shown = [
-        f"- {encode_hidden(relative_path(entry, file.uri))}{_size(file.size)}" for file in others[:_SHOWN_FILES]
-    ]
+    shown = [f"- {encode_hidden(file.path)}{_size(file.size)}" for file in others[:_SHOWN_FILES]]
     hidden = len(others) - len(shown)
     if hidden:
         shown.append(f"- and {hidden} more: {_call(READ, skill=label, path='.')} lists the first of them")

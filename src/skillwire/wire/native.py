@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 from mcp_types import RequestParams
 
-from skillwire.skill.uri import SKILL_MD, parse_uri
+from skillwire.skill.uri import SKILL_MD
 from skillwire.wire.extension import media_type, resource_annotations, skill_resource
 from skillwire.wire.meta import URI, file_meta
 
@@ -94,11 +94,10 @@ def _file(entry: SkillEntry, file: Resource) -> dict[str, Any]:
     meta = {**entry.meta.meta, **file_meta(file)}
     if file.uri == entry.uri:
         return {**skill_resource(entry), "_meta": meta}
-    path = parse_uri(file.uri).path.removeprefix(f"{entry.path}/")
-    name = path.rpartition("/")[2]
+    name = file.path.rpartition("/")[2]
     return {
         "uri": file.uri,
-        "name": path,
+        "name": file.path,
         "mimeType": media_type(name),
         **({} if file.size is None else {"size": file.size}),
         "annotations": resource_annotations("" if name == SKILL_MD else name, entry.modified, entry.meta),

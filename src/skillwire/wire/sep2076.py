@@ -86,7 +86,7 @@ def parse_dependencies(skill: Mapping[str, Any]) -> tuple[str, Dependencies]:
 def files_of(entry: SkillEntry, body: str) -> list[dict[str, Any]]:
     """P2, P4: the files that ``body`` links to, in their order, then the others, sorted. Not ``SKILL.md``."""
     root = skill_root(parse_uri(entry.uri))
-    known = {_path(root, file.uri): file for file in entry.files}
+    known = {file.path: file for file in entry.files}
     linked = _linked(root, body)
     if not entry.is_dynamic:
         linked = {path: link for path, link in linked.items() if path in known}
@@ -145,7 +145,3 @@ def _argument(argument: Argument) -> dict[str, Any]:
     fields = {"title": argument.title, "description": argument.description}
     given = {name: value for name, value in fields.items() if value is not None}
     return {"name": argument.name, **given, "required": argument.required}
-
-
-def _path(root: SkillUri, uri: str) -> str:
-    return "/".join(parse_uri(uri).segments[len(root.segments) :])

@@ -130,7 +130,7 @@ async def list_files(catalog: Catalog, entry: SkillEntry) -> list[File]:
         times = {uri: modified for uri, _, modified in there}
         known = known or [(uri, None, size) for uri, size, _ in there]
     files = [
-        File(parse_uri(uri).path, path_in_skill(entry.uri, uri), uri, digest, size, times.get(uri))
+        File(parse_uri(uri).path, path_in_skill(entry.uri, uri) or uri, uri, digest, size, times.get(uri))
         for uri, digest, size in known
     ]
     return sorted(files, key=lambda file: (file.uri != entry.uri, file.path))

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from starlette.routing import Route
 
 from skillwire.skill.approval import file_digests
-from skillwire.skill.entry import fold
+from skillwire.skill.uri import fold
 from skillwire.web.desk.decisions import STATES, is_unreachable, question_key, state_of
 from skillwire.web.desk.responses import page_response, skill_url
 

@@ -169,7 +169,7 @@ def _scan_texts(entry: SkillEntry, held: HeldFiles) -> Review:
     """Find hidden text and links in every text file. Runs in a thread, because a server chooses the amount."""
     review = review_entry(entry)
     for uri, content in sorted(held.files.items()):
-        path = path_in_skill(entry.uri, uri)
+        path = path_in_skill(entry.uri, uri) or uri
         if len(content.data) > DEFAULT_LIMITS.max_checked_text:
             review = with_unread(review, path)
             continue
@@ -190,7 +190,7 @@ def _text(held: HeldFiles, uri: str) -> str | None:
 def _file_rows(skill: NamedEntry, review: Review, held: HeldFiles) -> Iterator[FileRow]:
     label, entry, scripts = skill.origin.label, skill.entry, set(review.scripts)
     for file in entry.files:
-        path = path_in_skill(entry.uri, file.uri)
+        path = file.path or file.uri
         url, error = skill_url(label, entry.uri, "file", path=path), held.errors.get(file.uri)
         yield FileRow(path, file.size, file.digest, url, path in scripts, error)
 
@@ -201,7 +201,7 @@ async def _changes(
     """Every added, removed or changed file, with a diff if both versions are available."""
     before, entry, found = file_digests(previous.contents), skill.entry, list[FileChange]()
     for uri in sorted({*change.rotated, *change.added, *change.removed}, key=lambda uri: (uri != entry.uri, uri)):
-        path, content, old = path_in_skill(entry.uri, uri), held.files.get(uri), None
+        path, content, old = path_in_skill(entry.uri, uri) or uri, held.files.get(uri), None
         kind = "added" if uri in change.added else "removed" if uri in change.removed else "changed"
         if kind != "added" and host.cache is not None:
             old = await to_thread.run_sync(host.cache.get, skill.origin.label, uri, before[uri])

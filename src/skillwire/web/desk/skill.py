@@ -237,7 +237,7 @@ async def _find_file(desk: Desk, request: Request) -> tuple[NamedEntry, str, str
     found, wanted = await desk.requested_skill(request), request.query_params.get("path", "")
     uris = [file.uri for file in found.entry.files] or [found.entry.uri]
     for uri in uris:
-        if path_in_skill(found.entry.uri, uri) == wanted:
+        if (path_in_skill(found.entry.uri, uri) or uri) == wanted:
             return found, uri, wanted
     raise NotFoundError(
         "file-unlisted",
@@ -259,9 +259,7 @@ def _link_in(origin: str, entry: SkillEntry, uri: str) -> Callable[[str], str | 
             file = None if place is None else entry.resource(str(place))
         except SkillwireError:
             return None
-        return (
-            None if file is None else skill_url(origin, entry.uri, "file", path=path_in_skill(entry.uri, file.uri))
-        )
+        return None if file is None else skill_url(origin, entry.uri, "file", path=file.path or file.uri)
 
     return link
 
@@ -288,7 +286,7 @@ def _question_routes(desk: Desk) -> list[BaseRoute]:
             review=review,
             requests=other_requests(review),
             hidden=tuple(dict.fromkeys([*review.hidden, *asked.hidden])),
-            files=[(path_in_skill(asked.entry.uri, file.uri), file.size) for file in asked.entry.files],
+            files=[(file.path or file.uri, file.size) for file in asked.entry.files],
             offered=(*review.tools, EXECUTE) if asked.kind == "load" else (),
             execute=EXECUTE,
             here=here,
