@@ -22,14 +22,14 @@ share no subjects (Z7): an issuer chooses its own names, so they get the prefix 
 from __future__ import annotations
 
 import hashlib
-import re
 import secrets
 import tomllib
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 from anyio import to_thread
 from mcp.server.auth.provider import AccessToken
+from pydantic import AfterValidator, BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from skillwire.catalog.visibility import EVERYTHING
 from skillwire.errors import FormatError, NotFoundError
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
 
 JWT = "jwt:"  # the prefix of the subjects of JSON web tokens
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "ES256", "ES384", "ES512", "EdDSA"]
-_URL = re.compile(r"https?://[A-Za-z0-9.:\[\]-]+(/\S*)?\Z")
-_HEX_DIGEST = re.compile(r"[0-9a-f]{64}\Z")
 _MAX_TOKEN = 16 * 1024
 
 
@@ -94,79 +92,62 @@ def digest_token(token: str) -> str:
 def read_access(path: Path) -> Access:
     """Read an access file. The ``FormatError`` names the invalid part."""
     try:
-        data = tomllib.loads(path.read_text())
+        file = _AccessFile.model_validate(tomllib.loads(path.read_text()))
     except OSError as error:
         raise NotFoundError(
             "access-file-unknown", f"the access file {path.name!r} cannot be read", "give the path of a TOML file"
         ) from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _invalid(f"the access file is not TOML: {error}") from error
-    unknown = data.keys() - {"token", "jwt", "see"}
-    if unknown:
-        raise _invalid(f"the access file has unknown parts: {', '.join(sorted(unknown))}")
-    if "see" in data and "jwt" not in data:
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        place = ".".join(map(str, first["loc"]))
+        raise _invalid(f"{place}: {first['msg']}" if place else first["msg"]) from error
+    except ValueError as error:
+        raise _invalid(f"it is not TOML: {error}") from error
+    if file.see and file.jwt is None:
         raise _invalid(
             "[see] is only for the subjects of web tokens; write the prefixes of a [[token]] into its see"
         )
-    see = _see(data.get("see", {}))
-    access = Access(_tokens(data.get("token", []), see), _jwt(data.get("jwt")), see)
-    if not access.tokens and access.jwt is None:
-        raise _invalid("the access file has neither [[token]] nor [jwt], so no caller would have access")
-    return access
+    if not file.token and file.jwt is None:
+        raise _invalid("it has neither [[token]] nor [jwt], so no caller would have access")
+    see = {JWT + subject: tuple(prefixes) for subject, prefixes in file.see.items()}
+    for token in file.token:
+        if token.subject.startswith(JWT):
+            raise _invalid(f"the subject {token.subject!r:.80} begins with {JWT}, which is for web tokens")
+        see[token.subject] = (*see.get(token.subject, ()), *token.see)
+    jwt = None if file.jwt is None else JwtSettings(file.jwt.issuer, file.jwt.audience, file.jwt.jwks)
+    return Access({token.sha256: token.subject for token in file.token}, jwt, see)
 
 
-def _tokens(value: Any, see: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    """Digests and their subjects. The prefixes of the tokens are added to ``see``."""
-    tokens: dict[str, str] = {}
-    for item in _list(value, "[[token]]"):
-        fields = _table(item, "[[token]]")
-        subject, digest = fields.get("subject"), fields.get("sha256")
-        if not isinstance(subject, str) or not isinstance(digest, str) or not _HEX_DIGEST.match(digest):
-            raise _invalid("every [[token]] needs a subject and the sha256 of the token")
-        if subject.startswith(JWT):
-            raise _invalid(
-                f"the subject {subject!r:.80} of a [[token]] begins with {JWT}, which is for web tokens"
-            )
-        tokens[digest] = subject
-        see[subject] = (*see.get(subject, ()), *_prefixes(subject, fields.get("see", [])))
-    return tokens
+def _checked_prefix(prefix: str) -> str:
+    if prefix != EVERYTHING:
+        parse_path(prefix)
+    return prefix
 
 
-def _jwt(value: Any) -> JwtSettings | None:
-    if value is None:
-        return None
-    fields = _table(value, "[jwt]")
-    texts = [fields.get(name) for name in ("issuer", "audience", "jwks")]
-    if len(fields) != 3 or not all(isinstance(text, str) and text for text in texts):
-        raise _invalid("[jwt] needs issuer, audience and jwks as text, and nothing else")
-    settings = JwtSettings(*cast("list[str]", texts))
-    if not _URL.match(settings.issuer) or not _URL.match(settings.jwks):
-        raise _invalid("[jwt] needs issuer and jwks as URLs")
-    return settings
+_Url: TypeAlias = Annotated[str, StringConstraints(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+(/\S*)?$")]
+_Prefixes: TypeAlias = list[Annotated[str, StringConstraints(min_length=1), AfterValidator(_checked_prefix)]]
 
 
-def _see(value: Any) -> dict[str, tuple[str, ...]]:
-    return {JWT + subject: _prefixes(subject, prefixes) for subject, prefixes in _table(value, "[see]").items()}
+class _Part(BaseModel):
+    model_config = ConfigDict(extra="forbid")
 
 
-def _prefixes(subject: str, value: Any) -> tuple[str, ...]:
-    prefixes = _list(value, f"the prefixes of {subject!r:.80}")
-    for prefix in prefixes:
-        if not isinstance(prefix, str) or (prefix != EVERYTHING and not parse_path(prefix)):
-            raise _invalid(f"the prefixes of {subject!r:.80} are not a list of paths")
-    return tuple(cast("list[str]", prefixes))
+class _Token(_Part):
+    subject: str
+    sha256: Annotated[str, StringConstraints(pattern="^[0-9a-f]{64}$")]
+    see: _Prefixes = []
 
 
-def _list(value: Any, what: str) -> list[Any]:
-    if not isinstance(value, list):
-        raise _invalid(f"not a list: {what}")
-    return cast("list[Any]", value)
+class _Jwt(_Part):
+    issuer: _Url
+    audience: Annotated[str, StringConstraints(min_length=1)]
+    jwks: _Url
 
 
-def _table(value: Any, what: str) -> dict[str, Any]:
-    if not isinstance(value, dict):
-        raise _invalid(f"not a table: {what}")
-    return cast("dict[str, Any]", value)
+class _AccessFile(_Part):
+    token: list[_Token] = []
+    jwt: _Jwt | None = None
+    see: dict[str, _Prefixes] = {}
 
 
 class Verifier:
@@ -222,4 +203,6 @@ class Verifier:
 
 
 def _invalid(message: str) -> FormatError:
-    return FormatError("access-file-invalid", message, "docs/serve.md shows an access file")
+    return FormatError(
+        "access-file-invalid", f"the access file is invalid: {message}", "docs/serve.md shows an access file"
+    )

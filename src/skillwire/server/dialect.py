@@ -19,7 +19,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast, get_args
 
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
@@ -141,7 +140,7 @@ class Endpoints:
         dialect.check(ctx)
         if ctx.method == "subscriptions/listen":
             ctx = await _allowed_subscriptions(ctx, call_next, dialect)
-            call_next = partial(self._notifier.listen, call_next=call_next, prompts=dialect.has_prompts(ctx))
+            return await self._notifier.listen(ctx, call_next, endpoint, prompts=dialect.has_prompts(ctx))
         handler = dialect.handlers.get(ctx.method)
         result = await (call_next(ctx) if handler is None else handler(ctx, call_next))
         if ctx.method == "initialize":
@@ -191,27 +190,17 @@ def validated(ctx: Context, params_type: type[P]) -> P:
     return params_type.model_validate(ctx.params or {}, by_name=False)
 
 
-def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[Answer]:
+async def server_pages(ctx: Context, call_next: CallNext, method: str) -> AsyncIterator[Answer]:
     """All pages of one of the server's own listings, requested on behalf of ``ctx``, with its ``_meta``."""
     meta = (ctx.params or {}).get("_meta")
-    common = {} if meta is None else {"_meta": meta}
-
-    async def read(params: Answer) -> Answer:
-        return cast("Answer", await call_next(replace(ctx, method=method, params={**common, **params})))
-
-    return all_pages(read)
-
-
-async def all_pages(read: Callable[[Answer], Awaitable[Answer]]) -> AsyncIterator[Answer]:
-    """All pages that ``read`` returns for ``{}`` and then for ``{"cursor": …}``, within bounds."""
-    params: Answer = {}
+    params: Answer = {} if meta is None else {"_meta": meta}
     for _ in range(DEFAULT_LIMITS.max_pages):
-        page = await read(params)
+        page = cast("Answer", await call_next(replace(ctx, method=method, params=params)))
         yield page
         cursor = page.get("nextCursor")
         if not cursor or cursor == params.get("cursor"):
             return
-        params = {"cursor": cursor}
+        params = {**params, "cursor": cursor}
 
 
 def declaring(declare: Callable[[Context, Answer], None]) -> dict[str, Handler]:

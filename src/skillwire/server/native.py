@@ -32,7 +32,6 @@ from skillwire.server.dialect import (
     skill_around,
     validated,
 )
-from skillwire.server.notifications import listen_for_skills
 from skillwire.server.scopes import Bindings, canonical_key
 from skillwire.skill.uri import parse_uri, skill_md_uri
 from skillwire.wire import native
@@ -91,7 +90,6 @@ class Native:
             "resources/read": self._read,
             "resources/subscribe": self._read,
             "completion/complete": self._complete,
-            "subscriptions/listen": listen_for_skills,
         }
         return Dialect(handlers, self._may_subscribe, check=self._check_token)
 

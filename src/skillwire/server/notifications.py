@@ -1,9 +1,9 @@
 """Notifications of changes, in both eras (S1).
 
-In the stateless era every open ``subscriptions/listen`` stream gets our events beside those of the server. In the
-handshake era each session is notified: all sessions of a changed list, subscribers of an updated file. A client
-gets no notification about something that it may not see; that is decided for the caller that opened the stream or
-the session. A session that has ended, or cannot be notified, is removed.
+A listener is a session of the handshake era, or an open ``subscriptions/listen`` stream of the stateless era. A
+stream also has the events of the server itself. All listeners are notified of a changed list, and subscribers of an
+updated file. A listener gets no notification about something that its caller may not see; that is decided for the
+caller that opened it. A listener that cannot be notified is removed.
 
 On the endpoints that know skills by name there is also ``notifications/skills/list_changed`` (P5, M4).
 """
@@ -13,30 +13,20 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from contextlib import suppress
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
 import anyio
-from mcp.server.subscriptions import (
-    SUBSCRIPTION_ID_META_KEY,
-    ListenHandler,
-    PromptsListChanged,
-    ResourcesListChanged,
-    ResourceUpdated,
-)
+from mcp.server.subscriptions import SUBSCRIPTION_ID_META_KEY, InMemorySubscriptionBus, ListenHandler
 from mcp.shared.exceptions import MCPError
-from mcp.shared.subscriptions import event_matches, event_to_notification
 from mcp_types import (
     INTERNAL_ERROR,
     Notification,
-    NotificationParams,
-    ResourceListChangedNotification,
     SubscriptionsAcknowledgedNotification,
     SubscriptionsListenRequestParams,
 )
 
-from skillwire.errors import LimitError, SkillwireError
+from skillwire.errors import FormatError, LimitError, SkillwireError
 from skillwire.server.sdk_compat import connection_of
 from skillwire.skill.uri import is_within, parse_uri, skill_root
 
@@ -46,28 +36,24 @@ if TYPE_CHECKING:
     from mcp.server.context import CallNext, HandlerResult
     from mcp.server.lowlevel import Server
     from mcp.server.session import ServerSession
-    from mcp.server.subscriptions import ServerEvent
-    from mcp_types import ServerNotification
+    from mcp_types import RequestId, ServerNotification
 
     from skillwire.catalog.contract import Catalog, Change, ChangeStream
     from skillwire.server.dialect import Context, Endpoint
+    from skillwire.skill.uri import SkillUri
     from skillwire.wire.native import Kind
 
     Sees = Callable[[str], bool]
 
 _MAX_SESSIONS = 4096
 _MAX_SUBSCRIPTIONS = 1024
-_MAX_BACKLOG = 1024  # events that wait for a client to read them, as in the SDK
 _LISTEN = "subscriptions/listen"
 _SEND_SECONDS = 5.0
-_SKILLS_LIST_CHANGED = "notifications/skills/list_changed"
-_SKILLS, _RESOURCES = "skillsListChanged", "resourcesListChanged"
+_SKILLS = "skillsListChanged"
 
 ListKind: TypeAlias = Literal["tools", "prompts", "resources", "skills"]
 
 log = logging.getLogger("skillwire.server")
-# Whether the stream that opens gets events about prompts (X2). The SDK calls ``subscribe`` without this.
-_prompt_events: ContextVar[bool] = ContextVar("skillwire_prompt_events", default=False)
 
 
 def check_subscriptions(count: int) -> None:
@@ -80,45 +66,28 @@ def check_subscriptions(count: int) -> None:
         )
 
 
-class NotificationBus:
-    """A subscription bus for the SDK: each listener gets only events that its caller may see."""
+@dataclass(eq=False)
+class _Listener:
+    """A session, or the stream that answers the request ``request_id``."""
 
-    def __init__(self, sees: Callable[[], Sees]) -> None:
-        self._sees = sees
-        self._listeners: dict[object, tuple[Callable[[ServerEvent], None], Sees, bool]] = {}
-
-    def subscribe(self, listener: Callable[[ServerEvent], None]) -> Callable[[], None]:
-        """Add a listener. The SDK calls this during ``subscriptions/listen``, so the caller is known."""
-        token = object()
-        self._listeners[token] = (listener, self._sees(), _prompt_events.get())
-        return lambda: self._listeners.pop(token, None) and None
-
-    async def publish(self, event: ServerEvent) -> None:
-        """Send an event to all listeners; an event about a file only to those that may see it."""
-        for listener, sees, _ in list(self._listeners.values()):
-            if not isinstance(event, ResourceUpdated) or sees(event.uri):
-                listener(event)
-        await anyio.lowlevel.checkpoint()
-
-    async def list_changed(self, uris: frozenset[str], index_uris: frozenset[str]) -> None:
-        """Send that the list and the index changed at ``uris``, to listeners that may see one of them."""
-        for listener, sees, prompts in list(self._listeners.values()):
-            if any(sees(uri) for uri in uris):
-                listener(ResourcesListChanged())
-                for index in sorted(index_uris):
-                    listener(ResourceUpdated(uri=index))
-                if prompts:
-                    listener(PromptsListChanged())
-        await anyio.lowlevel.checkpoint()
-
-
-@dataclass
-class _Session:
     session: ServerSession
     sees: Sees
     endpoint: Endpoint = "extension"
-    prompts: bool = False
+    prompts: bool = False  # whether the client sees skills as prompts
+    wanted: frozenset[ListKind] = frozenset(get_args(ListKind))
     uris: dict[str, None] = field(default_factory=dict[str, None])
+    request_id: RequestId | None = None
+    acknowledged: anyio.Event | None = None  # the acknowledgement is the first message of a stream
+    scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)  # of the request
+
+    async def send(self, method: str, **params: Any) -> None:
+        """Send one notification."""
+        if self.request_id is not None:
+            params["_meta"] = {SUBSCRIPTION_ID_META_KEY: self.request_id}
+        notification = Notification[dict[str, Any] | None, str](
+            method=f"notifications/{method}", params=params or None
+        )
+        await self.session.send_notification(cast("ServerNotification", notification), self.request_id)
 
 
 class Notifier:
@@ -129,13 +98,12 @@ class Notifier:
         self._catalog = catalog
         self._changes: ChangeStream | None = None
         self._turn = anyio.Lock()
-        self._bus = NotificationBus(sees)
-        self._server = server
-        self._handler = ListenHandler(self._bus)
         if server.get_request_handler(_LISTEN) is None:
-            server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, self._handler)
+            handler = ListenHandler(InMemorySubscriptionBus())
+            server.add_request_handler(_LISTEN, SubscriptionsListenRequestParams, handler)
         self._sees = sees
-        self._sessions: OrderedDict[int, _Session] = OrderedDict()
+        self._sessions: OrderedDict[int, _Listener] = OrderedDict()  # by connection
+        self._streams: set[_Listener] = set()
         self.index_uris: frozenset[str] = frozenset()  # the URIs of the index, which changes with every skill
         self.scoped_kinds: Callable[[], Iterable[Kind]] = tuple  # the kinds of items that skills bind (native)
         self.after_change: Callable[[], Awaitable[None]] | None = None
@@ -158,55 +126,49 @@ class Notifier:
         """Stop notifying ``session`` of changes of ``uri``."""
         self._session(session).uris.pop(uri, None)
 
-    async def listen(self, ctx: Context, call_next: CallNext, *, prompts: bool) -> HandlerResult:
-        """Serve ``subscriptions/listen``: our events beside those of the server's own handler.
+    def _session(self, session: ServerSession) -> _Listener:
+        connection = connection_of(session)
+        key = id(connection)
+        known = self._sessions.get(key)
+        if known is not None:
+            self._sessions.move_to_end(key)
+        else:
+            known = self._sessions[key] = _Listener(session, self._sees())
+            # Without this, sessions that have ended would take the places of open ones.
+            connection.exit_stack.callback(self._sessions.pop, key, None)
+            while len(self._sessions) > _MAX_SESSIONS:
+                self._sessions.popitem(last=False)
+        return known
 
-        The acknowledgement of the server's handler is the first message of the stream, so our events wait for it.
-        """
-        _prompt_events.set(prompts)  # every request runs in its own context
-        entry = self._server.get_request_handler(_LISTEN)
-        if entry is None or entry.handler is self._handler:
-            return await call_next(ctx)
-        wanted = SubscriptionsListenRequestParams.model_validate(ctx.params or {}, by_name=False).notifications
-        uris = frozenset(wanted.resource_subscriptions or ())
-        session = _AcknowledgedSession(ctx.session)
-        send, receive = anyio.create_memory_object_stream[Any](_MAX_BACKLOG)
-        failure: Exception | None = None
-        result: HandlerResult = None
-
-        def deliver(event: ServerEvent) -> None:
-            if event_matches(wanted, uris, event):
-                try:
-                    send.send_nowait(event)
-                except anyio.WouldBlock:  # the client does not read, so it would miss events
-                    group.cancel_scope.cancel()
-
-        async def forward() -> None:
-            await session.acknowledged.wait()
-            meta = {SUBSCRIPTION_ID_META_KEY: ctx.request_id}
-            try:
-                async for event in receive:
-                    await ctx.session.send_notification(event_to_notification(event, meta), ctx.request_id)
-            except Exception:  # a broken connection may raise anything; the server's handler ends with it
-                log.debug("a stream cannot be notified", exc_info=True)
-
-        unsubscribe = self._bus.subscribe(deliver)
+    async def listen(
+        self, ctx: Context, call_next: CallNext, endpoint: Endpoint, *, prompts: bool
+    ) -> HandlerResult:
+        """Serve ``subscriptions/listen``: our notifications beside those of the server's handler."""
+        filters = SubscriptionsListenRequestParams.model_validate(ctx.params or {}, by_name=False).notifications
+        requested = filters.model_dump(by_alias=True)
+        kinds: frozenset[ListKind] = frozenset(
+            kind for kind in get_args(ListKind) if requested.get(f"{kind}ListChanged") is True
+        )
+        if endpoint == "extension":
+            kinds -= {"skills"}
+        session = _AcknowledgedSession(ctx.session, skills="skills" in kinds)
+        stream = _Listener(
+            ctx.session,
+            self._sees(),
+            endpoint,
+            prompts,
+            kinds,
+            dict.fromkeys(filters.resource_subscriptions or ()),
+            ctx.request_id,
+            session.acknowledged,
+        )
+        self._streams.add(stream)
         try:
-            with send, receive:
-                async with anyio.create_task_group() as group:
-                    group.start_soon(forward)
-                    try:
-                        result = await call_next(replace(ctx, session=cast("ServerSession", session)))
-                    except Exception as error:  # raised below: a task group would wrap it
-                        failure = error
-                    group.cancel_scope.cancel()
+            with stream.scope:
+                return await call_next(replace(ctx, session=cast("ServerSession", session)))
         finally:
-            unsubscribe()
-        if failure is not None:
-            raise failure
-        if result is None:
-            raise MCPError(INTERNAL_ERROR, "too many unread events; listen again")
-        return result
+            self._streams.discard(stream)
+        raise MCPError(INTERNAL_ERROR, "a notification could not be sent; listen again")
 
     def replace_catalog(self, catalog: Catalog) -> None:
         """Notify of changes of another catalog from now on."""
@@ -228,7 +190,7 @@ class Notifier:
                 while True:
                     async for change in self._changes:  # ends when the catalog is replaced
                         try:
-                            await self.notify(change)
+                            await self._notify(change)
                             if self.after_change is not None:
                                 await self.after_change()
                         except Exception:  # a failed notification must not stop the server
@@ -237,75 +199,57 @@ class Notifier:
                 self._changes.close()
                 self._changes = None
 
-    async def notify(self, change: Change) -> None:
+    async def _notify(self, change: Change) -> None:
         """Send the notifications for one change."""
         files = set(change.changed | change.removed)
         for uri in change.changed:
             with suppress(SkillwireError):  # it may be removed again
                 files |= {file.uri for file in (await self._catalog.get_skill(uri)).files}
-        for uri in sorted(files):
-            await self._bus.publish(ResourceUpdated(uri=uri))
-        await self._bus.list_changed(change.uris, self.index_uris)
-        async with anyio.create_task_group() as group:  # a slow session does not delay the others
-            for key, session in list(self._sessions.items()):
-                group.start_soon(self._notify_session, key, session, change.uris, files)
+        roots = [skill_root(parse_uri(uri)) for uri in change.uris]
+        async with anyio.create_task_group() as group:  # a slow listener does not delay the others
+            for listener in [*self._sessions.values(), *self._streams]:
+                group.start_soon(self._notify_one, listener, change.uris, files, roots)
 
-    async def _notify_session(self, key: int, session: _Session, uris: frozenset[str], files: set[str]) -> None:
+    async def _notify_one(
+        self, listener: _Listener, uris: frozenset[str], files: set[str], roots: list[SkillUri]
+    ) -> None:
         try:
             with anyio.fail_after(_SEND_SECONDS):
-                is_concerned = any(session.sees(uri) for uri in uris)
-                for uri in list(session.uris):
-                    is_index = uri in self.index_uris
-                    if is_concerned if is_index else str(parse_uri(uri)) in files or _was_in(uri, uris):
-                        await session.session.send_resource_updated(uri)
+                if listener.acknowledged is not None:
+                    await listener.acknowledged.wait()
+                is_concerned = any(listener.sees(uri) for uri in uris)
+                for uri in list(listener.uris):
+                    is_updated = is_concerned
+                    if uri not in self.index_uris:
+                        is_updated = _is_updated(uri, files, roots) and listener.sees(uri)
+                    if is_updated:
+                        await listener.send("resources/updated", uri=uri)
                 if is_concerned:
-                    for kind in self._kinds(session):
-                        await _send_list_changed(session.session, kind)
+                    for kind in self._changed_lists(listener):
+                        await listener.send(f"{kind}/list_changed")
         except Exception:  # a broken connection may raise anything
-            log.debug("a session cannot be notified and is removed", exc_info=True)
-            self._sessions.pop(key, None)
+            log.debug("a listener cannot be notified and is removed", exc_info=True)
+            for key in [key for key, each in self._sessions.items() if each is listener]:
+                del self._sessions[key]
+            listener.scope.cancel()  # its client misses nothing if it listens again
 
-    def _kinds(self, session: _Session) -> Iterable[ListKind]:
+    def _changed_lists(self, listener: _Listener) -> list[ListKind]:
         """The lists that changed. P5, M4: in dialects by name also the skills; M3: the kinds that skills bind."""
-        kinds: list[ListKind] = ["resources"] if session.endpoint == "extension" else ["skills", "resources"]
-        if session.prompts:
+        kinds: list[ListKind] = ["resources"] if listener.endpoint == "extension" else ["skills", "resources"]
+        if listener.prompts:
             kinds.append("prompts")
-        if session.endpoint == "native":
+        if listener.endpoint == "native":
             kinds.extend(self.scoped_kinds())
-        return dict.fromkeys(kinds)
-
-    def _session(self, session: ServerSession) -> _Session:
-        connection = connection_of(session)
-        key = id(connection)
-        known = self._sessions.get(key)
-        if known is not None:
-            self._sessions.move_to_end(key)
-        else:
-            known = self._sessions[key] = _Session(session, self._sees())
-            # Without this, sessions that have ended would take the places of open ones.
-            connection.exit_stack.callback(self._sessions.pop, key, None)
-            while len(self._sessions) > _MAX_SESSIONS:
-                self._sessions.popitem(last=False)
-        return known
+        return [kind for kind in dict.fromkeys(kinds) if kind in listener.wanted]
 
 
-async def _send_list_changed(session: ServerSession, kind: ListKind) -> None:
-    match kind:
-        case "tools":
-            await session.send_tool_list_changed()
-        case "prompts":
-            await session.send_prompt_list_changed()
-        case "resources":
-            await session.send_resource_list_changed()
-        case "skills":
-            notification = Notification[NotificationParams | None, str](method=_SKILLS_LIST_CHANGED, params=None)
-            await session.send_notification(cast("ServerNotification", notification))
-
-
-def _was_in(uri: str, skills: frozenset[str]) -> bool:
-    """Whether the file at ``uri`` is or was in one of ``skills``. A removed file is in no entry any more."""
-    file = parse_uri(uri)
-    return any(is_within(skill_root(parse_uri(skill)), file) for skill in skills)
+def _is_updated(uri: str, files: set[str], roots: list[SkillUri]) -> bool:
+    """Whether the file at ``uri`` changed, or is or was in a changed skill: a removed file is in no entry."""
+    try:
+        file = parse_uri(uri)
+    except FormatError:  # a resource of the server
+        return False
+    return str(file) in files or any(is_within(root, file) for root in roots)
 
 
 async def _follow(catalog: Catalog) -> None:
@@ -315,28 +259,15 @@ async def _follow(catalog: Catalog) -> None:
         log.warning("changes are no longer watched; reads stay correct: %s", error)
 
 
-async def listen_for_skills(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """A handler for ``subscriptions/listen`` on the endpoints that know skills by name (P5, M4).
-
-    A client that subscribes to ``skillsListChanged`` is notified of skills whenever its stream would notify it of
-    resources. It is notified of resources only if it subscribed to them too. The SDK's handler serves the stream;
-    the session is replaced by one that translates the notifications.
-    """
-    wanted = (ctx.params or {}).get("notifications")
-    if not isinstance(wanted, dict) or cast("dict[str, Any]", wanted).get(_SKILLS) is not True:
-        return await call_next(ctx)
-    wanted = cast("dict[str, Any]", wanted)
-    session = cast("ServerSession", _SkillsSession(ctx.session, resources=wanted.get(_RESOURCES) is True))
-    others = {name: value for name, value in wanted.items() if name != _SKILLS}
-    params = {**(ctx.params or {}), "notifications": {**others, _RESOURCES: True}}
-    return await call_next(replace(ctx, session=session, params=params))
-
-
 class _AcknowledgedSession:
-    """A session that sets ``acknowledged`` after it has sent the acknowledgement of a subscription."""
+    """A session that sets ``acknowledged`` after it has sent the acknowledgement of a subscription.
 
-    def __init__(self, session: ServerSession) -> None:
+    The SDK does not know the list of skills, so ``skills`` adds it to the acknowledged lists.
+    """
+
+    def __init__(self, session: ServerSession, *, skills: bool) -> None:
         self._session = session
+        self._skills = skills
         self.acknowledged = anyio.Event()
 
     def __getattr__(self, name: str) -> Any:
@@ -344,35 +275,11 @@ class _AcknowledgedSession:
 
     async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
         """Send a notification."""
-        await self._session.send_notification(notification, related_request_id)
-        if isinstance(notification, SubscriptionsAcknowledgedNotification):
-            self.acknowledged.set()
-
-
-class _SkillsSession:
-    """A session that sends notifications about skills in addition to, or instead of, those about resources."""
-
-    def __init__(self, session: ServerSession, *, resources: bool) -> None:
-        self._session = session
-        self._resources = resources
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._session, name)
-
-    async def send_notification(self, notification: Any, related_request_id: Any = None) -> None:
-        """Send the notifications that the client subscribed to."""
-        if isinstance(notification, SubscriptionsAcknowledgedNotification):
-            honored: dict[str, Any] = {_SKILLS: True}
-            if not self._resources:
-                honored["resources_list_changed"] = None
-            acknowledged = notification.params.notifications.model_copy(update=honored)
-            params = notification.params.model_copy(update={"notifications": acknowledged})
+        is_acknowledgement = isinstance(notification, SubscriptionsAcknowledgedNotification)
+        if is_acknowledgement and self._skills:
+            honored = notification.params.notifications.model_copy(update={_SKILLS: True})
+            params = notification.params.model_copy(update={"notifications": honored})
             notification = notification.model_copy(update={"params": params})
-        elif isinstance(notification, ResourceListChangedNotification):
-            changed: Any = Notification[NotificationParams | None, str](
-                method=_SKILLS_LIST_CHANGED, params=notification.params
-            )
-            await self._session.send_notification(changed, related_request_id)
-            if not self._resources:
-                return
         await self._session.send_notification(notification, related_request_id)
+        if is_acknowledgement:
+            self.acknowledged.set()
