@@ -96,7 +96,31 @@ def served(folder: Path) -> Iterator[str]:
         def log_message(self, *_: object) -> None:
             return
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Backend)
+    with _running(Backend) as url:
+        yield url
+
+
+@contextmanager
+def answering(status: int, headers: Mapping[str, str] | None = None) -> Iterator[str]:
+    """The URL of a server that answers every request with ``status``."""
+
+    class Answer(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            self.send_response(status)
+            for name, value in {"Content-Length": "0", **(headers or {})}.items():
+                self.send_header(name, value)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            return
+
+    with _running(Answer) as url:
+        yield url
+
+
+@contextmanager
+def _running(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     thread = Thread(target=server.serve_forever)
     thread.start()
     try:

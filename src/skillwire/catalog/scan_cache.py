@@ -17,6 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import astuple
 from hashlib import sha256
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from skillwire.catalog.safe_open import LocalFile, Stamp
@@ -29,7 +30,6 @@ from skillwire.skill.uri import format_uri
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from skillwire.catalog.directory import DirectoryCatalog
     from skillwire.limits import Limits
@@ -43,6 +43,12 @@ _OTHERS_WRITE = 0o022
 _FOLDERS = 32  # number of cached scans
 _MIN_BYTES = 64 * KIB  # reading a few dozen skills is as fast as reading their cache
 _UNFINISHED_SECONDS = 3600
+
+
+def cache_folder(kind: str) -> Path:
+    """The folder of the user for one kind of cached data: ``$XDG_CACHE_HOME/skillwire/KIND``."""
+    base = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(base) if os.path.isabs(base) else Path.home() / ".cache") / "skillwire" / kind
 
 
 class ScanConditions(NamedTuple):

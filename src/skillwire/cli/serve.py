@@ -7,7 +7,6 @@ import os
 import re
 import signal
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 from skillwire.cli.command import Arguments, Exit, Place, argument, flag, option, repeated, verb
@@ -123,16 +122,15 @@ def _settings(arguments: Arguments) -> ServerSettings:
 def _read(arguments: Arguments, printer: Printer) -> Catalog:
     """Read the folders, using the scan cache."""
     from skillwire.bootstrap import read_folders
+    from skillwire.catalog.scan_cache import cache_folder
 
-    base = os.environ.get("XDG_CACHE_HOME", "")
-    caches = Path(base) if os.path.isabs(base) else Path.home() / ".cache"
     return read_folders(
         arguments.paths,
         lambda: printer.progress("Reading", "skills"),
         prefix=arguments.prefix.strip("/"),
         unlisted=arguments.unlisted,
         scheme=arguments.scheme,
-        cache=None if arguments.no_remember else caches / "skillwire" / "folders",
+        cache=None if arguments.no_remember else cache_folder("folders"),
     )
 
 
