@@ -15,7 +15,7 @@ from starting import python_command
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path for path in (ROOT / "examples").glob("**/*.py") if "skills" not in path.parts)
 SHARED = "offline.py"  # the stand-in for a model, which the examples of agents share
-PUBLIC = re.compile(r"skillwire(\.testing|\.host\.adapters\.\w+)?\Z")
+PUBLIC = re.compile(r"skillwire(\.(types|errors|lowlevel|testing|adapters\.\w+))?$")
 RUN = ["connect_and_download.py", "sync_use.py", "agents/plain_loop.py"]
 
 
